@@ -2,8 +2,9 @@
 """Checks the sources against src/LAYERS: allowed includes, modules reached through them, no cycles, no stray files.
 
 A file may include headers of its own module and of the modules on its line. Modules reached only through these headers
-are in parentheses on the line. Different modules define no constants (in headers) and no types (outside of unnamed
-namespaces) of the same name: the linker would keep one of two inline constants or member functions for both.
+are in parentheses on the line. Different modules, and tests and modules, define no constants (in headers) and no types
+(outside of unnamed namespaces) of the same name: the linker would keep one of two inline constants or member functions
+for both.
 
 Usage: check_layers.py [src]
 """
@@ -181,7 +182,10 @@ def names_outside(file):
 
 
 def check_names(src, public):
-    """Returns an error for each constant or type that two modules define; the public headers are one module."""
+    """Returns an error for each constant or type that two modules define; the public headers are one module.
+
+    Tests are linked with the modules, so their constants and types have other names too, or a namespace of their own.
+    """
     errors, first = [], {}
     for file in source_files(src) + (source_files(public) if public.is_dir() else []):
         module = file.relative_to(src).parts[0] if file.is_relative_to(src) else "include"
@@ -189,6 +193,14 @@ def check_names(src, public):
             owner, place = first.setdefault(name, (module, f"{file}:{number}"))
             if owner != module:
                 errors.append(f"{file}:{number}: {name} is also defined in {place}, of {owner}: rename one")
+    tests = src.parent / "tests"
+    for file in source_files(tests) if tests.is_dir() else []:
+        if re.search(r"^namespace paceline::", file.read_text(encoding="utf-8"), re.M):
+            continue
+        for number, name in names_outside(file):
+            if name in first:
+                owner, place = first[name]
+                errors.append(f"{file}:{number}: {name} is also defined in {place}, of {owner}: rename it here")
     return errors
 
 

@@ -115,7 +115,7 @@ TEST(AdapterPatterns, HostileConfigsEndQuickly) {
   const TestDirectory directory;
   Memory memory;
   const AdapterBase base = small_base(200);
-  std::vector<WrittenTensor> tensors;
+  std::vector<FileTensor> tensors;
   for (int layer = 0; layer < 200; ++layer) {
     tensors = joined(
         tensors, peft_pair("model.layers." + std::to_string(layer) + ".self_attn.q_proj", {8, 4}));
@@ -138,7 +138,7 @@ TEST(AdapterPatterns, APatternForEachModuleIsQuick) {
   const TestDirectory directory;
   Memory memory;
   const AdapterBase base = small_base(126);
-  std::vector<WrittenTensor> tensors;
+  std::vector<FileTensor> tensors;
   std::string patterns;
   for (const std::string& module : base.modules) {
     if (module == "lm_head") continue;

@@ -12,12 +12,12 @@ namespace {
 using testing::ElementsAre;
 
 // A and B of a module, transposed as mlx-lm stores them.
-std::vector<WrittenTensor> mlx_pair(const std::string& module, MatrixSize size, uint64_t rank = 2) {
+std::vector<FileTensor> mlx_pair(const std::string& module, MatrixSize size, uint64_t rank = 2) {
   return {written_matrix(module + ".lora_a", static_cast<uint64_t>(size.in), rank),
           written_matrix(module + ".lora_b", rank, static_cast<uint64_t>(size.out), 100)};
 }
 
-std::vector<WrittenTensor> mlx_queries() {
+std::vector<FileTensor> mlx_queries() {
   return joined(mlx_pair(kQuery, {8, 4}), mlx_pair("model.layers.1.self_attn.q_proj", {8, 4}));
 }
 
@@ -29,13 +29,13 @@ std::string mlx_config(std::string_view fields, std::string_view parameters = ""
 
 class MlxDirectory : public testing::Test {
  protected:
-  Adapter read(std::string_view config, const std::vector<WrittenTensor>& tensors) {
+  Adapter read(std::string_view config, const std::vector<FileTensor>& tensors) {
     directory_.write("adapter_config.json", config);
     directory_.write("adapters.safetensors", safetensors_file(tensors));
     return read_adapter(directory_.path(), base_, memory_);
   }
   void expect_refused(ErrorCode code, const std::vector<std::string>& parts,
-                      std::string_view config, const std::vector<WrittenTensor>& tensors) {
+                      std::string_view config, const std::vector<FileTensor>& tensors) {
     expect_error(code, parts, [&] { read(config, tensors); });
   }
 

@@ -16,12 +16,12 @@ using testing::ElementsAre;
 
 class PeftDirectory : public testing::Test {
  protected:
-  Adapter read(std::string_view config, const std::vector<WrittenTensor>& tensors) {
+  Adapter read(std::string_view config, const std::vector<FileTensor>& tensors) {
     write_peft(directory_, config, tensors);
     return read_adapter(directory_.path(), base_, memory_);
   }
   void expect_refused(ErrorCode code, std::vector<std::string> parts, std::string_view config,
-                      const std::vector<WrittenTensor>& tensors) {
+                      const std::vector<FileTensor>& tensors) {
     expect_error(code, parts, [&] { read(config, tensors); });
     EXPECT_EQ(memory_.stats().active_bytes, 0u);
   }
@@ -247,8 +247,8 @@ TEST_F(PeftDirectory, OtherTensorsAreRefusedByName) {
 
 TEST_F(PeftDirectory, PairsThatDontFitAreRefused) {
   const std::string name = "base_model.model." + kQuery;
-  const WrittenTensor a = written_matrix(name + ".lora_A.weight", 2, 4);
-  const WrittenTensor b = written_matrix(name + ".lora_B.weight", 8, 2);
+  const FileTensor a = written_matrix(name + ".lora_A.weight", 2, 4);
+  const FileTensor b = written_matrix(name + ".lora_B.weight", 8, 2);
   expect_refused(ErrorCode::corrupt, {"lora_A.weight\" has no partner", "lacks B"}, kPeftConfig,
                  {a});
   expect_refused(ErrorCode::corrupt, {"lora_B.weight\" has no partner", "lacks A"}, kPeftConfig,

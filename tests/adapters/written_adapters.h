@@ -46,21 +46,21 @@ inline std::string counted_floats(uint64_t count, float first) {
   return bytes_of(values);
 }
 
-inline WrittenTensor written_matrix(std::string name, uint64_t rows, uint64_t columns,
-                                    float first = 1) {
+inline FileTensor written_matrix(std::string name, uint64_t rows, uint64_t columns,
+                                 float first = 1) {
   return {std::move(name), "F32", {rows, columns}, counted_floats(rows * columns, first)};
 }
 
 // A and B of a module in PEFT's format, behind "base_model.model.".
-inline std::vector<WrittenTensor> peft_pair(const std::string& module, MatrixSize size,
-                                            uint64_t rank = 2) {
+inline std::vector<FileTensor> peft_pair(const std::string& module, MatrixSize size,
+                                         uint64_t rank = 2) {
   const std::string name = "base_model.model." + module;
   return {written_matrix(name + ".lora_A.weight", rank, static_cast<uint64_t>(size.in)),
           written_matrix(name + ".lora_B.weight", static_cast<uint64_t>(size.out), rank, 100)};
 }
 
-inline std::vector<WrittenTensor> joined(std::vector<WrittenTensor> first,
-                                         const std::vector<WrittenTensor>& second) {
+inline std::vector<FileTensor> joined(std::vector<FileTensor> first,
+                                      const std::vector<FileTensor>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
@@ -68,7 +68,7 @@ inline std::vector<WrittenTensor> joined(std::vector<WrittenTensor> first,
 const std::string kQuery = "model.layers.0.self_attn.q_proj";
 
 // Pairs of the queries of both layers.
-inline std::vector<WrittenTensor> query_pairs() {
+inline std::vector<FileTensor> query_pairs() {
   return joined(peft_pair(kQuery, {8, 4}), peft_pair("model.layers.1.self_attn.q_proj", {8, 4}));
 }
 
@@ -82,7 +82,7 @@ inline std::string peft_config(std::string_view fields) {
 }
 
 inline void write_peft(const TestDirectory& directory, std::string_view config,
-                       const std::vector<WrittenTensor>& tensors) {
+                       const std::vector<FileTensor>& tensors) {
   directory.write("adapter_config.json", config);
   directory.write("adapter_model.safetensors", safetensors_file(tensors));
 }

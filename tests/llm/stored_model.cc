@@ -83,9 +83,9 @@ std::string rounded_bytes(const std::vector<float>& values) {
   return bytes_of(rounded);
 }
 
-WrittenTensor float_tensor(std::string name, DType dtype, std::vector<uint64_t> shape,
-                           const std::vector<float>& values) {
-  return with_float_dtype(dtype, [&]<class T>() -> WrittenTensor {
+FileTensor float_tensor(std::string name, DType dtype, std::vector<uint64_t> shape,
+                        const std::vector<float>& values) {
+  return with_float_dtype(dtype, [&]<class T>() -> FileTensor {
     return {std::move(name), std::string(safetensors_dtype_name(dtype)), std::move(shape),
             rounded_bytes<T>(values)};
   });
@@ -99,7 +99,7 @@ DType scales_dtype(const AffineFormat& format) {
 
 // Codes are random words.
 void add_mlx_matrix(const Matrix& matrix, const AffineFormat& format, std::mt19937_64& random,
-                    std::vector<WrittenTensor>& tensors) {
+                    std::vector<FileTensor>& tensors) {
   const uint64_t words = kLength * static_cast<uint64_t>(format.bits) / 32;
   std::vector<uint32_t> codes(matrix.rows * words);
   for (uint32_t& word : codes) word = static_cast<uint32_t>(random());
@@ -149,7 +149,7 @@ std::string mlx_config(const std::vector<AffineFormat>& formats) {
 }
 
 std::string mlx_weights(const std::vector<AffineFormat>& formats) {
-  std::vector<WrittenTensor> tensors;
+  std::vector<FileTensor> tensors;
   std::mt19937_64 random(18);
   size_t turn = 0;
   for (const Matrix& matrix : matrices()) {

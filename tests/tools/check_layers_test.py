@@ -75,6 +75,13 @@ class CheckLayersTest(unittest.TestCase):
                      "src/tensor/t.cc": "constexpr int kMost = 3;\n"},
                     "src/tensor/t.h:1: kMost is also defined in src/base/a.h:1, of base")
 
+    def test_types_of_a_test_and_a_module(self):
+        self.expect({"src/base/a.h": "struct Part {\n};\n",
+                     "tests/base/b.h": "namespace paceline {\nstruct Part {\n};\n}\n",
+                     "tests/base/c.h": "namespace paceline::testing {\nstruct Part {\n};\n}\n",
+                     "tests/base/d.cc": "namespace paceline {\nnamespace {\nstruct Part {\n};\n}  // namespace\n}\n"},
+                    "tests/base/b.h:2: Part is also defined in src/base/a.h:1, of base")
+
     def test_types_of_two_modules(self):
         self.expect({"src/base/a.h": "enum class Kind : uint8_t { one, two };\nstruct Part;\nclass Whole final {\n"
                                      "  struct Part {\n  };\n};\n",

@@ -21,7 +21,7 @@ std::vector<float> counting_up(size_t count) {
 using ExpertCheckpointTest = OpenedCheckpoint<ExpertCheckpoint>;
 
 // Two experts with gates and ups [3, 4] and downs [4, 3].
-std::vector<WrittenTensor> stacked() {
+std::vector<FileTensor> stacked() {
   return {{"model.layers.0.mlp.experts.gate_up_proj", "F32", {2, 6, 4}, bytes_of(counting_up(48))},
           {"model.layers.0.mlp.experts.down_proj", "F32", {2, 4, 3}, bytes_of(counting_up(24))},
           {"model.embed_tokens.weight", "F32", {2, 2}, bytes_of(counting_up(4))}};
@@ -93,7 +93,7 @@ TEST_F(ExpertCheckpointTest, ReadsStacksThatMlxPacked) {
   std::vector<uint32_t> words;
   for (int i = 0; i < 6; ++i) words.insert(words.end(), row.begin(), row.end());
   directory_.write("model.safetensors",
-                   safetensors_file(std::vector<WrittenTensor>{
+                   safetensors_file(std::vector<FileTensor>{
                        {"a.switch_mlp.up_proj.weight", "U32", {2, 3, 4}, bytes_of(words)},
                        {"a.switch_mlp.up_proj.scales",
                         "F32",
@@ -131,7 +131,7 @@ TEST_F(ExpertCheckpointTest, ExpertsAreQuantisedAndWhatIsReadAsStoredIsNot) {
 }
 
 TEST_F(ExpertCheckpointTest, AStackBesideAnExpertOfItsOwnIsRefused) {
-  std::vector<WrittenTensor> tensors = stacked();
+  std::vector<FileTensor> tensors = stacked();
   tensors.push_back(
       {"model.layers.0.mlp.experts.1.up_proj.weight", "F32", {3, 4}, bytes_of(counting_up(12))});
   expect_error(ErrorCode::corrupt, {"experts.gate_up_proj", "both hold", "experts.1.up_proj"},

@@ -21,7 +21,7 @@ MlxQuantization quantization(const std::string& fields) {
 const std::string kFourBits = R"("bits": 4, "group_size": 32)";
 
 // A 1 x 64 matrix in two groups: code i % 16 of element i; scales 1 and 2, biases -8 and 0.
-std::vector<WrittenTensor> small_tensors() {
+std::vector<FileTensor> small_tensors() {
   std::vector<uint32_t> words;
   for (int i = 0; i < 4; ++i) words.insert(words.end(), {0x76543210, 0xFEDCBA98});
   return {{"a.weight", "U32", {1, 8}, bytes_of(words)},
@@ -32,13 +32,12 @@ std::vector<WrittenTensor> small_tensors() {
 
 class MlxCheckpointTest : public OpenedCheckpoint<MlxCheckpoint> {
  protected:
-  MlxCheckpoint& open(const std::vector<WrittenTensor>& tensors,
+  MlxCheckpoint& open(const std::vector<FileTensor>& tensors,
                       const std::string& fields = kFourBits) {
     return OpenedCheckpoint::open(tensors, quantization(fields));
   }
 
-  void expect_corrupt(const std::vector<WrittenTensor>& tensors,
-                      const std::vector<std::string>& parts,
+  void expect_corrupt(const std::vector<FileTensor>& tensors, const std::vector<std::string>& parts,
                       const std::string& fields = kFourBits) {
     expect_error(ErrorCode::corrupt, parts, [&] { open(tensors, fields); });
   }
@@ -149,7 +148,7 @@ TEST_F(MlxCheckpointTest, AnyPartsAreAMatrixOrAnError) {
   for (int round = 0; round < rounds; ++round) {
     auto tensors = small_tensors();
     for (size_t i = 0; i < 3; ++i) {
-      WrittenTensor& tensor = tensors[i];
+      FileTensor& tensor = tensors[i];
       if (random() % 8 == 0) tensor.dtype = one_of(std::array{"F32", "BF16", "U32"});
       if (random() % 8 == 0) tensor.shape.back() = one_of(std::array<uint64_t, 4>{0, 1, 4, 16});
       if (random() % 16 == 0) tensor.shape.pop_back();
@@ -175,7 +174,7 @@ TEST_F(MlxCheckpointTest, AnyPartsAreAMatrixOrAnError) {
 }
 
 TEST_F(MlxCheckpointTest, PackedWordsAreNoWeightsOfAPlainModel) {
-  directory_.write("model.safetensors", safetensors_file(std::vector<WrittenTensor>{
+  directory_.write("model.safetensors", safetensors_file(std::vector<FileTensor>{
                                             {"model.a.weight", "U32", {2}, std::string(8, 'x')}}));
   source_ = open_checkpoint(directory_.path());
   WeightReader reader(*source_);

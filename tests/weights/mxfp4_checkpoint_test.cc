@@ -17,7 +17,7 @@ constexpr std::array<float, 16> kE2m1 = {0, 0.5f,  1,  1.5f,  2,  3,  4,  6,
 class Mxfp4CheckpointTest : public OpenedCheckpoint<Mxfp4Checkpoint> {
  protected:
   // Experts of two rows of one block; byte b of every block is 0x10 * (b % 16) + 15 - b % 16.
-  std::vector<WrittenTensor> stacks(int64_t experts, uint8_t first_scale) {
+  std::vector<FileTensor> stacks(int64_t experts, uint8_t first_scale) {
     std::string blocks, scales;
     for (int64_t row = 0; row < 2 * experts; ++row) {
       for (int b = 0; b < 16; ++b) blocks.push_back(static_cast<char>(0x10 * b + 15 - b));
@@ -52,7 +52,7 @@ TEST_F(Mxfp4CheckpointTest, ReadsTheNumbersOfTheFormat) {
 }
 
 TEST_F(Mxfp4CheckpointTest, GateAndUpTakeTurnsWhereThereAreBiases) {
-  std::vector<WrittenTensor> tensors = stacks(2, 127);
+  std::vector<FileTensor> tensors = stacks(2, 127);
   tensors.push_back(
       {"a.experts.gate_up_proj_bias", "F32", {2, 2}, bytes_of(std::vector<float>{1, 2, 3, 4})});
   tensors.push_back(
@@ -73,7 +73,7 @@ TEST_F(Mxfp4CheckpointTest, GateAndUpTakeTurnsWhereThereAreBiases) {
 }
 
 TEST_F(Mxfp4CheckpointTest, DamageIsNamed) {
-  std::vector<WrittenTensor> tensors = stacks(1, 0);
+  std::vector<FileTensor> tensors = stacks(1, 0);
   tensors.pop_back();
   expect_error(ErrorCode::corrupt, {"gate_up_proj_scales", "is missing"}, [&] { open(tensors); });
   tensors.push_back({"a.experts.gate_up_proj_scales", "U8", {1, 1, 1}, "x"});

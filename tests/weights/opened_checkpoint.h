@@ -16,7 +16,7 @@ class OpenedCheckpoint : public testing::Test {
  protected:
   // `own` are the arguments of Opened's constructor between the source and the memory.
   template <class... Own>
-  Opened& open(const std::vector<WrittenTensor>& tensors, const Own&... own) {
+  Opened& open(const std::vector<FileTensor>& tensors, const Own&... own) {
     directory_.write("model.safetensors", safetensors_file(tensors));
     checkpoint_.reset();
     source_ = open_checkpoint(directory_.path());

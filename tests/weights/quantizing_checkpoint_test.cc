@@ -22,7 +22,7 @@ class QuantizingCheckpointTest : public testing::Test {
                    uint64_t row_length) {
     const uint64_t rows = matrix.size() / row_length;
     directory_.write("model.safetensors",
-                     safetensors_file(std::vector<WrittenTensor>{
+                     safetensors_file(std::vector<FileTensor>{
                          {"a.weight", "F32", {rows, row_length}, bytes_of(matrix)},
                          {"norm.weight", "F32", {2}, bytes_of(std::vector<float>{3, 4})}}));
     source_ = open_checkpoint(directory_.path());

@@ -13,7 +13,7 @@ namespace {
 
 const std::string kDamagedFile = "model.safetensors";
 
-std::vector<WrittenTensor> some_tensors() {
+std::vector<FileTensor> some_tensors() {
   return {
       {"model.embed_tokens.weight", "BF16", {3, 2}, bytes_of<uint16_t>({1, 2, 3, 4, 5, 6})},
       {"model.norm.weight", "F32", {2}, bytes_of<float>({1, -1})},
@@ -216,7 +216,7 @@ TEST(SafetensorsDamage, MutatedJsonLoadsOrIsRefused) {
 
 // Slow checks are a defect too.
 TEST(SafetensorsDamage, AHundredThousandTensorsParseQuickly) {
-  std::vector<WrittenTensor> tensors;
+  std::vector<FileTensor> tensors;
   for (int i = 0; i < 100'000; ++i) {
     tensors.push_back(
         {"model.layers." + std::to_string(i) + ".self_attn.q_proj.weight", "BF16", {1, 2}, "1234"});

@@ -30,7 +30,7 @@ std::string one_tensor(std::string_view dtype, std::string_view shape, std::stri
 }
 
 TEST(Safetensors, ReadsWhatWasWrittenSortedByName) {
-  const std::vector<WrittenTensor> written = {
+  const std::vector<FileTensor> written = {
       {"z", "F32", {2, 3}, bytes_of<float>({1, 2, 3, 4, 5, 6})},
       {"m", "BF16", {3}, bytes_of<uint16_t>({0x3F80, 0x4000, 0x4040})},
       {"empty", "F32", {0, 7}, ""},

@@ -4,9 +4,9 @@
 namespace paceline {
 namespace {
 
-const WrittenTensor kFirst{"first", "F32", {2}, bytes_of<float>({1, 2})};
-const WrittenTensor kSecond{"second", "F32", {1, 2}, bytes_of<float>({3, 4})};
-const WrittenTensor kThird{"third", "BF16", {2}, bytes_of<uint16_t>({0x3F80, 0x4000})};
+const FileTensor kFirst{"first", "F32", {2}, bytes_of<float>({1, 2})};
+const FileTensor kSecond{"second", "F32", {1, 2}, bytes_of<float>({3, 4})};
+const FileTensor kThird{"third", "BF16", {2}, bytes_of<uint16_t>({0x3F80, 0x4000})};
 
 const std::string kIndex = "model.safetensors.index.json";
 

@@ -12,7 +12,7 @@ namespace {
 class NamedCheckpoint {
  public:
   explicit NamedCheckpoint(const std::vector<std::string>& names) {
-    std::vector<WrittenTensor> tensors;
+    std::vector<FileTensor> tensors;
     for (const std::string& name : names) {
       tensors.push_back({name, "F32", {1}, bytes_of<float>({1})});
     }

@@ -21,7 +21,7 @@
 
 namespace paceline {
 
-struct WrittenTensor {
+struct FileTensor {
   std::string name;
   std::string dtype = "F32";
   std::vector<uint64_t> shape;
@@ -43,11 +43,11 @@ inline std::string safetensors_file(std::string_view header, std::string_view da
 }
 
 // A valid file of these tensors, in this order; `padding` spaces follow the header.
-inline std::string safetensors_file(const std::vector<WrittenTensor>& tensors, size_t padding = 0) {
+inline std::string safetensors_file(const std::vector<FileTensor>& tensors, size_t padding = 0) {
   std::string header, content;
   JsonWriter json(header);
   json.begin_object();
-  for (const WrittenTensor& tensor : tensors) {
+  for (const FileTensor& tensor : tensors) {
     json.key(tensor.name).begin_object().member("dtype", tensor.dtype).key("shape").begin_array();
     for (const uint64_t size : tensor.shape) json.unsigned_integer(size);
     json.end_array().key("data_offsets").begin_array();
