@@ -237,7 +237,7 @@ struct RowGradientOp {
   int64_t passes;  // over rows, read or written
   std::function<void(GradientOps&, RowGradientInputs&)> run;
   float size = 1.0f;
-  double tolerance = 3e-6;
+  double tolerance = 5e-6;
 };
 
 RowGradientOp gate_gradient(const char* name, Activation kind) {

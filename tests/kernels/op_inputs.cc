@@ -7,18 +7,21 @@
 #include <limits>
 #include <numeric>
 
-#include "base/random.h"
-
 namespace paceline {
 
+uint64_t Draws::next() {
+  uint64_t bits = state_ += 0x9E3779B97F4A7C15;
+  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9;
+  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB;
+  return bits ^ (bits >> 31);
+}
+
 float Draws::uniform(float low, float high) {
-  const auto draw = static_cast<float>(uniform_draw(seed_, counter_++));
-  return low + draw * (high - low);
+  return low + static_cast<float>(next() >> 40) * 0x1.0p-24f * (high - low);
 }
 
 int64_t Draws::below(int64_t count) {
-  return std::min(count - 1, static_cast<int64_t>(uniform_draw(seed_, counter_++) *
-                                                  static_cast<double>(count)));
+  return static_cast<int64_t>(next() % static_cast<uint64_t>(count));
 }
 
 OwnedTensor random_tensor(Memory& memory, DType dtype, Extents shape, uint64_t seed, float size) {
