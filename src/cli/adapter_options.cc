@@ -83,7 +83,7 @@ constexpr OptionDef kAdapterOptions[] = {
      .placeholder = "DIR:SCALE",
      .kind = OptionKind::texts,
      .default_text = "none",
-     .help = "The same with its scale multiplied by SCALE.",
+     .help = "Use a LoRA adapter, its scale multiplied by SCALE.",
      .group = OptionGroup::model,
      .commands = kWithOne,
      .apply =
@@ -111,7 +111,7 @@ constexpr OptionDef kAdapterOptions[] = {
      .placeholder = "NAME=DIR:SCALE",
      .kind = OptionKind::texts,
      .default_text = "none",
-     .help = "The same with its scale multiplied by SCALE; repeat for several.",
+     .help = "Load a LoRA adapter, its scale multiplied by SCALE; repeat for several.",
      .group = OptionGroup::model,
      .commands = kChoosing,
      .apply =

@@ -12,7 +12,7 @@ constexpr CommandSet kMany = set_of({generate, classify, score, embed, batch, se
 // Commands whose streams must go on beside a long prompt.
 constexpr CommandSet kLimitsSlowdown = set_of({bench, serve});
 constexpr std::string_view kStepSlowdownHelp =
-    "Let a prompt slow the step of running answers down X times at most; 0: no limit.";
+    "Let prompts make a step of running answers at most X times slower; 0: no limit.";
 
 void apply_step_slowdown(Settings& settings, const OptionValue& value) {
   settings.load.max_step_slowdown = std::get<double>(value);

@@ -58,10 +58,11 @@ constexpr CommandDef kCommands[] = {
      .summary = "Choose between labels, or predict one token",
      .examples = "paceline classify -p \"The film was a bore. It was\" --label good --label bad",
      .basics = "prompt file jsonl label with-token-id model quantize max-model-len threads",
-     .notes = "Each label gets a score, and the scores add up to 1; without labels the next token "
-              "is drawn, or a model with a head that classifies gives its own labels. A label that "
-              "begins a new word is read with a space in front of it: "
-              "\"It was\" and \"good\" make \"It was good\".",
+     .notes =
+         "Each label gets a score, and the scores add up to 1; without labels the next token "
+         "is drawn, or a model with a classification head chooses between its own. A label that "
+         "begins a new word is read with a space in front of it: "
+         "\"It was\" and \"good\" make \"It was good\".",
      .details =
          "A label continues the prompt. It is read with a space in front if it begins with a "
          "letter or digit, the prompt ends with a letter, a digit or one of . , ; : ! ? ) ] } =, "

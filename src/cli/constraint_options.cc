@@ -39,7 +39,7 @@ constexpr OptionDef kConstraintOptions[] = {
      .commands = kConstraining,
      .apply = [](Settings& s, const OptionValue& v) { s.constraint.choices = as_texts(v); }},
     {.name = "strict",
-     .help = "Refuse a JSON Schema with parts that can't be enforced, as an unknown format.",
+     .help = "Refuse a JSON Schema with parts that can't be enforced, such as an unknown format.",
      .group = OptionGroup::constraint,
      .commands = kConstraining,
      .apply = [](Settings& s, const OptionValue& v) { s.constraint.strict = as_flag(v); }},

@@ -47,7 +47,7 @@ constexpr OptionDef kServingOptions[] = {
      .placeholder = "HOST",
      .kind = OptionKind::text,
      .default_text = "127.0.0.1",
-     .help = "Address or name to listen on; all but the loopback need --api-key.",
+     .help = "Address or name to listen on; any but the loopback needs --api-key.",
      .group = OptionGroup::serving,
      .commands = kServing,
      .apply = [](Settings& s, const OptionValue& v) { s.host = as_text(v); }},
@@ -174,7 +174,7 @@ constexpr OptionDef kServingOptions[] = {
      .kind = OptionKind::bytes,
      .default_text = "16K",
      .help =
-         "Longest header of a request, 1K to 1M, and twice its longest line; longer ones get 431.",
+         "Longest header of a request, 1K to 1M; a line may take half of it; longer ones get 431.",
      .group = OptionGroup::serving,
      .commands = kServing,
      .apply = [](Settings& s, const OptionValue& v) { s.max_header_bytes = as_bytes(v); }},

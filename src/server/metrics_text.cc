@@ -143,11 +143,11 @@ void write_speculation(MetricsWriter& out, const SpeculationLimits& limits,
   out.counter("spec_decode_num_drafts_total", "Drafts of speculative decoding.", counters.drafts);
   out.counter("spec_decode_num_draft_tokens_total", "Tokens drafted by speculative decoding.",
               counters.drafted_tokens);
-  out.counter("spec_decode_num_accepted_tokens_total", "Drafted tokens that the model drew.",
+  out.counter("spec_decode_num_accepted_tokens_total", "Drafted tokens that the model accepted.",
               counters.accepted_tokens);
   out.counters("spec_decode_num_accepted_tokens_per_pos_total",
-               "Drafted tokens that the model drew, by their position in the draft.", "position",
-               accepted_at);
+               "Drafted tokens that the model accepted, by their position in the draft.",
+               "position", accepted_at);
   out.counter("spec_decode_failures_total",
               "Sequences that continued without drafts after the drafter failed.",
               counters.failures);
@@ -160,20 +160,19 @@ void write_constraints(MetricsWriter& out, const ConstraintCache& cache,
                                                           {"unsupported", counters.unsupported},
                                                           {"over_limit", counters.exhausted},
                                                           {"error", counters.failed}};
-  out.counter("constraints_compiled_total", "Constraints of answers that were compiled.",
-              counters.compiled);
-  out.counter("constraint_compile_seconds_total", "Time in which they were compiled.",
+  out.counter("constraints_compiled_total", "Constraints compiled.", counters.compiled);
+  out.counter("constraint_compile_seconds_total", "Time to compile constraints.",
               counters.compile_seconds);
-  out.counter("constraint_cache_hits_total", "Constraints that had been compiled before.",
+  out.counter("constraint_cache_hits_total", "Constraints found compiled in the cache.",
               counters.hits);
-  out.counters("constraints_refused_total", "Constraints that were refused.", "reason", refused);
-  out.gauge("constraint_cache_bytes", "Memory of compiled constraints.",
+  out.counters("constraints_refused_total", "Constraints refused.", "reason", refused);
+  out.gauge("constraint_cache_bytes", "Memory held by compiled constraints.",
             static_cast<int64_t>(counters.kept_bytes));
   out.counter("constraint_masks_total", "Steps of sequences under a constraint.",
               engine.masked_steps);
-  out.counter("constraint_mask_seconds_total", "Time to find the tokens that constraints allow.",
+  out.counter("constraint_mask_seconds_total", "Time to compute the token masks of constraints.",
               engine.mask_seconds);
-  out.counter("constraint_wait_seconds_total", "Of it, time in which the engine waited.",
+  out.counter("constraint_wait_seconds_total", "Time that the engine waited for token masks.",
               engine.wait_seconds);
   out.counter("constraint_forced_tokens_total",
               "Tokens computed ahead because a constraint allows no others.", engine.forced_tokens);
@@ -195,7 +194,7 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
   out.gauge("num_requests_waiting", "Sequences waiting to run.", num_sequences - num_running);
   out.gauge("num_requests_waiting_limit", "Limit of waiting requests (--max-num-queued-reqs).",
             limits.max_queued);
-  out.gauge("num_requests_deferred", "Sequences that give way to others: their clients lag.",
+  out.gauge("num_requests_deferred", "Sequences of lagging clients, which give way to others.",
             num_deferred);
   out.gauge("queue_tokens", "Prompt tokens of waiting requests.",
             context.model.engine.queue().num_tokens());
