@@ -189,6 +189,7 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
                                            kBlocksAtOnce * multiprocessors_, part.most_chunks);
     if (is_split) grid.z = reserve_partials(of_part, part.num_rows, q.size(1));
     with_tiles(store, [&]<class Stored, int kBlocks>() {
+      grid.y = static_cast<uint32_t>(kv_heads) * kValueParts<kBlocks>;
       run<AttentionTiles<Stored, kBlocks, kWarps>>(grid, of_part);
     });
     if (is_split) merge_chunks(of_part, part.num_rows);

@@ -27,11 +27,18 @@ constexpr int32_t kTileRows = 16;  // of a warp
 constexpr auto kTiledKeys = static_cast<int32_t>(kChunkKeys);
 constexpr int64_t kMostTiledHeadDim = 256;
 
+// Values of more dimensions than two blocks of 64 are of two blocks of threads, along y of the
+// grid, which both compute the weights: their sums would not fit registers.
+template <int kBlocks>
+inline constexpr int kValueParts = kBlocks > 2 ? 2 : 1;
+template <int kBlocks>
+inline constexpr int kValueBlocks = kBlocks > 2 ? 2 : kBlocks;
+
 // kBlocks: 64 dimensions each.
 template <class Stored, int kBlocks, int kWarps>
 struct AttentionTileShared {
-  StoredTile<Stored> keys[kBlocks];    // rows are dimensions
-  StoredTile<Stored> values[kBlocks];  // rows are positions
+  StoredTile<Stored> keys[kBlocks];                  // rows are dimensions
+  StoredTile<Stored> values[kValueBlocks<kBlocks>];  // rows are positions
   Words4 queries[kWarps][kBlocks * 4][kWarpLanes];
   Floats4 key_scales[kTileWidth / 4];
   Floats4 value_scales[kTileWidth / 4];
@@ -44,6 +51,7 @@ struct TiledRows {
   int32_t count;
   int32_t begin;  // visible position
   int32_t end;    // behind the last
+  int32_t kv_head;
   const int32_t* table;
 
   PL_DEVICE int32_t row(const AttentionKernelParams& p, int32_t packed) const {
@@ -51,27 +59,28 @@ struct TiledRows {
   }
   PL_DEVICE int32_t head(const AttentionKernelParams& p, int32_t packed) const {
     const auto group = static_cast<int32_t>(p.group);
-    return static_cast<int32_t>(block_index().y) * group + (skipped + packed) % group;
+    return kv_head * group + (skipped + packed) % group;
   }
 };
 
 template <int kWarps>
-PL_DEVICE TiledRows tiled_rows(const AttentionKernelParams& p) {
+PL_DEVICE TiledRows tiled_rows(const AttentionKernelParams& p, uint32_t kv_head) {
   constexpr int32_t kRows = kWarps * kTileRows;
   TiledRows rows;
   if (p.tiles != nullptr) {
     const AttentionTile& tile = p.tiles[block_index().x];
-    rows = {static_cast<int32_t>(tile.first_row), tile.skipped, tile.count, 0, 0, nullptr};
+    rows = {static_cast<int32_t>(tile.first_row), tile.skipped, tile.count, 0, 0, 0, nullptr};
   } else {
     const auto group = static_cast<int32_t>(p.group), index = static_cast<int32_t>(block_index().x);
     const int32_t of_row = (group + kRows - 1) / kRows;
-    rows = {index / of_row, index % of_row * kRows, 0, 0, 0, nullptr};
+    rows = {index / of_row, index % of_row * kRows, 0, 0, 0, 0, nullptr};
     const int32_t left = group - rows.skipped;
     rows.count = left < kRows ? left : kRows;
   }
   const AttentionRow& first = p.rows[rows.first_row];
   rows.begin = static_cast<int32_t>(first.first);
   rows.end = static_cast<int32_t>(p.rows[rows.row(p, rows.count - 1)].end);
+  rows.kv_head = static_cast<int32_t>(kv_head);
   rows.table = p.tables + first.table;
   return rows;
 }
@@ -91,7 +100,7 @@ struct ChunkCopies {
   PL_DEVICE bool is_visible(int32_t position) const {
     return position >= rows.begin && position < rows.end;
   }
-  PL_DEVICE int64_t kv_head() const { return block_index().y; }
+  PL_DEVICE int64_t kv_head() const { return rows.kv_head; }
   PL_DEVICE int64_t block_of(int32_t position) const {
     return rows.table[position >> p.block_bits];
   }
@@ -125,8 +134,10 @@ struct ChunkCopies {
 
   // A thread takes the same dimensions of several positions.
   PL_DEVICE void begin_values(int32_t first_position) const {
-    const auto chunks = static_cast<uint32_t>(p.kv.head_dim) / Chunks::kPerChunk;
-    constexpr uint32_t kChunks = Chunks::kChunks;
+    constexpr uint32_t kChunks = Chunks::kChunks, kOfPart = kValueBlocks<kBlocks> * kChunks;
+    const uint32_t first = block_index().y % kValueParts<kBlocks> * kOfPart;
+    const uint32_t left = static_cast<uint32_t>(p.kv.head_dim) / Chunks::kPerChunk - first;
+    const uint32_t chunks = left < kOfPart ? left : kOfPart;
     for (uint32_t row = thread_index() / kChunks; row < kTileWidth; row += kThreads / kChunks) {
       const int32_t position = first_position + static_cast<int32_t>(row);
       const bool is_present = is_visible(position);
@@ -138,7 +149,7 @@ struct ChunkCopies {
       }
       for (uint32_t chunk = thread_index() % kChunks; chunk < chunks; chunk += kChunks) {
         copy_async(shared.values[chunk / kChunks].chunk(row, chunk % kChunks, row / 16),
-                   is_present ? from + chunk * Chunks::kPerChunk : nullptr, is_present);
+                   is_present ? from + (first + chunk) * Chunks::kPerChunk : nullptr, is_present);
       }
     }
     if constexpr (kHasScales<Stored>) {
@@ -209,26 +220,26 @@ constexpr std::string_view attention_tiles_name() {
   return kNames[kHasScales<Stored> ? 1 : 0][kWarps == 1 ? 0 : 1][kBlocks - 1];
 }
 
-// Tiles along x of the grid, kv heads along y; along z chunks, counted from a tile's first, where
-// they are computed apart.
+// Tiles along x of the grid, kv heads and their parts along y; along z chunks, counted from a
+// tile's first, where they are computed apart.
 template <class Stored, int kBlocks, int kWarps>
 struct AttentionTiles {
   static constexpr std::string_view kName = attention_tiles_name<Stored, kBlocks, kWarps>();
   static constexpr uint32_t kThreads = kWarps * kWarpLanes;
-  static constexpr int kLeastBlocks = kBlocks > 2 ? 1 : 0;
   using Params = AttentionKernelParams;
   using Shared = AttentionTileShared<Stored, kBlocks, kWarps>;
   using Copies = ChunkCopies<Stored, kBlocks, kWarps>;
-  // Of 8 dimensions each, whose products are in registers together with all merged values.
-  static constexpr int kTilesAtOnce = kBlocks > 2 ? 4 : 8;
+  static constexpr uint32_t kParts = kValueParts<kBlocks>;
+  static constexpr int kOwnBlocks = kValueBlocks<kBlocks>;
 
-  // Merged values of a lane: dimension 64 b + 16 t + i of row g + 8 h as ChunkScores has keys.
+  // Merged values of a lane: dimension 64 b + 16 t + i of the part, of row g + 8 h, as ChunkScores
+  // has keys.
   struct Values {
-    ChunkScores of_block[kBlocks];
+    ChunkScores of_block[kOwnBlocks];
   };
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
-    const TiledRows tile = tiled_rows<kWarps>(p);
+    const TiledRows tile = tiled_rows<kWarps>(p, block_index().y / kParts);
     const int32_t first = tile.begin / kTiledKeys;
     const int32_t end = (tile.end + kTiledKeys - 1) / kTiledKeys;
     const bool is_split = p.partials != nullptr;
@@ -357,23 +368,20 @@ struct AttentionTiles {
       }
     }
     PL_UNROLL
-    for (int block = 0; block < kBlocks; ++block) {
+    for (int block = 0; block < kOwnBlocks; ++block) {
+      float products[8][4] = {};
       PL_UNROLL
-      for (int begin = 0; begin < 8; begin += kTilesAtOnce) {
-        float products[kTilesAtOnce][4] = {};
-        PL_UNROLL
-        for (int step = 0; step < 4; ++step) {
-          const uint32_t t = lane_index() % 4;
-          multiply_rows(shared.values[block], 16 * t + 4 * static_cast<uint32_t>(step), t,
-                        static_cast<uint32_t>(begin), a[step], products);
-        }
-        PL_UNROLL
-        for (int i = 0; i < 4 * kTilesAtOnce; ++i) {
-          const int row = i % 4 / 2;
-          if (!sees[row]) continue;
-          float& value = values.of_block[block].of[begin + i / 4][i % 4];
-          value = shares[row].merge(products[i / 4][i % 4], value);
-        }
+      for (int step = 0; step < 4; ++step) {
+        const uint32_t t = lane_index() % 4;
+        multiply_rows(shared.values[block], 16 * t + 4 * static_cast<uint32_t>(step), t, 0, a[step],
+                      products);
+      }
+      PL_UNROLL
+      for (int i = 0; i < 32; ++i) {
+        const int row = i % 4 / 2;
+        if (!sees[row]) continue;
+        float& value = values.of_block[block].of[i / 4][i % 4];
+        value = shares[row].merge(products[i / 4][i % 4], value);
       }
     }
   }
@@ -381,12 +389,13 @@ struct AttentionTiles {
   // Calls body(first dimension, four values) for a lane's dimensions of a row.
   template <class Body>
   PL_DEVICE static void for_each_piece(const Params& p, int row, Values& values, Body&& body) {
+    const uint32_t first = 64 * kOwnBlocks * (block_index().y % kParts);
     PL_UNROLL
-    for (int block = 0; block < kBlocks; ++block) {
+    for (int block = 0; block < kOwnBlocks; ++block) {
       PL_UNROLL
       for (int i = 0; i < 16; i += 4) {
-        const uint32_t d =
-            64 * static_cast<uint32_t>(block) + 16 * (lane_index() % 4) + static_cast<uint32_t>(i);
+        const uint32_t d = first + 64 * static_cast<uint32_t>(block) + 16 * (lane_index() % 4) +
+                           static_cast<uint32_t>(i);
         if (d >= p.kv.head_dim) continue;
         ChunkScores& of = values.of_block[block];
         body(d,

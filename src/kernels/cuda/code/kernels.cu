@@ -5,20 +5,11 @@ namespace paceline::cuda {
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-// Blocks of a kernel that a multiprocessor must be able to run. 0 leaves it to the compiler, which
-// may spill registers for more.
-template <class Kernel>
-constexpr int least_blocks() {
-  if constexpr (requires { Kernel::kLeastBlocks; }) return Kernel::kLeastBlocks;
-  return 0;
-}
-
 }  // namespace paceline::cuda
 
 #define PACELINE_ENTRY(name, ...)                                                             \
   static_assert(__VA_ARGS__::kName == #name);                                                 \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads,                         \
-                                               paceline::cuda::least_blocks<__VA_ARGS__>())   \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads)                         \
       paceline_##name(const __grid_constant__ __VA_ARGS__::Params params) {                   \
     __VA_ARGS__::run(params,                                                                  \
                      *reinterpret_cast<__VA_ARGS__::Shared*>(paceline::cuda::shared_memory)); \
