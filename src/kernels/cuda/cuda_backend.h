@@ -10,6 +10,7 @@
 #include "kernels/cuda/code/attention_chunk.h"
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_tiles.h"
+#include "kernels/cuda/code/product_params.h"
 #include "kernels/cuda/cuda_row_sampler.h"
 #include "kernels/cuda/device_memory_source.h"
 #include "kernels/cuda/launch.h"
@@ -89,11 +90,13 @@ class CudaBackend final : public Backend {
   PackedMatrix move_to_device(PackedMatrix matrix);
   // out = x * columns^T + bias
   void multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out);
-  // The same with float32 and float16 weights; by kernels that load operands one by one; of up to
-  // kFewRows rows; of rows that pack_inputs() has rounded.
+  // The same with float32 and float16 weights; by a kernel that loads operands one by one; of up to
+  // kFewRows rows, with bfloat16 and with quantised weights; of rows that pack_inputs() has
+  // rounded.
   void multiply_floats(const Tensor& x, const PackedColumns& columns, const Tensor& out);
-  template <class Kernel>
-  void multiply_by_elements(typename Kernel::Params params);
+  void multiply_by_elements(ProductParams params);
+  void multiply_few_rows_of_groups(const Tensor& x, const PackedColumns& columns,
+                                   const Tensor& out);
   template <int kPanels>
   void multiply_few_rows(const Tensor& x, FewRowsParams<kPanels> params, const Tensor& out);
   void multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,

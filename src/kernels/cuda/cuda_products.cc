@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/matmul_few.h"
+#include "kernels/cuda/code/matmul_few_groups.h"
 #include "kernels/cuda/code/matmul_float.h"
 #include "kernels/cuda/code/matmul_mma.h"
 #include "kernels/cuda/code/matmul_tiles.h"
@@ -21,10 +22,8 @@ constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
 // Rows from which tiles of 128 rows are taken.
 constexpr int64_t kTileOf64 = 64;
 
-template <class Panels>
-ProductParams<Panels> product_params(const Panels& weights, const Tensor& x,
-                                     const PackedColumns& columns, const Tensor& out) {
-  return {.weights = weights,
+ProductParams product_params(const Tensor& x, const PackedColumns& columns, const Tensor& out) {
+  return {.weights = plain_panels(*columns.matrix),
           .x = const_rows_of(x),
           .num_rows = x.size(0),
           .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
@@ -166,17 +165,35 @@ void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const Pack
   }
 }
 
+void CudaBackend::multiply_few_rows_of_groups(const Tensor& x, const PackedColumns& columns,
+                                              const Tensor& out) {
+  using Kernel = MatmulFewRowsOfGroups;
+  constexpr int64_t kBlocksAtOnce = 16;  // on a multiprocessor
+  const int64_t panels = num_panels(columns);
+  FewRowsOfGroupsParams params{
+      .weights = grouped_panels(*columns.matrix),
+      .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
+      .first_column = columns.first,
+      .num_columns = columns.count,
+      .x = const_rows_of(x),
+      .num_rows = x.size(0),
+      .out = rows_of(out),
+      .split = split_sums(panels, kBlocksAtOnce, x.size(1),
+                          int64_t{Kernel::Sums::kPieces} * Kernel::kThreads)};
+  run<Kernel>({.x = static_cast<uint32_t>(panels), .z = std::max(1u, params.split.num_segments)},
+              params);
+}
+
 // Where whole inputs would give too few warps, each computes one segment, and the segments' sums
 // are added by another kernel: the same bits.
-template <class Kernel>
-void CudaBackend::multiply_by_elements(typename Kernel::Params params) {
+void CudaBackend::multiply_by_elements(ProductParams params) {
   Grid grid{static_cast<uint32_t>(num_tiles(params.first_column, params.num_columns, kMmaColumns))};
   const int64_t segments = num_segments(params.weights.k);
-  if (segments == 1 || int64_t{grid.x} >= enough_warps_) return run<Kernel>(grid, params);
+  if (segments == 1 || int64_t{grid.x} >= enough_warps_) return run<MatmulBf16>(grid, params);
   const int64_t rows = params.num_rows, width = params.num_columns;
   params.segment_sums = segment_sums_.reserve_as<float>(segments * rows * width);
   grid.z = static_cast<uint32_t>(segments);
-  run<Kernel>(grid, params);
+  run<MatmulBf16>(grid, params);
   run<AddSegments>(element_grid(rows, width),
                    {.segment_sums = params.segment_sums,
                     .num_segments = segments,
@@ -189,7 +206,7 @@ void CudaBackend::multiply_by_elements(typename Kernel::Params params) {
 void CudaBackend::multiply_floats(const Tensor& x, const PackedColumns& columns,
                                   const Tensor& out) {
   const PackedMatrix& w = *columns.matrix;
-  const ProductParams<PlainPanels> params = product_params(plain_panels(w), x, columns, out);
+  const ProductParams params = product_params(x, columns, out);
   const Grid grid{static_cast<uint32_t>(num_panels(columns)),
                   static_cast<uint32_t>(
                       std::min(divide_up(x.size(0), int64_t{kFloatProductRows}), kMostBlocksY))};
@@ -209,11 +226,9 @@ void CudaBackend::multiply(const Tensor& x, const PackedColumns& columns, const 
     }
     return;
   }
-  if (w.groups) {
-    return multiply_by_elements<MatmulGroups>(product_params(grouped_panels(w), x, columns, out));
-  }
+  if (w.groups) return multiply_few_rows_of_groups(x, columns, out);
   if (!can_copy_inputs(x)) {
-    return multiply_by_elements<MatmulBf16>(product_params(plain_panels(w), x, columns, out));
+    return multiply_by_elements(product_params(x, columns, out));
   }
   FewRowsParams<1> params{.columns = {panel_columns(columns)}, .num_columns = columns.count};
   multiply_few_rows<1>(x, params, out);

@@ -100,18 +100,33 @@ struct MergeChunks {
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    constexpr int kAtOnce = 4;  // are loaded before they are merged, so that loads overlap
     const AttentionRow& row = p.rows[block_index().x];
     const int64_t first = row.first / kChunkKeys;
+    const int64_t count = (row.end + kChunkKeys - 1) / kChunkKeys - first;
     AttentionState state;
-    for (int64_t chunk = first; chunk * kChunkKeys < row.end; ++chunk) {
-      const float* const partial = partial_of(p, block_index().x, block_index().y, chunk - first);
-      AttentionState added;
-      added.softmax = {partial[0], partial[1]};
-      for_own_elements(p.kv.head_dim,
-                       [&](int i, int64_t d) { added.values[i] = partial[kPartialHead + d]; });
-      merge_chunk(p.kv.head_dim, added, state);
+    for (int64_t index = 0; index < count; index += kAtOnce) {
+      AttentionState added[kAtOnce];
+      PL_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (index + i < count) added[i] = load(p, index + i);
+      }
+      PL_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (index + i < count) merge_chunk(p.kv.head_dim, added[i], state);
+      }
     }
     write_attention(p, row, state);
+  }
+
+ private:
+  PL_DEVICE static AttentionState load(const Params& p, int64_t index) {
+    const float* const partial = partial_of(p, block_index().x, block_index().y, index);
+    AttentionState state;
+    state.softmax = {partial[0], partial[1]};
+    for_own_elements(p.kv.head_dim,
+                     [&](int i, int64_t d) { state.values[i] = partial[kPartialHead + d]; });
+    return state;
   }
 };
 

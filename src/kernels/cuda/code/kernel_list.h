@@ -12,6 +12,7 @@
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/gather.h"
 #include "kernels/cuda/code/matmul_few.h"
+#include "kernels/cuda/code/matmul_few_groups.h"
 #include "kernels/cuda/code/matmul_float.h"
 #include "kernels/cuda/code/matmul_mma.h"
 #include "kernels/cuda/code/matmul_tiles.h"
@@ -81,7 +82,7 @@
   X(matmul_f16, MatmulFloat<F16>)                          \
   X(matmul_f32, MatmulFloat<float>)                        \
   X(matmul_few_rows, MatmulFewRows<1>)                     \
-  X(matmul_groups, MatmulGroups)                           \
+  X(matmul_few_rows_of_groups, MatmulFewRowsOfGroups)      \
   X(merge_chunks, MergeChunks)                             \
   X(mma_probe, MmaProbe)                                   \
   X(mma_rate, MmaRate)                                     \

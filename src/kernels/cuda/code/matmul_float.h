@@ -29,7 +29,7 @@ struct MatmulFloat {
   static constexpr std::string_view kName =
       TypeNames{.f32 = "matmul_f32", .f16 = "matmul_f16"}.of<Stored>();
   static constexpr uint32_t kThreads = kPanelWidth * kFloatProductRows;
-  using Params = ProductParams<PlainPanels>;
+  using Params = ProductParams;
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {

@@ -1,5 +1,5 @@
-// Products of up to 8 rows with quantised weights, and with bfloat16 weights where inputs don't
-// stand as matmul_few.h copies them: a warp has 16 columns, and loads operands element by element.
+// Products of up to 8 rows with bfloat16 weights where inputs don't stand as matmul_few.h copies
+// them: a warp has 16 columns, and loads operands element by element.
 // All inputs are walked in segments of kSegmentLength, each from zero in steps of 16, and the
 // segments' sums are added in ascending order: an element's bits depend on its row and column
 // alone.
@@ -15,11 +15,7 @@ namespace paceline::cuda {
 constexpr int64_t kMmaColumns = 16;
 constexpr int64_t kMmaRows = 8;
 // The steps whose operands are loaded before they are multiplied, so that loads overlap.
-template <class Panels>
-inline constexpr uint32_t kStepsAtOnce = 4;
-// Dequantising needs registers of its own.
-template <>
-inline constexpr uint32_t kStepsAtOnce<GroupedPanels> = 2;
+constexpr uint32_t kStepsAtOnce = 4;
 
 // A warp's products: the columns of one tile times those of 8 rows. Lane l has columns l / 4 and
 // l / 4 + 8 of rows 2 (l % 4) and the next.
@@ -35,9 +31,8 @@ struct TileSums {
 };
 
 // What a warp multiplies. The inputs of a step are in the order of panel_products.h.
-template <class Panels>
 struct MmaTile {
-  const ProductParams<Panels>& p;
+  const ProductParams& p;
   int64_t first_column;  // of the matrix
   int64_t first_row;
 
@@ -69,7 +64,7 @@ struct MmaTile {
 
   // Inputs [begin, end), from zero.
   PL_DEVICE void multiply_inputs(uint32_t begin, uint32_t end, TileSums& sums) const {
-    constexpr uint32_t kSteps = kStepsAtOnce<Panels>;
+    constexpr uint32_t kSteps = kStepsAtOnce;
     sums.clear();
     for (uint32_t first = begin; first < end; first += kSteps * kStepInputs) {
       uint32_t a[kSteps][4], b[kSteps][2];
@@ -106,12 +101,11 @@ struct MmaTile {
 // One warp: tile x of the grid of columns, from the one that holds first_column on. With
 // `segment_sums` it computes segment z alone, else all of them. Panels have 32 columns, so a tile
 // stands in one of them; those beyond the matrix are zero.
-template <class Panels>
-PL_DEVICE void multiply_tile(const ProductParams<Panels>& p) {
+PL_DEVICE void multiply_tile(const ProductParams& p) {
   const int64_t first_column =
       (p.first_column / kMmaColumns + int64_t{block_index().x}) * kMmaColumns;
   const int64_t num_segments = (int64_t{p.weights.k} + kSegmentLength - 1) / kSegmentLength;
-  const MmaTile<Panels> tile{p, first_column, block_index().y * kMmaRows};
+  const MmaTile tile{p, first_column, block_index().y * kMmaRows};
   TileSums sums;
   if (p.segment_sums != nullptr) {
     const int64_t segment = block_index().z;
@@ -134,17 +128,7 @@ PL_DEVICE void multiply_tile(const ProductParams<Panels>& p) {
 struct MatmulBf16 {
   static constexpr std::string_view kName = "matmul_bf16";
   static constexpr uint32_t kThreads = kWarpLanes;
-  using Params = ProductParams<PlainPanels>;
-  using Shared = NoShared;
-
-  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) { multiply_tile(p); }
-};
-
-// Quantised weights, rounded to bfloat16.
-struct MatmulGroups {
-  static constexpr std::string_view kName = "matmul_groups";
-  static constexpr uint32_t kThreads = kWarpLanes;
-  using Params = ProductParams<GroupedPanels>;
+  using Params = ProductParams;
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) { multiply_tile(p); }

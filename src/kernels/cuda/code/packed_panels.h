@@ -110,12 +110,4 @@ PL_DEVICE float group_element(const GroupedPanels& panels, uint32_t k, int64_t c
   return group_element(panels, load_group(panels, k >> panels.group_bits, column), k, column);
 }
 
-// Elements 2 * pair and 2 * pair + 1 of a column, each rounded to bfloat16.
-PL_DEVICE uint32_t bf16_pair(const GroupedPanels& panels, uint32_t pair, int64_t column) {
-  const uint32_t k = 2 * pair;
-  const GroupAffine affine = load_group(panels, k >> panels.group_bits, column);
-  return pack_bf16(group_element(panels, affine, k, column),
-                   group_element(panels, affine, k + 1, column));
-}
-
 }  // namespace paceline::cuda

@@ -6,9 +6,8 @@
 
 namespace paceline::cuda {
 
-template <class Panels>
 struct ProductParams {
-  Panels weights;
+  PlainPanels weights;
   ConstRows x;
   int64_t num_rows = 0;
   const float* bias = nullptr;  // of all columns of the matrix
