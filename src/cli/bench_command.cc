@@ -125,6 +125,10 @@ MachineReport measure_machine(const Settings& settings, const std::vector<BenchV
 int run_bench(const Settings& settings, Session& session) {
   const auto variants = plan_variants(settings.bench, !settings.load.model.empty());
   if (settings.bench.plan) return show_plan(settings, variants, session);
+  if (settings.bench.roofline && settings.load.device.starts_with("cuda")) {
+    throw UsageError("--roofline: measures the CPU; leave it out with --device " +
+                     settings.load.device + ", whose limits are measured beside each run");
+  }
   if (!settings.load.trace_file.empty() && variants.size() > 1) {
     throw UsageError(
         fmt::format("--trace: {} variants are to be measured, expected one: give "

@@ -1,9 +1,11 @@
 #include "cli/bench_measure.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/error.h"
 #include "cli/bench_runs.h"
+#include "kernels/cuda/device_rates.h"
 #include "load/weight_info.h"
 
 namespace paceline {
@@ -14,12 +16,18 @@ constexpr double kEnoughSeconds = 10;
 
 class CeilingSampler {
  public:
-  CeilingSampler(const BenchProducts& products, ThreadPool& threads)
+  virtual ~CeilingSampler() = default;
+  virtual BenchCeilings sample() = 0;
+};
+
+class CpuSampler final : public CeilingSampler {
+ public:
+  CpuSampler(const BenchProducts& products, ThreadPool& threads)
       : kind_(products.kind), meter_(products.isa, threads, memory_) {
     if (products.vector_isa) vector_meter_.emplace(*products.vector_isa, threads, memory_);
   }
 
-  BenchCeilings sample() {
+  BenchCeilings sample() override {
     const auto operations = [this](RooflineMeter& meter) {
       return meter.operations_per_s(kind_, kSampleSeconds);
     };
@@ -34,6 +42,25 @@ class CeilingSampler {
   RooflineMeter meter_;
   std::optional<RooflineMeter> vector_meter_;
 };
+
+// Of a GPU that computes nothing else meanwhile: what is copied counts as read and as written.
+class GpuSampler final : public CeilingSampler {
+ public:
+  explicit GpuSampler(cuda::CudaDevice& device) : rates_(device) {}
+
+  BenchCeilings sample() override {
+    return {.read_bytes = rates_.copied_bytes_per_s(kSampleSeconds),
+            .operations = rates_.mma_flops_per_s(kSampleSeconds)};
+  }
+
+ private:
+  cuda::DeviceRates rates_;
+};
+
+std::unique_ptr<CeilingSampler> make_sampler(const LoadedModel& model) {
+  if (model.machine->device) return std::make_unique<GpuSampler>(*model.machine->device);
+  return std::make_unique<CpuSampler>(products_of(model), *model.threads);
+}
 
 BenchCeilings mean(const BenchCeilings& a, const BenchCeilings& b) {
   return {.read_bytes = (a.read_bytes + b.read_bytes) / 2,
@@ -154,9 +181,18 @@ void repeat_run(BenchRunner& runner, CeilingSampler& sampler, const BenchRun& ru
 
 }  // namespace
 
+std::string_view instruction_of(const BenchProducts& products) {
+  if (products.is_on_gpu) return "mma.sync";
+  return product_instruction(products.isa, products.kind);
+}
+
 BenchProducts products_of(const LoadedModel& model) {
   const WeightInfo weights = weight_info(*model.decoder);
   BenchProducts products{.isa = model.isa, .kind = ProductKind::bf16};
+  if (model.machine->device) {
+    products.is_on_gpu = true;
+    return products;
+  }
   const bool has_f32_products =
       weights.format == dtype_name(DType::f32) || weights.format == dtype_name(DType::f16);
   if (has_f32_products) products.kind = ProductKind::f32;
@@ -171,7 +207,7 @@ BenchProducts products_of(const LoadedModel& model) {
 
 std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task) {
   BenchRunner runner(model, task.max_step_slowdown, task.stop);
-  CeilingSampler sampler(products_of(model), *model.threads);
+  const std::unique_ptr<CeilingSampler> sampler = make_sampler(model);
   const WorkRates rates(task);
   std::vector<BenchRow> rows;
   std::vector<Measured> all;  // of the current run
@@ -180,7 +216,7 @@ std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task) {
     for (const BenchRun& run : task.runs) {
       if (task.notice) task.notice(run);
       all.clear();
-      repeat_run(runner, sampler, run, task.repetitions, all);
+      repeat_run(runner, *sampler, run, task.repetitions, all);
       rows.push_back(median_row(run, all, rates));
     }
   } catch (const Error& error) {

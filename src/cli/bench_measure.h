@@ -60,8 +60,11 @@ struct BenchProducts {
   Isa isa = Isa::baseline;
   ProductKind kind = ProductKind::f32;
   std::optional<Isa> vector_isa;  // of BenchCeilings::vector_operations
+  bool is_on_gpu = false;         // whose matrix instruction is the limit, whatever the kind
 };
 BenchProducts products_of(const LoadedModel& model);
+// "vdpbf16ps"; "mma.sync" of a GPU.
+std::string_view instruction_of(const BenchProducts& products);
 
 // A loaded model and its measurements.
 struct BenchReport {
@@ -70,6 +73,7 @@ struct BenchReport {
   std::string dtype;
   std::string weight_format;
   BenchProducts products;
+  std::string device;  // the GPU's name; empty: the CPU computes
   int threads = 0;
   double load_seconds = 0;
   int64_t resident_bytes = 0;  // growth while loading

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "cli/model_opening.h"
+#include "kernels/cuda/device.h"
 #include "load/draft_model.h"
 #include "load/model_source.h"
 #include "load/weight_info.h"
@@ -157,6 +158,7 @@ std::unique_ptr<LoadedModel> load_bench_model(const BenchModel& found, BenchRepo
             .dtype = std::string(dtype_name(model->weight_dtype)),
             .weight_format = weights.format,
             .products = products_of(*model),
+            .device = model->machine->device ? model->machine->device->info().name : "",
             .threads = model->threads->num_threads(),
             .load_seconds = took.count(),
             .resident_bytes = resident_bytes() - resident,

@@ -86,8 +86,8 @@ std::string row_text(const BenchReport& report, const BenchRow& row) {
 std::string report_text(const BenchReport& report) {
   std::string text = fmt::format(
       "\n{}, {}, {}: {} in {}, {} resident, {} of weights\n", report.name, report.weight_format,
-      counted_threads(report.threads), report.has_dummy_weights ? "dummy" : "loaded",
-      duration_figure(report.load_seconds),
+      report.device.empty() ? counted_threads(report.threads) : report.device,
+      report.has_dummy_weights ? "dummy" : "loaded", duration_figure(report.load_seconds),
       bytes_text(static_cast<double>(std::max<int64_t>(report.resident_bytes, 0))),
       bytes_text(static_cast<double>(report.weight_bytes)));
   for (const std::string& note : report.notes) text += fmt::format("  ({})\n", note);
@@ -121,6 +121,7 @@ void write_roofline(const MachineReport& machine, JsonWriter& writer) {
 void write_model(const BenchReport& report, JsonWriter& writer) {
   writer.member("model", report.name).member("dtype", report.dtype);
   writer.member("weight_format", report.weight_format).member("threads", report.threads);
+  if (!report.device.empty()) writer.member("device", report.device);
 }
 
 void write_variant(const BenchReport& report, JsonWriter& writer) {
@@ -172,7 +173,7 @@ void write_row(const BenchReport& report, const BenchRow& row, JsonWriter& write
 
 std::string_view limit_name(const BenchReport& report, const BenchRow& row) {
   if (row.limit == BenchLimit::bandwidth) return "read bandwidth";
-  return product_instruction(report.products.isa, report.products.kind);
+  return instruction_of(report.products);
 }
 
 std::string bench_text(const MachineReport& machine, const std::vector<BenchReport>& reports) {

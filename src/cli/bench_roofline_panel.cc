@@ -35,7 +35,7 @@ std::vector<Ceiling> ceilings_of(const BenchReports& reports) {
   std::map<std::pair<int, std::string_view>, std::vector<double>> operations;
   std::map<int, std::vector<double>> read_bytes;
   for (const BenchReport& report : reports) {
-    const auto name = product_instruction(report.products.isa, report.products.kind);
+    const auto name = instruction_of(report.products);
     for (const BenchRow& row : report.rows) {
       if (!is_drawn(row)) continue;
       operations[{report.threads, name}].push_back(row.ceilings.operations);

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 from program import IS_SANITIZED, ROOT, ProgramTest
 
+EMULATION = {"PACELINE_CUDA_EMULATION": "1"}
 # 2 layers: attention 32 x (2 x 64 + 2 x 32), MLP 3 x 32 x 64; the embedding is the head, too.
 BLOCK_WEIGHTS = 2 * (32 * 192 + 3 * 32 * 64)
 EMBEDDING = 300 * 32
@@ -36,6 +37,19 @@ class BenchTest(ProgramTest):
             self.assertAlmostEqual(row["fraction"], row[rate] / row["roofline_" + rate], places=3)
         self.assertAlmostEqual(prefill["seconds"] * prefill["tokens_per_second"], 64, places=3)
         self.assertAlmostEqual(decode["seconds"] * decode["tokens_per_second"], 1, places=3)
+
+    def test_a_gpu_is_measured_against_its_own_limits(self):
+        arguments = ["bench", "--quiet", *self.tiny, "--device", "cuda", "--prompt-tokens", "20", "--output-tokens", "3"]
+        report = json.loads(self.succeed(*arguments, "--json", env=EMULATION).stdout)
+        self.assertEqual([r["test"] for r in report["results"]], ["prefill", "decode"])
+        for row, limit, rate in zip(report["results"], ["mma.sync", "read bandwidth"], ["flops", "bytes"]):
+            self.assertEqual((row["device"], row["limit"], row["runs"]), ("emulation", limit, 1))
+            self.assertGreater(row["tokens_per_second"], 0)
+            self.assertGreater(row[f"roofline_{rate}_per_second"], 0)
+        self.assertEqual(report["variants"][0]["device"], "emulation")
+        self.assertIn("tiny, float32, emulation:", self.succeed(*arguments, env=EMULATION).stdout)
+        error = self.fail_with(2, *arguments, "--roofline", env=EMULATION)
+        self.assertIn("--roofline: measures the CPU; leave it out with --device cuda", error)
 
     def test_every_test_has_its_own_figures(self):
         report = self.bench("--tests", "batch,mixed,classify,cached,memory", "--prompt-tokens", "40", "--sequences", "1,3",
