@@ -20,6 +20,8 @@ SampleStatus status_of(const DecodedToken& token) {
       return SampleStatus::ok;
     case DecodedToken::Status::nan_logits:
       return SampleStatus::nan_logits;
+    case DecodedToken::Status::all_forbidden:
+      return SampleStatus::all_forbidden;
     default:
       return SampleStatus::nothing_to_draw;
   }
@@ -62,7 +64,10 @@ void EngineCore::commit_run(std::span<const DecodedToken> tokens) {
     keep_rows(sequence, std::span(&is_finite, 1));
     if (sequence.finished) continue;
     cache_.release_outside_window(sequence.blocks, sequence.num_computed);
-    commit_sample(sequence, {.status = status_of(token), .id = token.id, .logprob = token.logprob});
+    commit_sample(sequence, {.status = status_of(token),
+                             .id = token.id,
+                             .logprob = token.logprob,
+                             .top_logprobs = token.top_logprobs});
   }
 }
 

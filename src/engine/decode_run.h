@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/row_draws.h"
 #include "engine/sequence.h"
 #include "engine/step_batch.h"
 #include "runner/decode_loop.h"
@@ -39,11 +40,13 @@ class DecodeRun {
   void stop();
 
  private:
+  int64_t vocab_size_;
   DecodeLoop* loop_;
   int64_t max_steps_;
   int64_t steps_left_ = 0;
   std::vector<Sequence*> sequences_;
   std::vector<TokenId> stop_ids_;
+  RowDraws draws_;
   std::vector<DecodeTerms> terms_;
 };
 

@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "base/sample.h"
 #include "kernels/operands.h"
+#include "kernels/row_sampler.h"
 
 namespace paceline {
 
@@ -15,23 +17,26 @@ namespace paceline {
 struct DecodedToken {
   enum class Status : int32_t {
     ok,
-    nan_logits,       // the row of logits holds a NaN
-    nothing_to_draw,  // its largest logit is infinite
-    bad_state,        // the row's state holds a NaN or an infinity
-    empty,            // the slot had no sequence
+    nan_logits,  // these three are SampleStatus'
+    nothing_to_draw,
+    all_forbidden,
+    bad_state,  // the row's state holds a NaN or an infinity
+    empty,      // the slot had no sequence
   };
   Status status = Status::empty;
   int32_t id = -1;
-  float logprob = 0.0f;  // of the raw logits; 0 unless the slot wants it
+  float logprob = 0.0f;  // as in a Sample
+  std::vector<TokenLogprob> top_logprobs = {};
 };
 
-// A sequence that takes the largest logit of each row, ties to the lowest id.
+// A sequence. Its tokens are drawn as `draw` says, from the position behind its own on, with a
+// history that counts them.
 struct DecodeSlot {
   int32_t token = 0;      // the last one, whose row is still to be computed
   int32_t position = 0;   // of that token
   int64_t num_steps = 0;  // then the slot is empty; the sequence's blocks reach that far
-  bool wants_logprob = false;
-  std::span<const int32_t> stop_ids;  // drawing one of them empties the slot
+  std::span<const int32_t> stop_ids = {};  // drawing one of them empties the slot
+  RowDraw draw = {};                       // without a forced token; its position doesn't count
 };
 
 // The arrays of a batch with one row for each slot. Where one of them, or its first rows, is given

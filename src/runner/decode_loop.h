@@ -10,11 +10,12 @@
 
 namespace paceline {
 
-// How a sequence is decoded: it takes the largest logit of each row, ties to the lowest id.
+// How a sequence is decoded.
 struct DecodeTerms {
-  int64_t num_steps = 0;  // at most; its blocks hold the positions of that many
-  bool wants_logprob = false;
-  std::span<const int32_t> stop_ids;  // its row behind one of them isn't computed
+  int64_t num_steps = 0;                   // at most; its blocks hold the positions of that many
+  std::span<const int32_t> stop_ids = {};  // its row behind one of them isn't computed
+  RowDraw draw = {};  // of the next token; those after it are at their positions, with all before
+                      // them in the history
 };
 
 // One thread. A caller that stops early leaves keys and values behind the last token that it read.

@@ -95,8 +95,8 @@ void ModelDecodeLoop::start(const Batch& batch, std::span<const DecodeTerms> ter
     loaded_.push_back({.token = batch.tokens[i],
                        .position = batch.positions[i],
                        .num_steps = terms[i].num_steps,
-                       .wants_logprob = terms[i].wants_logprob,
-                       .stop_ids = terms[i].stop_ids});
+                       .stop_ids = terms[i].stop_ids,
+                       .draw = terms[i].draw});
   }
   tables_.clear();
   for (const GroupBatch& group : batch.groups) tables_.emplace_back(group.slices);

@@ -55,11 +55,12 @@ std::vector<std::byte> same_in_every_order(const DeviceRun& run) {
   return expected;
 }
 
-std::vector<std::string> needless_syncs(const DeviceRun& run) {
+std::vector<std::string> needless_syncs(const DeviceRun& run, std::string_view source) {
   emulation::EmulatedDevice device(EmulationOptions{});
   const std::vector<std::byte> expected = run(device);
   std::vector<std::string> needless;
   for (const std::string& sync : device.sync_sites()) {
+    if (sync.find(source) == std::string::npos) continue;
     bool is_caught = false;
     for (const EmulationOptions& options : every_order()) {
       is_caught = is_caught || bytes_without(sync, options, run) != expected;

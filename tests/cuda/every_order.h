@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/cuda/device.h"
@@ -23,8 +24,8 @@ std::string name_of(const EmulationOptions& options);
 std::vector<std::byte> same_in_every_order(const DeviceRun& run);
 
 // The barriers and waits that `run` meets and that could be missing: without them every order gives
-// the same bytes, and nothing is reported.
-std::vector<std::string> needless_syncs(const DeviceRun& run);
+// the same bytes, and nothing is reported. Of one source of kernels, if it is named.
+std::vector<std::string> needless_syncs(const DeviceRun& run, std::string_view source = "");
 
 // A block of the device's memory that holds `values`; the device frees it at its end.
 template <class T>

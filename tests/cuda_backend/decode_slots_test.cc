@@ -20,6 +20,8 @@ constexpr int64_t kVocab = 96;
 constexpr int64_t kBlockSize = 4;
 constexpr int32_t kAnyBlock[] = {0};
 using Status = DecodedToken::Status;
+const RowDraw kGreedy = {.temperature = 0};
+const RowDraw kWithLogprob = {.temperature = 0, .wants_logprob = true};
 
 // The token that follows a token has the largest number in its row.
 using LogitTable = std::vector<std::vector<float>>;
@@ -144,7 +146,7 @@ std::vector<DecodedToken> expected_of(const DecodeSlot& slot, const LogitTable& 
     backend.log_sum_exp(on_device.view, std::span(&log_sum_exp, 1));
     const float logprob = std::min(0.0f, row[static_cast<size_t>(token)] - log_sum_exp);
     drawn.push_back(
-        {.status = Status::ok, .id = token, .logprob = slot.wants_logprob ? logprob : 0.0f});
+        {.status = Status::ok, .id = token, .logprob = slot.draw.wants_logprob ? logprob : 0.0f});
     const bool stops = std::ranges::find(slot.stop_ids, token) != slot.stop_ids.end();
     left = stops ? 0 : left - 1;
   }
@@ -177,10 +179,10 @@ TEST(CudaDecodeSlots, FeedEachTokenToTheNextStep) {
     slots.push_back({.token = 7 * i + 3,
                      .position = 5 * i,
                      .num_steps = 1 + 3 * i % 11,
-                     .wants_logprob = i % 2 == 0});
+                     .draw = {.temperature = 0, .wants_logprob = i % 2 == 0}});
   }
   slots[4].num_steps = 0;  // empty from the start
-  slots[7] = {.token = 5, .position = 100, .num_steps = 9, .stop_ids = stops};
+  slots[7] = {.token = 5, .position = 100, .num_steps = 9, .stop_ids = stops, .draw = kGreedy};
   expect_steps(model, slots, rows, *backend, 11);
   expect_steps(model, {slots[2]}, rows, *backend, 4);
   expect_steps(model, {slots[7], slots[2]}, rows, *backend, 5);
@@ -191,7 +193,7 @@ TEST(CudaDecodeSlots, CaptureAStepOnceForANumberOfSlots) {
   EmulatedBackend backend;
   const LogitTable rows = random_rows(2);
   TableModel model(*backend, rows, 8);
-  const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6};
+  const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6, .draw = kGreedy};
   expect_steps(model, {slot}, rows, *backend, 6);  // and scratch of what is expected grows
   int64_t before = model.num_computed;
   EXPECT_EQ(before, 2) << "once before it is captured, once then";
@@ -201,7 +203,8 @@ TEST(CudaDecodeSlots, CaptureAStepOnceForANumberOfSlots) {
   expect_steps(model, {slot, slot, slot, slot}, rows, *backend, 6);
   EXPECT_EQ(model.num_computed, before + 4) << "three slots and four are one graph";
   // More blocks than were reserved: the state moves.
-  expect_steps(model, {{.token = 2, .position = 30000, .num_steps = 30}}, rows, *backend, 30);
+  expect_steps(model, {{.token = 2, .position = 30000, .num_steps = 30, .draw = kGreedy}}, rows,
+               *backend, 30);
   before = model.num_computed;
   expect_steps(model, {slot}, rows, *backend, 6);
   EXPECT_EQ(model.num_computed, before + 2);
@@ -210,7 +213,7 @@ TEST(CudaDecodeSlots, CaptureAStepOnceForANumberOfSlots) {
 TEST(CudaDecodeSlots, HaveOneOwnerAtATime) {
   EmulatedBackend backend;
   const LogitTable rows = random_rows(3);
-  const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6};
+  const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6, .draw = kGreedy};
   for (int turn = 0; turn < 2; ++turn) {
     TableModel model(*backend, rows, 4);
     expect_steps(model, {slot}, rows, *backend, 3);
@@ -223,7 +226,7 @@ TEST(CudaDecodeSlots, DropStepsThatWereNotRead) {
   EmulatedBackend backend;
   const LogitTable rows = random_rows(4);
   TableModel model(*backend, rows, 4);
-  const DecodeSlot slot{.token = 9, .position = 3, .num_steps = 8};
+  const DecodeSlot slot{.token = 9, .position = 3, .num_steps = 8, .draw = kGreedy};
   model.load({slot});
   model.slots().start_step();
   model.slots().start_step();
@@ -245,7 +248,7 @@ TEST(CudaDecodeSlots, TiesGoToTheLowestIdAndBadRowsAreReported) {
   TableModel model(*backend, rows, 8);
   std::vector<DecodeSlot> slots;
   for (int32_t i = 0; i < 3; ++i) {
-    slots.push_back({.token = i, .position = 0, .num_steps = 1, .wants_logprob = true});
+    slots.push_back({.token = i, .num_steps = 1, .draw = kWithLogprob});
   }
   expect_steps(model, slots, rows, *backend, 1);
   EXPECT_EQ(largest(rows[1]), 6);
@@ -256,10 +259,10 @@ TEST(CudaDecodeSlots, TiesGoToTheLowestIdAndBadRowsAreReported) {
   for (const bool checks_states : {true, false}) {
     TableModel bad(*backend, rows, 8);
     bad.checks_states = checks_states;
-    bad.load({{.token = 3, .num_steps = 5},
-              {.token = 4, .num_steps = 5},
-              {.token = 5, .num_steps = 5},
-              {.token = 0, .num_steps = 5}});
+    bad.load({{.token = 3, .num_steps = 5, .draw = kGreedy},
+              {.token = 4, .num_steps = 5, .draw = kGreedy},
+              {.token = 5, .num_steps = 5, .draw = kGreedy},
+              {.token = 0, .num_steps = 5, .draw = kGreedy}});
     const auto steps = bad.steps(2);
     const Status expected[] = {checks_states ? Status::bad_state : Status::nan_logits,
                                checks_states ? Status::bad_state : Status::nothing_to_draw,
@@ -273,38 +276,96 @@ TEST(CudaDecodeSlots, TiesGoToTheLowestIdAndBadRowsAreReported) {
   }
 }
 
+// All settings of a draw, against a RowSampler that gets each row with a history from the CPU.
+TEST(CudaDecodeSlots, DrawAsTheRowSamplerDoes) {
+  EmulatedBackend backend({.guards_memory = true});
+  const LogitTable rows = random_rows(6);
+  TableModel model(*backend, rows, 6);
+  const std::vector<TokenCount> history = {{.id = 4, .in_output = 2}, {.id = 40, .in_output = 0}};
+  const std::vector<std::pair<int32_t, float>> biases = {{3, 2.0f}, {17, -3.0f}};
+  const std::vector<int32_t> listed = {7, 95};
+  const std::vector<uint64_t> allowed = {0x0FF0F0F0F0F0F0F0u, 0xFFFFFFFFu};
+  std::vector<DecodeSlot> slots(5);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    slots[i] = {.token = static_cast<int32_t>(9 * i), .position = static_cast<int32_t>(7 * i)};
+    slots[i].num_steps = 12;
+    slots[i].draw = {.temperature = 1.2f, .seed = i, .wants_logprob = true};
+  }
+  slots[1].draw.top_k = 20;
+  slots[1].draw.num_top_logprobs = 4;
+  slots[2].draw.repetition_penalty = 1.3f;
+  slots[2].draw.frequency_penalty = 0.7f;
+  slots[2].draw.history = history;
+  slots[3].draw.logit_bias = biases;
+  slots[3].draw.logprob_token_ids = listed;
+  slots[4].draw.allowed = allowed;
+  slots[4].draw.presence_penalty = 1.0f;
+  slots[4].draw.history = history;
+  model.load(slots);
+  const auto steps = model.steps(12);
+  const OwnedTensor row = allocate_tensor(backend->memory(), DType::f32, {1, kVocab});
+  for (size_t i = 0; i < slots.size(); ++i) {
+    RowDraw draw = slots[i].draw;
+    std::vector<TokenCount> counts(draw.history.begin(), draw.history.end());
+    int32_t token = slots[i].token;
+    for (size_t step = 0; step < steps.size(); ++step) {
+      SCOPED_TRACE(::testing::Message() << "slot " << i << ", step " << step);
+      draw.position = slots[i].position + 1 + static_cast<int64_t>(step);
+      draw.history = counts;
+      backend->write(rows[static_cast<size_t>(token)], row.view);
+      Sample sample;
+      RowSampler& sampler = *backend->row_sampler();
+      sampler.begin({&draw, 1}, kVocab);
+      sampler.draw(0, row.view);
+      sampler.finish({&sample, 1});
+      const DecodedToken& found = steps[step][i];
+      ASSERT_EQ(found.status, Status::ok);
+      EXPECT_EQ(found.id, sample.id);
+      EXPECT_EQ(found.logprob, sample.logprob);
+      ASSERT_EQ(found.top_logprobs.size(), sample.top_logprobs.size());
+      for (size_t k = 0; k < sample.top_logprobs.size(); ++k) {
+        EXPECT_EQ(found.top_logprobs[k].id, sample.top_logprobs[k].id);
+        EXPECT_EQ(found.top_logprobs[k].logprob, sample.top_logprobs[k].logprob);
+      }
+      token = sample.id;
+      const auto known = std::ranges::find(counts, token, &TokenCount::id);
+      if (known != counts.end()) {
+        ++known->in_output;
+      } else if (!counts.empty()) {
+        counts.push_back({.id = token, .in_output = 1});
+      }
+    }
+  }
+}
+
 std::vector<std::byte> bytes_of_steps(CudaDevice& device, int64_t num_steps) {
   ThreadPool threads(1);
   const auto backend = make_cuda_backend(device, threads);
   const LogitTable rows = random_rows(5);
   TableModel model(*backend, rows, 3);
   const std::vector<int32_t> stops = {largest(rows[8])};
-  model.load({{.token = 4, .position = 2, .num_steps = 3, .wants_logprob = true},
-              {.token = 8, .position = 9, .num_steps = 4, .wants_logprob = true, .stop_ids = stops},
-              {.token = 11, .position = 0, .num_steps = 2}});
+  model.load({{.token = 4, .position = 2, .num_steps = 3, .draw = kWithLogprob},
+              {.token = 8, .position = 9, .num_steps = 4, .stop_ids = stops, .draw = kWithLogprob},
+              {.token = 11, .position = 0, .num_steps = 2, .draw = kGreedy}});
   std::vector<std::byte> bytes;
   for (const auto& step : model.steps(num_steps)) {
-    const auto part = std::as_bytes(std::span(step));
-    bytes.insert(bytes.end(), part.begin(), part.end());
+    for (const DecodedToken& token : step) {
+      const float numbers[] = {static_cast<float>(token.status), static_cast<float>(token.id),
+                               token.logprob};
+      const auto part = std::as_bytes(std::span(numbers));
+      bytes.insert(bytes.end(), part.begin(), part.end());
+    }
   }
-  // The reductions that draws share with this need all of their barriers here.
-  const OwnedTensor x = allocate_tensor(backend->memory(), DType::f32, {kVocab, kVocab});
-  std::vector<float> elements;
-  for (const auto& row : rows) elements.insert(elements.end(), row.begin(), row.end());
-  backend->write(elements, x.view);
-  std::vector<float> sums(kVocab);
-  backend->log_sum_exp(x.view, sums);
-  const auto part = std::as_bytes(std::span(sums));
-  bytes.insert(bytes.end(), part.begin(), part.end());
   return bytes;
 }
 
 TEST(CudaDecodeSlots, HaveTheSameBitsInEveryOrderOfThreads) {
   const auto run = [](CudaDevice& device) { return bytes_of_steps(device, 4); };
   EXPECT_FALSE(testing::same_in_every_order(run).empty());
-  // A token that is none, drawn without a barrier, must not be the next one's input.
+  // A token that is none, drawn without a barrier, must not be the next one's input. Barriers of
+  // the draws have tests of their own.
   const auto one_step = [](CudaDevice& device) { return bytes_of_steps(device, 1); };
-  EXPECT_THAT(testing::needless_syncs(one_step), ::testing::IsEmpty());
+  EXPECT_THAT(testing::needless_syncs(one_step, "decode_step.h"), ::testing::IsEmpty());
 }
 
 }  // namespace

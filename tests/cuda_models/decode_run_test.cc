@@ -80,6 +80,10 @@ class GpuEngine {
         answer.tokens.push_back(event.token->id);
         answer.logprobs.push_back(event.token->logprob);
       }
+      for (const TokenLogprob& other : event.top_logprobs) {
+        answer.logprobs.push_back(other.logprob);
+        answer.tokens.push_back(other.id);
+      }
       if (!event.ending) continue;
       answer.ending = std::to_string(static_cast<int>(event.ending->finish.reason)) + " " +
                       event.ending->message;
@@ -134,6 +138,15 @@ void ask(GpuEngine& gpu, RequestId& cancelled) {
   GenerateRequest sampled = greedy(4, 8, 6);
   sampled.sampling = {.seed = 3};
   gpu.submit(sampled);
+  GenerateRequest penalised = greedy(12, 31, 25);
+  penalised.sampling = {.temperature = 0.9f,
+                        .top_p = 0.95f,
+                        .repetition_penalty = 1.2f,
+                        .frequency_penalty = 0.3f,
+                        .logit_bias = {{7, -2.0f}, {90, 1.0f}},
+                        .seed = 5,
+                        .num_top_logprobs = 3};
+  gpu.submit(penalised);
   for (int i = 0; i < 24; ++i) gpu.step();
   gpu.submit(greedy(9, 1, 22));  // its prefix is in the cache
   for (int i = 0; i < 5; ++i) gpu.step();

@@ -160,17 +160,7 @@ TEST_F(DecodeRunTest, RunsTakeNoBlocksThatAreNotThere) {
 TEST_F(DecodeRunTest, WhatNeedsTheEngineIsSteppedPlainly) {
   start();
   GenerateRequest request = greedy({1}, 6);
-  request.sampling.presence_penalty = 0.5f;
-  run(request);
-  request = greedy({1}, 6);
-  request.sampling.temperature = 1;
-  run(request);
-  request = greedy({1}, 6);
-  request.sampling.logit_bias = {{3, -1.0f}};
-  run(request);
-  request = greedy({1}, 6);
-  request.want_logprobs = true;
-  request.sampling.num_top_logprobs = 2;
+  request.banned_sequences = {{9, 4}};
   run(request);
   request = greedy({1}, 6);
   request.prediction = {2, 3, 4};
@@ -186,6 +176,26 @@ TEST_F(DecodeRunTest, WhatNeedsTheEngineIsSteppedPlainly) {
   submit(greedy({5}, 9));
   run_all();
   EXPECT_EQ(runner_.loop.num_starts, 2) << "when one is left";
+}
+
+TEST_F(DecodeRunTest, TakesAllSettingsOfTheSampler) {
+  std::vector<GenerateRequest> requests(6, greedy({1, 2, 3}, 9));
+  requests[0].sampling.presence_penalty = 2.0f;
+  requests[1].sampling = {.temperature = 1, .top_k = 5, .seed = 3};
+  requests[2].sampling.logit_bias = {{6, -100.0f}, {9, 15.0f}};
+  requests[3].want_logprobs = true;
+  requests[3].sampling.num_top_logprobs = 2;
+  requests[4].allowed_token_ids = {4, 5, 6, 10, 11};
+  requests[5].sampling = {.temperature = 1.5f, .repetition_penalty = 1.5f, .seed = 8};
+  requests[5].want_logprobs = true;
+  requests[5].sampling.logprob_token_ids = {7, 9};
+  for (const GenerateRequest& request : requests) {
+    const std::vector<TokenId> plain = plain_tokens(request);
+    runner_.loop.num_starts = 0;
+    start();
+    EXPECT_EQ(run(request).tokens, plain);
+    EXPECT_GE(runner_.loop.num_starts, 1);
+  }
 }
 
 TEST_F(DecodeRunTest, AnErrorEndsTheRunsSequencesAlone) {

@@ -62,14 +62,18 @@ class ScriptedLoop : public DecodeLoop {
     int32_t token = 0;
     int32_t position = 0;
     int64_t steps_left = 0;
-    bool wants_logprob = false;
     std::vector<int32_t> stop_ids;
+    RowDraw draw;  // of the lists that follow
+    std::vector<TokenCount> history;
+    std::vector<std::pair<int32_t, float>> logit_bias;
+    std::vector<int32_t> listed;
+    std::vector<uint64_t> allowed;
     std::vector<std::vector<int32_t>> tables;  // of the groups
   };
 
   void compute(Batch& batch);
   void advance(Slot& slot, const DecodedToken& token) const;
-  DecodedToken draw(int64_t output, bool wants_logprob) const;
+  DecodedToken draw(int64_t output, Slot& slot) const;
 
   ScriptedRunner& runner_;
   std::vector<Slot> slots_;
@@ -338,12 +342,17 @@ inline void ScriptedLoop::start(const Batch& batch, std::span<const DecodeTerms>
   slots_.clear();
   computed_.clear();
   for (size_t i = 0; i < terms.size(); ++i) {
-    slots_.push_back({.token = batch.tokens[i],
-                      .position = batch.positions[i],
-                      .steps_left = terms[i].num_steps,
-                      .wants_logprob = terms[i].wants_logprob,
-                      .stop_ids = {terms[i].stop_ids.begin(), terms[i].stop_ids.end()},
-                      .tables = {}});
+    slots_.push_back(
+        {.token = batch.tokens[i],
+         .position = batch.positions[i],
+         .steps_left = terms[i].num_steps,
+         .stop_ids = {terms[i].stop_ids.begin(), terms[i].stop_ids.end()},
+         .draw = terms[i].draw,
+         .history = {terms[i].draw.history.begin(), terms[i].draw.history.end()},
+         .logit_bias = {terms[i].draw.logit_bias.begin(), terms[i].draw.logit_bias.end()},
+         .listed = {terms[i].draw.logprob_token_ids.begin(), terms[i].draw.logprob_token_ids.end()},
+         .allowed = {terms[i].draw.allowed.begin(), terms[i].draw.allowed.end()},
+         .tables = {}});
     for (const GroupBatch& group : batch.groups) {
       const auto table = group.slices[i].block_table;
       slots_.back().tables.emplace_back(table.begin(), table.end());
@@ -400,23 +409,32 @@ inline void ScriptedLoop::compute(Batch& batch) {
   for (size_t row = 0; row < live.size(); ++row) {
     Slot& slot = slots_[live[row]];
     DecodedToken& token = tokens[live[row]];
-    token = draw(static_cast<int64_t>(row), slot.wants_logprob);
+    token = draw(static_cast<int64_t>(row), slot);
     if (runner_.finite_rows()[row] == 0) token = {.status = DecodedToken::Status::bad_state};
     advance(slot, token);
   }
   computed_.push_back(std::move(tokens));
 }
 
-inline DecodedToken ScriptedLoop::draw(int64_t output, bool wants_logprob) const {
-  const std::span<const float> logits = runner_.logits(output, 1);
-  if (std::any_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x); })) {
-    return {.status = DecodedToken::Status::nan_logits};
+inline DecodedToken ScriptedLoop::draw(int64_t output, Slot& slot) const {
+  slot.draw.position = slot.position + 1;
+  slot.draw.history = slot.history;
+  slot.draw.logit_bias = slot.logit_bias;
+  slot.draw.logprob_token_ids = slot.listed;
+  slot.draw.allowed = slot.allowed;
+  Sample sample;
+  runner_.draw_rows({&output, 1}, {&slot.draw, 1}, {&sample, 1});
+  DecodedToken token{.status = static_cast<DecodedToken::Status>(sample.status),
+                     .id = sample.id,
+                     .logprob = sample.logprob,
+                     .top_logprobs = std::move(sample.top_logprobs)};
+  if (token.status != DecodedToken::Status::ok || slot.history.empty()) return token;
+  const auto known = std::ranges::find(slot.history, token.id, &TokenCount::id);
+  if (known != slot.history.end()) {
+    ++known->in_output;
+  } else {
+    slot.history.push_back({.id = token.id, .in_output = 1});
   }
-  const auto top = std::max_element(logits.begin(), logits.end());
-  if (!std::isfinite(*top)) return {.status = DecodedToken::Status::nothing_to_draw};
-  DecodedToken token{.status = DecodedToken::Status::ok,
-                     .id = static_cast<int32_t>(top - logits.begin())};
-  if (wants_logprob) token.logprob = std::min(0.0f, *top - runner_.log_sum_exp(0));
   return token;
 }
 

@@ -7,18 +7,21 @@
 
 #include "base/divide_up.h"
 #include "base/error.h"
+#include "kernels/cuda/code/adjust_rows.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/operand_views.h"
 
 namespace paceline::cuda {
 namespace {
 
-static_assert(static_cast<int>(DecodedToken::Status::ok) == kSlotDrawn);
-static_assert(static_cast<int>(DecodedToken::Status::nan_logits) == kSlotNan);
-static_assert(static_cast<int>(DecodedToken::Status::nothing_to_draw) == kSlotNothing);
+static_assert(static_cast<int>(DecodedToken::Status::ok) == static_cast<int>(DrawOutcome::ok));
+static_assert(static_cast<int>(DecodedToken::Status::all_forbidden) ==
+              static_cast<int>(DrawOutcome::all_forbidden));
 static_assert(static_cast<int>(DecodedToken::Status::bad_state) == kSlotBadState);
 static_assert(static_cast<int>(DecodedToken::Status::empty) == kSlotEmpty);
+static_assert(sizeof(TokenScore) == sizeof(TokenLogprob));
 
+constexpr int64_t kMostScores = 128;  // beside a drawn token
 constexpr int64_t kRingSteps = DecodeSlots::kMostInFlight;
 constexpr size_t kMostGraphs = 32;
 constexpr size_t kPlaceAlignment = 16;
@@ -50,19 +53,64 @@ int64_t most_chunks(std::span<const DecodeSlot> slots) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(divide_up(longest, kChunkKeys))));
 }
 
+bool penalises(const RowDraw& draw) {
+  return draw.repetition_penalty != 1.0f || draw.frequency_penalty != 0.0f ||
+         draw.presence_penalty != 0.0f;
+}
+
+// Whether other logits than the model's are drawn from.
+bool draws_from_others(const RowDraw& draw) {
+  return penalises(draw) || !draw.logit_bias.empty() || !draw.allowed.empty();
+}
+
+// Appends a list to `lists`, with room for `more` elements, and sets `list` to its place in a state
+// whose lists begin at `begin`.
+template <class T, class U>
+void append_list(std::span<const T> elements, int64_t more, size_t begin,
+                 std::vector<std::byte>& lists, U*& list) {
+  static_assert(sizeof(T) == sizeof(U));
+  if (elements.empty() && more == 0) return;
+  lists.resize(align_place(lists.size()));
+  list = reinterpret_cast<U*>(begin + lists.size());
+  const auto bytes = std::as_bytes(elements);
+  lists.insert(lists.end(), bytes.begin(), bytes.end());
+  lists.resize(lists.size() + static_cast<size_t>(more) * sizeof(T));
+}
+
+DrawRow draw_row(const DecodeSlot& slot, size_t begin, std::vector<std::byte>& lists) {
+  const RowDraw& draw = slot.draw;
+  PL_CHECK(!draw.forced && std::ssize(draw.logprob_token_ids) <= kMostScores &&
+               draw.num_top_logprobs <= kMostScores,
+           "decode slots: a draw that they can make");
+  DrawRow row = settings_of(draw);
+  row.position = int64_t{slot.position} + 1;
+  if (penalises(draw)) {
+    row.num_history = static_cast<uint32_t>(draw.history.size());
+    append_list(draw.history, slot.num_steps, begin, lists, row.history);
+  }
+  row.num_biases = static_cast<uint32_t>(draw.logit_bias.size());
+  append_list(draw.logit_bias, 0, begin, lists, row.biases);
+  row.num_allowed_words = static_cast<uint32_t>(draw.allowed.size());
+  append_list(draw.allowed, 0, begin, lists, row.allowed);
+  row.num_listed = static_cast<uint32_t>(draw.logprob_token_ids.size());
+  append_list(draw.logprob_token_ids, 0, begin, lists, row.listed);
+  lists.resize(align_place(lists.size()));
+  return row;
+}
+
 }  // namespace
 
 // The arrays of a block of state, on the CPU or on the device.
 struct CudaDecodeSlots::Arrays {
   int64_t* step;
+  DrawRow* draws;
   NumberSpan* stops;
   int32_t* steps_left;
   int32_t* tokens;
   int32_t* positions;
   int32_t* output_rows;
-  SlotToken* drawn;
+  DrawnToken* drawn;
   uint8_t* finite;
-  uint8_t* wants_logprob;
   std::vector<SlotGroup> groups;
   int32_t* numbers;
 };
@@ -76,9 +124,12 @@ CudaDecodeSlots::CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory, Boun
       num_slots_(std::ssize(arrays.tokens)),
       layout_(lay_out()),
       state_(memory),
+      scores_(memory),
+      sums_(memory),
+      adjusted_(memory),
       bound_slices_(arrays.groups.size()),
-      ring_(static_cast<SlotToken*>(device.allocate_pinned(
-          static_cast<size_t>(kRingSteps * num_slots_) * sizeof(SlotToken)))) {
+      ring_(static_cast<SlotToken*>(device.allocate_pinned(ring_bytes()))),
+      score_ring_(static_cast<TokenScore*>(device.allocate_pinned(score_ring_bytes()))) {
   PL_CHECK(std::ssize(arrays.groups) <= kMostSlotGroups, "decode slots: too many cache groups");
   for (auto& event : events_) event = device.make_event();
 }
@@ -89,7 +140,16 @@ CudaDecodeSlots::~CudaDecodeSlots() {
     device_.synchronize();  // steps that were not read write to the ring
   } catch (const Error&) {  // the device is spoiled and writes nothing any more
   }
-  device_.release_pinned(ring_, static_cast<size_t>(kRingSteps * num_slots_) * sizeof(SlotToken));
+  device_.release_pinned(ring_, ring_bytes());
+  device_.release_pinned(score_ring_, score_ring_bytes());
+}
+
+size_t CudaDecodeSlots::ring_bytes() const {
+  return static_cast<size_t>(kRingSteps * num_slots_) * sizeof(SlotToken);
+}
+
+size_t CudaDecodeSlots::score_ring_bytes() const {
+  return static_cast<size_t>(kRingSteps * num_slots_ * kMostScores) * sizeof(TokenScore);
 }
 
 void CudaDecodeSlots::unbind() {
@@ -128,14 +188,14 @@ CudaDecodeSlots::Layout CudaDecodeSlots::lay_out() const {
   };
   Layout layout{};
   layout.step = take(sizeof(int64_t));
+  layout.draws = take(slots * sizeof(DrawRow));
   layout.stops = take(slots * sizeof(NumberSpan));
   layout.steps_left = take(slots * sizeof(int32_t));
   layout.tokens = take(slots * sizeof(int32_t));
   layout.positions = take(slots * sizeof(int32_t));
   layout.output_rows = take(slots * sizeof(int32_t));
-  layout.drawn = take(slots * sizeof(SlotToken));
+  layout.drawn = take(slots * sizeof(DrawnToken));
   layout.finite = take(slots);
-  layout.wants_logprob = take(slots);
   for (size_t g = 0; g < arrays_.groups.size(); ++g) {
     const size_t kv_slots = take(slots * sizeof(int64_t));
     layout.groups.push_back({.kv_slots = kv_slots, .rows = take(slots * sizeof(AttentionRow))});
@@ -146,14 +206,14 @@ CudaDecodeSlots::Layout CudaDecodeSlots::lay_out() const {
 
 CudaDecodeSlots::Arrays CudaDecodeSlots::view(std::byte* state) const {
   Arrays arrays{.step = array_at<int64_t>(state, layout_.step),
+                .draws = array_at<DrawRow>(state, layout_.draws),
                 .stops = array_at<NumberSpan>(state, layout_.stops),
                 .steps_left = array_at<int32_t>(state, layout_.steps_left),
                 .tokens = array_at<int32_t>(state, layout_.tokens),
                 .positions = array_at<int32_t>(state, layout_.positions),
                 .output_rows = array_at<int32_t>(state, layout_.output_rows),
-                .drawn = array_at<SlotToken>(state, layout_.drawn),
+                .drawn = array_at<DrawnToken>(state, layout_.drawn),
                 .finite = array_at<uint8_t>(state, layout_.finite),
-                .wants_logprob = array_at<uint8_t>(state, layout_.wants_logprob),
                 .groups = {},
                 .numbers = array_at<int32_t>(state, layout_.numbers)};
   for (size_t g = 0; g < layout_.groups.size(); ++g) {
@@ -167,13 +227,16 @@ CudaDecodeSlots::Arrays CudaDecodeSlots::view(std::byte* state) const {
 std::vector<std::byte> CudaDecodeSlots::image(
     std::span<const DecodeSlot> slots,
     std::span<const std::span<const AttentionSlice>> groups) const {
-  std::vector<int32_t> numbers;
-  const auto append = [&numbers](std::span<const int32_t> values) {
-    const auto first = static_cast<int32_t>(numbers.size());
-    numbers.insert(numbers.end(), values.begin(), values.end());
+  std::vector<std::byte> state(layout_.numbers);
+  // What stands behind the arrays, in parts: block tables and stop ids by their place among
+  // numbers, the lists of draws by their place in the state.
+  std::vector<std::byte> lists;
+  const auto append = [&lists](std::span<const int32_t> values) {
+    const auto first = static_cast<int32_t>(lists.size() / sizeof(int32_t));
+    const auto bytes = std::as_bytes(values);
+    lists.insert(lists.end(), bytes.begin(), bytes.end());
     return NumberSpan{.first = first, .count = static_cast<int32_t>(values.size())};
   };
-  std::vector<std::byte> state(layout_.numbers);
   const Arrays arrays = view(state.data());
   for (int64_t i = 0; i < num_slots_; ++i) {
     arrays.output_rows[i] = static_cast<int32_t>(i);
@@ -189,8 +252,8 @@ std::vector<std::byte> CudaDecodeSlots::image(
     arrays.tokens[i] = slot.token;
     arrays.positions[i] = slot.position;
     arrays.steps_left[i] = static_cast<int32_t>(std::min(slot.num_steps, kMostSteps));
-    arrays.wants_logprob[i] = slot.wants_logprob ? 1 : 0;
     arrays.stops[i] = append(slot.stop_ids);
+    arrays.draws[i] = draw_row(slot, layout_.numbers, lists);
     for (size_t g = 0; g < arrays.groups.size(); ++g) {
       const std::span<const int32_t> table = groups[g][i].block_table;
       const SlotGroup& group = arrays.groups[g];
@@ -204,12 +267,27 @@ std::vector<std::byte> CudaDecodeSlots::image(
       group.rows[i].table = append(table).first;
     }
   }
-  const auto bytes = std::as_bytes(std::span(numbers));
-  state.insert(state.end(), bytes.begin(), bytes.end());
+  state.insert(state.end(), lists.begin(), lists.end());
   return state;
 }
 
-void CudaDecodeSlots::upload(const std::vector<std::byte>& state) {
+// The lists of draws are where the state is.
+void CudaDecodeSlots::relocate(std::vector<std::byte>& state) const {
+  const auto place = [this]<class T>(T*& list) {
+    if (list == nullptr) return;
+    list = reinterpret_cast<T*>(state_address_ + reinterpret_cast<uintptr_t>(list));
+  };
+  DrawRow* const draws = view(state.data()).draws;
+  for (int64_t i = 0; i < num_slots_; ++i) {
+    place(draws[i].history);
+    place(draws[i].biases);
+    place(draws[i].allowed);
+    place(draws[i].listed);
+    draws[i].scored = scores_address_ + i * kMostScores;
+  }
+}
+
+void CudaDecodeSlots::upload(std::vector<std::byte> state) {
   constexpr size_t kFirstNumbers = size_t{16} << 10;
   if (state.size() > state_bytes_) {
     state_bytes_ = std::max(2 * state.size(), layout_.numbers + kFirstNumbers);
@@ -220,6 +298,9 @@ void CudaDecodeSlots::upload(const std::vector<std::byte>& state) {
     unbind();
     bind();
   }
+  scores_address_ = scores_.reserve_as<TokenScore>(num_slots_ * kMostScores);
+  sums_.reserve_as<float>(num_slots_);
+  relocate(state);
   device_.copy_to_device(state_address_, state.data(), state.size());
 }
 
@@ -238,9 +319,14 @@ void CudaDecodeSlots::load(std::span<const DecodeSlot> slots,
   PL_CHECK(groups.size() == arrays_.groups.size(), "decode slots: a table for each group");
   num_started_ = num_read_ = 0;
   num_loaded_ = std::ssize(slots);
-  loaded_ = {.rows = bucket_of(num_loaded_, num_slots_), .chunks = most_chunks(slots)};
+  loaded_ = {.rows = bucket_of(num_loaded_, num_slots_),
+             .chunks = most_chunks(slots),
+             .adjusts = std::ranges::any_of(
+                 slots, [](const DecodeSlot& slot) { return draws_from_others(slot.draw); }),
+             .scores = std::ranges::any_of(
+                 slots, [](const DecodeSlot& slot) { return slot.draw.wants_logprob; })};
   const std::vector<std::byte> state = image(slots, groups);
-  upload(state);  // it may move
+  upload(state);  // which may move
   const auto found = graphs_.find(loaded_);
   if (found != graphs_.end() && found->second.num_moves == scratch_.num_moves) return;
   capture(loaded_, compute);
@@ -251,6 +337,7 @@ void CudaDecodeSlots::load(std::span<const DecodeSlot> slots,
 // driver loads the kernels.
 void CudaDecodeSlots::capture(const GraphKey& key, const ComputeStep& compute) {
   if (graphs_.size() >= kMostGraphs) graphs_.clear();
+  captured_ = key;
   bind_slices(key.chunks);
   upload(image({}, {}));
   compute_step(key.rows, compute);
@@ -266,12 +353,18 @@ void CudaDecodeSlots::compute_step(int64_t rows, const ComputeStep& compute) {
 
 void CudaDecodeSlots::draw(int64_t first_slot, const Tensor& logits) {
   const Arrays arrays = view(state_address_);
-  cuda::launch<DrawLargest>(device_, {.x = static_cast<uint32_t>(logits.size(0))},
-                            {.logits = const_rows_of(logits),
-                             .width = logits.size(1),
-                             .steps_left = arrays.steps_left + first_slot,
-                             .wants_logprob = arrays.wants_logprob + first_slot,
-                             .out = arrays.drawn + first_slot});
+  const int64_t rows = logits.size(0), width = logits.size(1);
+  DrawLaunch draws{.num_rows = rows,
+                   .width = width,
+                   .rows = arrays.draws + first_slot,
+                   .logits = const_rows_of(logits),
+                   .drawn = arrays.drawn + first_slot};
+  if (captured_.adjusts) draws.adjusted = {adjusted_.reserve_as<float>(rows * width), width};
+  if (captured_.scores) draws.log_sum_exp = sums_.reserve_as<float>(num_slots_) + first_slot;
+  launch_draws(device_, draws);
+  if (!captured_.adjusts) return;
+  cuda::launch<CountTokens>(device_, {static_cast<uint32_t>(rows)},
+                            {arrays.draws + first_slot, arrays.drawn + first_slot});
 }
 
 void CudaDecodeSlots::advance(int64_t rows) {
@@ -284,12 +377,15 @@ void CudaDecodeSlots::advance(int64_t rows) {
                               .stops = arrays.stops,
                               .numbers = arrays.numbers,
                               .finite = arrays.finite,
+                              .rows = arrays.draws,
                               .drawn = arrays.drawn,
                               .groups = {},
                               .num_groups = static_cast<int32_t>(arrays.groups.size()),
                               .ring_size = static_cast<int32_t>(kRingSteps),
                               .ring = ring_,
+                              .scores = score_ring_,
                               .ring_stride = num_slots_,
+                              .scores_stride = kMostScores,
                               .step = arrays.step};
   std::copy(arrays.groups.begin(), arrays.groups.end(), params.groups);
   cuda::launch<AdvanceSlots>(device_, {}, params);
@@ -306,13 +402,23 @@ void CudaDecodeSlots::start_step() {
 std::span<const DecodedToken> CudaDecodeSlots::read_step() {
   PL_CHECK(num_read_ < num_started_, "decode slots: a step is started before it is read");
   device_.wait(*events_[static_cast<size_t>(num_read_ % kMostInFlight)]);
-  const SlotToken* const entries = ring_ + num_read_ % kRingSteps * num_slots_;
+  const int64_t first = num_read_ % kRingSteps * num_slots_;
   ++num_read_;
-  tokens_.clear();
+  tokens_.resize(static_cast<size_t>(num_loaded_));
   for (int64_t i = 0; i < num_loaded_; ++i) {
-    tokens_.push_back({.status = static_cast<DecodedToken::Status>(entries[i].status),
-                       .id = entries[i].id,
-                       .logprob = entries[i].logprob});
+    const SlotToken& entry = ring_[first + i];
+    const TokenScore* const scores = score_ring_ + (first + i) * kMostScores;
+    if (entry.num_scored > kMostScores) {
+      throw Error(ErrorCode::internal, "decode slots: a step has written no token");
+    }
+    DecodedToken& token = tokens_[static_cast<size_t>(i)];
+    token.status = static_cast<DecodedToken::Status>(entry.status);
+    token.id = entry.id;
+    token.logprob = entry.logprob;
+    token.top_logprobs.clear();
+    for (uint32_t k = 0; k < entry.num_scored; ++k) {
+      token.top_logprobs.push_back({scores[k].id, scores[k].logprob});
+    }
   }
   return tokens_;
 }

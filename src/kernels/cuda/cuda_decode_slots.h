@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/bound_spans.h"
 #include "kernels/cuda/code/decode_step.h"
+#include "kernels/cuda/cuda_row_sampler.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/scratch_buffer.h"
 #include "kernels/decode_slots.h"
@@ -36,6 +37,8 @@ class CudaDecodeSlots final : public DecodeSlots {
   struct GraphKey {
     int64_t rows;
     int64_t chunks;  // of the longest row
+    bool adjusts;    // a slot draws from other logits than the model's
+    bool scores;     // one wants log-probabilities
     auto operator<=>(const GraphKey&) const = default;
   };
   struct Graph {
@@ -47,9 +50,9 @@ class CudaDecodeSlots final : public DecodeSlots {
     struct Group {
       size_t kv_slots, rows;
     };
-    size_t step, stops, steps_left, tokens, positions, output_rows, drawn, finite, wants_logprob;
+    size_t step, draws, stops, steps_left, tokens, positions, output_rows, drawn, finite;
     std::vector<Group> groups;
-    size_t numbers;  // block tables and stop ids, to the end
+    size_t numbers;  // block tables, stop ids and the draws' lists, to the end
   };
   struct Arrays;
 
@@ -59,7 +62,10 @@ class CudaDecodeSlots final : public DecodeSlots {
                                std::span<const std::span<const AttentionSlice>> groups) const;
   void bind();
   void unbind();
-  void upload(const std::vector<std::byte>& state);
+  void relocate(std::vector<std::byte>& state) const;
+  void upload(std::vector<std::byte> state);
+  size_t ring_bytes() const;
+  size_t score_ring_bytes() const;
   void bind_slices(int64_t chunks);
   void capture(const GraphKey& key, const ComputeStep& compute);
   void compute_step(int64_t rows, const ComputeStep& compute);
@@ -72,13 +78,19 @@ class CudaDecodeSlots final : public DecodeSlots {
   int64_t num_slots_;
   Layout layout_;
   ScratchBuffer state_;
-  size_t state_bytes_ = 0;                 // reserved
-  std::byte* state_address_ = nullptr;     // that is bound
+  ScratchBuffer scores_;                // [slots, kMostScores]
+  ScratchBuffer sums_;                  // [slots]
+  ScratchBuffer adjusted_;              // [rows of a draw, vocab]
+  size_t state_bytes_ = 0;              // reserved
+  std::byte* state_address_ = nullptr;  // that is bound
+  TokenScore* scores_address_ = nullptr;
   std::vector<BoundSlices> bound_slices_;  // of the groups
   SlotToken* ring_;                        // pinned [kRingSteps, slots]
+  TokenScore* score_ring_;                 // pinned [kRingSteps, slots, kMostScores]
   std::array<std::unique_ptr<CudaEvent>, kMostInFlight> events_;
   std::map<GraphKey, Graph> graphs_;
-  GraphKey loaded_{};  // the step that start_step starts
+  GraphKey captured_{};  // the step that is being captured
+  GraphKey loaded_{};    // the one that start_step starts
   int64_t num_loaded_ = 0;
   int64_t num_started_ = 0, num_read_ = 0;  // steps since they were loaded
   std::vector<DecodedToken> tokens_;

@@ -25,6 +25,8 @@ constexpr size_t kAlignment = 16;
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+}  // namespace
+
 DrawRow settings_of(const RowDraw& draw) {
   return {.seed = draw.seed,
           .position = draw.position,
@@ -43,8 +45,6 @@ DrawRow settings_of(const RowDraw& draw) {
           .is_mlx_order = draw.is_mlx_order ? uint8_t{1} : uint8_t{0},
           .wants_logprob = draw.wants_logprob ? uint8_t{1} : uint8_t{0}};
 }
-
-}  // namespace
 
 void launch_draws(CudaDevice& device, const DrawLaunch& launch_of) {
   const auto& [num_rows, width, rows, logits, adjusted, sums, drawn] = launch_of;

@@ -22,6 +22,8 @@ struct DrawLaunch {
   float* log_sum_exp = nullptr;  // for log-probabilities; without one, none is asked for
   DrawnToken* drawn = nullptr;
 };
+// Without lists.
+DrawRow settings_of(const RowDraw& draw);
 void launch_draws(CudaDevice& device, const DrawLaunch& launch);
 
 class CudaRowSampler final : public RowSampler {

@@ -59,7 +59,6 @@
   X(combine_experts, CombineExperts)                       \
   X(copy_words, CopyWords)                                 \
   X(count_tokens, CountTokens)                             \
-  X(draw_largest, DrawLargest)                             \
   X(draw_rows, DrawRows)                                   \
   X(embedding_bf16, EmbeddingRows<Bf16>)                   \
   X(embedding_f16, EmbeddingRows<F16>)                     \
