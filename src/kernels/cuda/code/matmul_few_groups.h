@@ -4,9 +4,11 @@
 // A word of a plane has the codes of a column's next 4 inputs, and of more where they are narrower
 // than 8 bits, so that 16 bytes are 4 columns of inputs 4 q to 4 q + 3: a lane's part of a step
 // (panel_products.h). The next kSteps steps are loaded while these are multiplied: 2 KB of 8-bit
-// codes for each warp, with 20 warps on a multiprocessor 40 KB in flight. A weight costs about 4
-// instructions of a lane (extract, convert, multiply and add, half of a rounding): 132
-// multiprocessors at 1.7 GHz make 7e12 weights a second, 3.5 TB/s of 4-bit codes. Not measured.
+// codes for each warp. 208 registers leave 9 warps to a multiprocessor, so 18 KB are in flight, or
+// 9 KB of 4-bit codes, where 23 KB would keep its share of an H200's memory busy (matmul_few.h): a
+// kernel without the high planes, offsets and multiples that most formats lack would need fewer.
+// A weight costs about 4 instructions of a lane (extract, convert, multiply and add, half of a
+// rounding): 132 multiprocessors at 1.7 GHz make 7e12 weights a second. Not measured.
 #pragma once
 
 #include "kernels/cuda/code/matmul_few.h"
