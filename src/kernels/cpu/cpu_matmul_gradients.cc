@@ -15,8 +15,8 @@ constexpr int64_t kPackedOutputs = 4096;
 // Outputs that meet some panels in all segments before the next ones: the second-level cache holds
 // their sums and a segment's operands.
 constexpr int64_t kBlockOutputs = 512;
-// Columns that a thread makes inputs at a time.
-constexpr int64_t kColumnsAtOnce = 32;
+// Columns of a segment of rows that a thread makes inputs at a time.
+constexpr int64_t kColumnsAtOnce = 128;
 // Columns of x that are few: one row of tile registers.
 constexpr int64_t kNarrowColumns = 16;
 
@@ -90,17 +90,19 @@ void CpuGradients::pack_panels(const Tensor& rows, DType dtype, int64_t panel_by
 void CpuGradients::prepare_columns(const Tensor& rows, DType dtype, int64_t input_stride,
                                    std::byte* inputs) {
   const int64_t num_rows = rows.size(0), columns = rows.size(1);
-  split_rows(threads_, divide_up(columns, kColumnsAtOnce), num_rows * kColumnsAtOnce,
-             [&](int64_t unit) {
-               const int64_t first = unit * kColumnsAtOnce;
-               kernels_.prepare_columns[static_cast<size_t>(dtype)](
-                   {.rows = rows.row<float>(0) + first,
-                    .row_stride = rows.stride(0),
-                    .num_rows = num_rows,
-                    .num_columns = std::min(kColumnsAtOnce, columns - first),
-                    .to = inputs + first * input_stride,
-                    .to_stride = input_stride});
-             });
+  const int64_t input_bytes = kernels_.input_bytes[static_cast<size_t>(dtype)];
+  const int64_t units = divide_up(columns, kColumnsAtOnce);
+  const int64_t segments = divide_up(num_rows, kGradientRows);
+  split_rows(threads_, units * segments, kColumnsAtOnce * kGradientRows, [&](int64_t index) {
+    const int64_t first = index % units * kColumnsAtOnce, row = index / units * kGradientRows;
+    kernels_.prepare_columns[static_cast<size_t>(dtype)](
+        {.rows = rows.row<float>(row) + first,
+         .row_stride = rows.stride(0),
+         .num_rows = std::min(kGradientRows, num_rows - row),
+         .num_columns = std::min(kColumnsAtOnce, columns - first),
+         .to = inputs + first * input_stride + row * input_bytes,
+         .to_stride = input_stride});
+  });
 }
 
 void CpuGradients::add_narrow_weight_gradient(const Tensor& dy, const Tensor& x, DType dtype,
