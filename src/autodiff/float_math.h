@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/portable_math.h"
+
 namespace paceline::autodiff {
 
 inline float power_of_two(int32_t exponent) {
@@ -75,67 +77,19 @@ inline float float_erf(float x) {
   return size < 1.0f ? near : std::copysign(far, x);
 }
 
-// About 1e-16 relative; 0 gives -infinity, negative numbers NaN.
+// 0 gives -infinity, negative numbers NaN.
 inline double double_log(double x) {
-  if (x == 0.0) return -std::numeric_limits<double>::infinity();
-  if (x < 0.0) return std::numeric_limits<double>::quiet_NaN();
-  if (!(x < std::numeric_limits<double>::infinity())) return x;
-  // x = 2^power m with m in [sqrt(1/2), sqrt(2)).
-  const uint64_t offset = std::bit_cast<uint64_t>(x) - 0x3FE6A09E667F3BCDu;
-  const auto power = static_cast<double>(static_cast<int64_t>(offset) >> 52);
-  const auto m = std::bit_cast<double>(0x3FE6A09E667F3BCDu + (offset & 0x000FFFFFFFFFFFFFu));
-  // log(m) = 2 atanh(s), s = (m - 1) / (m + 1), as a series.
-  const double s = (m - 1.0) / (m + 1.0);
-  const double z = s * s;
-  double p = 1.0 / 17.0;
-  p = p * z + 1.0 / 15.0;
-  p = p * z + 1.0 / 13.0;
-  p = p * z + 1.0 / 11.0;
-  p = p * z + 1.0 / 9.0;
-  p = p * z + 1.0 / 7.0;
-  p = p * z + 1.0 / 5.0;
-  p = p * z + 1.0 / 3.0;
-  return power * 0x1.62e42fefa39efp-1 + (2.0 * s + 2.0 * s * z * p);
+  return x < 0.0 ? std::numeric_limits<double>::quiet_NaN() : portable_log(x);
 }
 
 inline float float_log(float x) { return static_cast<float>(double_log(double{x})); }
 
 inline float float_sigmoid(float x) { return 1.0f / (1.0f + float_exp(-x)); }
 
-struct SineCosine {
-  double sine;
-  double cosine;
-};
-
-// About 1e-15 absolute, for |x| up to 2^31; NaN beyond.
-inline SineCosine sine_cosine(double x) {
-  if (!(std::fabs(x) <= 0x1.0p31)) {
-    return {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
-  }
-  // x = n pi / 2 + r with pi / 2 in three parts, the first two short enough for exact products.
-  const double magic = 0x1.8p52;
-  const double n = (x * 0x1.45f306dc9c883p-1 + magic) - magic;
-  const double r = ((x - n * 0x1.921fb544p0) - n * 0x1.0b4611a6p-34) - n * 0x1.3198a2e037073p-69;
-  const double z = r * r;
-  // Taylor series on |r| <= pi / 4.
-  double s = 1.0 / 6227020800.0;
-  s = s * z - 1.0 / 39916800.0;
-  s = s * z + 1.0 / 362880.0;
-  s = s * z - 1.0 / 5040.0;
-  s = s * z + 1.0 / 120.0;
-  s = s * z - 1.0 / 6.0;
-  s = r + r * z * s;
-  double c = 1.0 / 479001600.0 - z * (1.0 / 87178291200.0);
-  c = c * z - 1.0 / 3628800.0;
-  c = c * z + 1.0 / 40320.0;
-  c = c * z - 1.0 / 720.0;
-  c = c * z + 1.0 / 24.0;
-  c = c * z - 0.5;
-  c = 1.0 + z * c;
-  const int64_t quadrant = static_cast<int64_t>(n) & 3;
-  const double sine = quadrant & 1 ? c : s;
-  const double cosine = quadrant & 1 ? s : c;
-  return {quadrant & 2 ? -sine : sine, (quadrant + 1) & 2 ? -cosine : cosine};
+// NaN where |x| is above 2^31.
+inline SinCos sine_cosine(double x) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  return std::fabs(x) <= 0x1.0p31 ? portable_sin_cos(x) : SinCos{kNan, kNan};
 }
 
 }  // namespace paceline::autodiff

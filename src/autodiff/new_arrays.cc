@@ -53,8 +53,8 @@ double normal_draw(const Words& words, size_t i) {
   const size_t pair = i & ~size_t{1};
   const double share = (static_cast<double>(words[pair]) + 1.0) * 0x1.0p-32;  // (0, 1]
   const double radius = std::sqrt(-2.0 * double_log(share));
-  const SineCosine angle = sine_cosine(kTwoPi * static_cast<double>(words[pair + 1]) * 0x1.0p-32);
-  return radius * (i == pair ? angle.cosine : angle.sine);
+  const SinCos angle = sine_cosine(kTwoPi * static_cast<double>(words[pair + 1]) * 0x1.0p-32);
+  return radius * (i == pair ? angle.cos : angle.sin);
 }
 
 }  // namespace

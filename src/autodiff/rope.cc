@@ -76,9 +76,9 @@ Array rope_table(const Array& positions, const Array& inv_freq, float scale) {
     const auto position = static_cast<float>(elements[r * positions.tensor().stride(0)]);
     for (int64_t i = 0; i < half; ++i) {
       const float angle = position * frequencies.tensor().elements<float>()[i];
-      const SineCosine turned = sine_cosine(double{angle});
-      pairs[2 * (r * half + i)] = static_cast<float>(turned.cosine * double{scale});
-      pairs[2 * (r * half + i) + 1] = static_cast<float>(turned.sine * double{scale});
+      const SinCos turned = sine_cosine(double{angle});
+      pairs[2 * (r * half + i)] = static_cast<float>(turned.cos * double{scale});
+      pairs[2 * (r * half + i) + 1] = static_cast<float>(turned.sin * double{scale});
     }
   }
   return table;

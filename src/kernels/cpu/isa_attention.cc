@@ -1,5 +1,6 @@
 // Attention over a paged store, in chunks of absolute positions whose partials combine in ascending
 // order (the online softmax of Milakov and Gimelshein, 2018, with a fixed order).
+#include "base/portable_math.h"
 #include "kernels/cpu/attention_chunk.h"
 #include "kernels/cpu/isa_kernels.h"
 
@@ -172,7 +173,7 @@ void combine(const AttentionTask& task, const Partial& chunk, RowRange rows, con
 }
 
 PL_INLINE float log_sum_exp_of(float max, float sum) {
-  return static_cast<float>(log_one(static_cast<double>(sum)) + static_cast<double>(max));
+  return static_cast<float>(portable_log(static_cast<double>(sum)) + static_cast<double>(max));
 }
 
 void write_out(const AttentionTask& task, int64_t kv_head, const Partial& total) {

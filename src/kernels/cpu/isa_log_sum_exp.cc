@@ -1,5 +1,6 @@
 // log(sum(exp(x))) of a row of logits. Any thread may compute the partial of a block; partials are
 // combined in ascending order.
+#include "base/portable_math.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/vec_math.h"
 
@@ -42,7 +43,7 @@ ExpSum combine_exp_sums(const ExpSum* parts, int64_t count) {
 }
 
 float log_sum(ExpSum total) {
-  const double log = log_one(static_cast<double>(total.sum));
+  const double log = portable_log(static_cast<double>(total.sum));
   return static_cast<float>(log + static_cast<double>(shift_of(total.max)));
 }
 

@@ -1,6 +1,7 @@
 // Rotary position embedding: the table of angles of a step, and the rotation.
+#include "base/portable_math.h"
 #include "kernels/cpu/isa_kernels.h"
-#include "kernels/cpu/vec_math.h"
+#include "kernels/cpu/vec.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 void rope_table(float position, const float* inv_freq, int64_t half, float scale, float* table) {
   for (int64_t i = 0; i < half; ++i) {
     const float angle = position * inv_freq[i];
-    const SinCos turn = sin_cos(static_cast<double>(angle));
+    const SinCos turn = portable_sin_cos(static_cast<double>(angle));
     table[2 * i] = static_cast<float>(turn.cos * static_cast<double>(scale));
     table[2 * i + 1] = static_cast<float>(turn.sin * static_cast<double>(scale));
   }

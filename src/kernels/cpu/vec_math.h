@@ -1,5 +1,5 @@
-// Our own exp, tanh and erf on vectors, and log, sin and cos in double: the same bits on every
-// machine. The polynomials are minimax fits (Remez exchange) of the functions named beside them.
+// Our own exp, tanh and erf on vectors: the same bits on every machine. The polynomials are minimax
+// fits (Remez exchange) of the functions named beside them.
 #pragma once
 
 #include "kernels/cpu/vec.h"
@@ -75,64 +75,5 @@ PL_INLINE Vec erf(Vec x) {
 
 // One lane of the vector function.
 PL_INLINE float exp_one(float x) { return exp(splat(x))[0]; }
-
-struct SinCos {
-  double sin;
-  double cos;
-};
-
-// Errors are at most 2e-14 for |x| up to 4e6 and 1.2e-7 at 2^31 (measured with 200 bits).
-PL_INLINE SinCos sin_cos(double x) {
-  // x = n pi / 2 + r with pi / 2 in three parts, the first two short enough for exact products.
-  const double magic = 0x1.8p52;
-  const double n = (x * 0x1.45f306dc9c883p-1 + magic) - magic;
-  const double r = ((x - n * 0x1.921fb544p0) - n * 0x1.0b4611a6p-34) - n * 0x1.3198a2e037073p-69;
-  const double z = r * r;
-  // Taylor series on |r| <= pi / 4.
-  double s = 1.0 / 6227020800.0;
-  s = s * z - 1.0 / 39916800.0;
-  s = s * z + 1.0 / 362880.0;
-  s = s * z - 1.0 / 5040.0;
-  s = s * z + 1.0 / 120.0;
-  s = s * z - 1.0 / 6.0;
-  s = r + r * z * s;
-  double c = 1.0 / 479001600.0 - z * (1.0 / 87178291200.0);
-  c = c * z - 1.0 / 3628800.0;
-  c = c * z + 1.0 / 40320.0;
-  c = c * z - 1.0 / 720.0;
-  c = c * z + 1.0 / 24.0;
-  c = c * z - 0.5;
-  c = 1.0 + z * c;
-  const int64_t quadrant = static_cast<int64_t>(n) & 3;
-  const double sine = quadrant & 1 ? c : s;
-  const double cosine = quadrant & 1 ? s : c;
-  return {quadrant & 2 ? -sine : sine, (quadrant + 1) & 2 ? -cosine : cosine};
-}
-
-// For positive normal x; 0 gives -infinity, infinity and NaN themselves.
-PL_INLINE double log_one(double x) {
-  if (x == 0.0) return -__builtin_inf();
-  if (!(x < __builtin_inf())) return x;
-  uint64_t bits = 0;
-  __builtin_memcpy(&bits, &x, sizeof(bits));
-  // x = 2^power m with m in [sqrt(1/2), sqrt(2)).
-  const uint64_t offset = bits - 0x3FE6A09E667F3BCDu;
-  const auto power = static_cast<double>(static_cast<int64_t>(offset) >> 52);
-  bits = 0x3FE6A09E667F3BCDu + (offset & 0x000FFFFFFFFFFFFFu);
-  double m = 0.0;
-  __builtin_memcpy(&m, &bits, sizeof(m));
-  // log(m) = 2 atanh(s), s = (m - 1) / (m + 1), as a series.
-  const double s = (m - 1.0) / (m + 1.0);
-  const double z = s * s;
-  double p = 1.0 / 17.0;
-  p = p * z + 1.0 / 15.0;
-  p = p * z + 1.0 / 13.0;
-  p = p * z + 1.0 / 11.0;
-  p = p * z + 1.0 / 9.0;
-  p = p * z + 1.0 / 7.0;
-  p = p * z + 1.0 / 5.0;
-  p = p * z + 1.0 / 3.0;
-  return power * 0x1.62e42fefa39efp-1 + (2.0 * s + 2.0 * s * z * p);
-}
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE
