@@ -99,9 +99,10 @@ RegexId RegexSet::derivative(RegexId regex, uint8_t byte) {
   if (kind == Kind::nothing || kind == Kind::empty || kind == Kind::bytes || regex == kAll) {
     return regex == kAll ? kAll : compute_derivative(regex, byte);
   }
+  if (!first_bytes(regex)[byte]) return kNothing;
   const uint64_t key = static_cast<uint64_t>(regex) << 8 | class_of_[byte];
   if (const auto found = derivatives_.find(key)) return RegexId{*found};
-  const RegexId result = first_bytes(regex)[byte] ? compute_derivative(regex, byte) : kNothing;
+  const RegexId result = compute_derivative(regex, byte);
   derivatives_.insert(key, static_cast<uint32_t>(result));
   return result;
 }
