@@ -129,9 +129,14 @@ TEST(Chat, AToolChoiceThatCantBeMetIsAnError) {
   });
   input.tools_json = R"([{"parameters": {}}])";
   expect_error(ErrorCode::invalid, {"tools[0]", "name"}, [&] { llm.chat(input); });
-  input.tools_json = kTools;
+}
+
+TEST(Chat, ATemplateWithoutCallsIsToldHowToMakeThem) {
   LLM plain = LLM::load(chat_model());
-  expect_error(ErrorCode::invalid, {"tools", "calls"}, [&] { plain.chat(input); });
+  ChatInput input = hello();
+  EXPECT_EQ(plain.render(input).find("<tool_call>"), std::string::npos);
+  input.tools_json = kTools;
+  EXPECT_NE(plain.render(input).find("<tool_call>"), std::string::npos);
 }
 
 TEST(Chat, TheBundledModelHasNothingOdd) {
