@@ -79,6 +79,7 @@ PoolSnapshot pool_snapshot(const Engine& engine, int group) {
 
 EngineSnapshot snapshot_of(const Engine& engine) {
   EngineSnapshot snapshot{.num_steps = engine.counters().steps,
+                          .run_steps = engine.counters().run_steps,
                           .preemptions = engine.counters().preemptions,
                           .deferred_preemptions = engine.counters().deferred_preemptions,
                           .late_cancellations = engine.counters().late_cancellations,

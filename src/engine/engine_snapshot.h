@@ -41,6 +41,7 @@ struct PoolSnapshot {
 
 struct EngineSnapshot {
   int64_t num_steps = 0;
+  int64_t run_steps = 0;  // of these, in a decode loop
   int64_t preemptions = 0;
   int64_t deferred_preemptions = 0;
   int64_t late_cancellations = 0;

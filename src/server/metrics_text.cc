@@ -225,6 +225,8 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
     write_constraints(out, *cache, snapshot.constraints);
   }
   out.counter("engine_steps_total", "Engine steps.", snapshot.num_steps);
+  out.counter("engine_run_steps_total", "Engine steps that a GPU took without the CPU in between.",
+              snapshot.run_steps);
   out.gauge("engine_step_age_seconds", "Age of the current step; 0 while the engine is idle.",
             context.step_age());
   out.histogram("iteration_tokens_total", "Tokens computed per engine step.",
