@@ -41,8 +41,10 @@ RegexId RegexSet::spelt_bytes(const ByteSet& set, const ByteSpelling& spelling) 
 RegexId RegexSet::spelt_one(RegexId regex, ByteSpelling& spelling) {
   const Node one = node(regex);
   switch (one.kind) {
-    case Kind::bytes:
-      return spelt_bytes(sets_[one.a], spelling);
+    case Kind::bytes: {
+      const ByteSet set = sets_[one.a];  // a copy: new sets move the others
+      return spelt_bytes(set, spelling);
+    }
     case Kind::alternation:
     case Kind::intersection: {
       std::vector<RegexId> parts = children_of(regex);
