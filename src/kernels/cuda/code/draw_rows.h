@@ -151,7 +151,6 @@ struct RaceEntrants {
 struct DrawRows {
   static constexpr std::string_view kName = "draw_rows";
   static constexpr uint32_t kThreads = kDrawThreads;
-  static constexpr int kLeastBlocks = 1;  // two would leave too few registers
   struct Params {
     const DrawRow* rows = nullptr;
     ConstRows logits;

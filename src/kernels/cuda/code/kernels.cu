@@ -7,9 +7,11 @@ extern __shared__ __align__(128) unsigned char shared_memory[];
 
 }  // namespace paceline::cuda
 
+// At least one block on a multiprocessor: left to itself, the compiler may spill registers so that
+// more have room.
 #define PACELINE_ENTRY(name, ...)                                                             \
   static_assert(__VA_ARGS__::kName == #name);                                                 \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads)                         \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, 1)                      \
       paceline_##name(const __grid_constant__ __VA_ARGS__::Params params) {                   \
     __VA_ARGS__::run(params,                                                                  \
                      *reinterpret_cast<__VA_ARGS__::Shared*>(paceline::cuda::shared_memory)); \
