@@ -25,7 +25,7 @@
 #include "kernels/cuda/code/row_results.h"
 #include "kernels/cuda/code/store_kv.h"
 
-#define PACELINE_CUDA_KERNELS(X)                           \
+#define PACELINE_CUDA_USUAL_KERNELS(X)                     \
   X(activate, Activate)                                    \
   X(activate_gate, ActivateGate)                           \
   X(add, Add)                                              \
@@ -39,8 +39,6 @@
   X(attention_bf16_192_prompt, AttentionTiles<Bf16, 3, 4>) \
   X(attention_bf16_256_decode, AttentionTiles<Bf16, 4, 1>) \
   X(attention_bf16_256_prompt, AttentionTiles<Bf16, 4, 4>) \
-  X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>)  \
-  X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>)  \
   X(attention_chunks_bf16, AttentionChunks<Bf16>)          \
   X(attention_chunks_f16, AttentionChunks<F16>)            \
   X(attention_chunks_f32, AttentionChunks<float>)          \
@@ -59,7 +57,6 @@
   X(combine_experts, CombineExperts)                       \
   X(copy_words, CopyWords)                                 \
   X(count_tokens, CountTokens)                             \
-  X(draw_rows, DrawRows)                                   \
   X(embedding_bf16, EmbeddingRows<Bf16>)                   \
   X(embedding_f16, EmbeddingRows<F16>)                     \
   X(embedding_f32, EmbeddingRows<float>)                   \
@@ -100,3 +97,12 @@
   X(store_kv_f32, StoreKv<float>)                          \
   X(store_kv_i8, StoreKv<int8_t>)                          \
   X(unpack_groups, UnpackGroups)
+
+// Those whose threads need more registers than the compiler would give them for several blocks on a
+// multiprocessor.
+#define PACELINE_CUDA_LARGE_KERNELS(X)                    \
+  X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>) \
+  X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>) \
+  X(draw_rows, DrawRows)
+
+#define PACELINE_CUDA_KERNELS(X) PACELINE_CUDA_USUAL_KERNELS(X) PACELINE_CUDA_LARGE_KERNELS(X)

@@ -7,14 +7,17 @@ extern __shared__ __align__(128) unsigned char shared_memory[];
 
 }  // namespace paceline::cuda
 
-// At least one block on a multiprocessor: left to itself, the compiler may spill registers so that
-// more have room.
-#define PACELINE_ENTRY(name, ...)                                                             \
+#define PACELINE_ENTRY(bounds, name, ...)                                                     \
   static_assert(__VA_ARGS__::kName == #name);                                                 \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::kThreads, 1)                      \
-      paceline_##name(const __grid_constant__ __VA_ARGS__::Params params) {                   \
+  extern "C" __global__ void bounds paceline_##name(                                          \
+      const __grid_constant__ __VA_ARGS__::Params params) {                                   \
     __VA_ARGS__::run(params,                                                                  \
                      *reinterpret_cast<__VA_ARGS__::Shared*>(paceline::cuda::shared_memory)); \
   }
+#define PACELINE_USUAL_ENTRY(name, ...) \
+  PACELINE_ENTRY(__launch_bounds__(__VA_ARGS__::kThreads), name, __VA_ARGS__)
+#define PACELINE_LARGE_ENTRY(name, ...) \
+  PACELINE_ENTRY(__launch_bounds__(__VA_ARGS__::kThreads, 1), name, __VA_ARGS__)
 using namespace paceline::cuda;
-PACELINE_CUDA_KERNELS(PACELINE_ENTRY)
+PACELINE_CUDA_USUAL_KERNELS(PACELINE_USUAL_ENTRY)
+PACELINE_CUDA_LARGE_KERNELS(PACELINE_LARGE_ENTRY)
