@@ -31,7 +31,7 @@ class DecodeRun {
   // The sequences in the order of next(); null: it has ended.
   std::span<Sequence* const> sequences() const { return sequences_; }
   int64_t num_sequences() const;  // that have not ended
-  // Forgets those that have finished.
+  // Replaces finished sequences by null.
   void forget_finished();
   // The tokens of the next step. With `ends` the step after it isn't computed.
   std::span<const DecodedToken> next(bool ends);

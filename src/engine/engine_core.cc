@@ -90,7 +90,7 @@ void EngineCore::go_on_running() {
                         !mail_.released.empty() || !mail_.deferrals.empty();
   const int64_t count = run_.num_sequences();
   const bool has_gap = count < std::ssize(run_.sequences());
-  if (count == 0) {  // all were cancelled: what the step draws is nobody's
+  if (count == 0) {  // all were cancelled, so the step in flight has no reader
     end_run();
     return;
   }

@@ -184,8 +184,9 @@ void pack_row_tile(const AttentionGradientTask& task, int64_t head, int64_t tile
   }
 }
 
-// out[m][n] (+)= sum over K of a[m][k] b[k][n], where b has pairs of K side by side. With more than
-// one part, b has so many of `depth` values of K, and `a` is read again for each.
+// out[m][n] (+)= sum over K of a[m][k] b[k][n], where b has pairs of K side by side. b may be
+// the sum of several parts, which follow each other in memory: each has `depth` rows and is
+// multiplied by the same a.
 struct PairProduct {
   const Bf16* a;
   int64_t a_stride;

@@ -12,12 +12,12 @@ PL_INLINE int64_t tile_rows(const AttentionGradientTask& task, int64_t tile) {
   return min_of(kGradientTile, task.num_rows - tile * kGradientTile);
 }
 
-// The first row behind those that see a key of a tile, and the first tile with a key that a row of
-// a tile sees.
+// The end of the rows that see any key of the tile.
 PL_INLINE int64_t end_of_rows(const AttentionGradientTask& task, int64_t key_tile) {
   const int64_t last_key = key_tile * kGradientTile + tile_rows(task, key_tile) - 1;
   return task.window > 0 ? min_of(task.num_rows, last_key + task.window) : task.num_rows;
 }
+// The first tile of keys that any row of the tile sees.
 PL_INLINE int64_t first_key_tile(const AttentionGradientTask& task, int64_t row_tile) {
   const int64_t first_row = row_tile * kGradientTile;
   return task.window > 0 ? max_of(0, first_row - task.window + 1) / kGradientTile : 0;
