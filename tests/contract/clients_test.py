@@ -8,47 +8,17 @@ os.environ.update(LANGSMITH_TRACING="false", LANGCHAIN_TRACING_V2="false")
 
 import openai
 import pydantic_ai
-from contract_case import ContractCase
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_openai import ChatOpenAI
-from pydantic import BaseModel, ConfigDict, Field
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings
 from pydantic_ai.providers.openai import OpenAIProvider
-from structured_test import QUESTION, TEMPLATE, Mood
+from structured_case import QUESTION, House, Person, StructuredCase
 
 TEXT = QUESTION[0]["content"]
 NUM_TOKENS = 300
 
-# Without additionalProperties: false in the schema an object may have any further members.
-CLOSED = ConfigDict(extra="forbid")
 
-
-class Person(BaseModel):
-    model_config = CLOSED
-    name: str = Field(max_length=12)
-    mood: Mood
-    tags: list[bool] = Field(max_length=3)
-
-
-class House(BaseModel):
-    """Says which house it is."""
-    model_config = CLOSED
-    street: str = Field(max_length=16)
-    is_empty: bool
-
-
-class ClientCase(ContractCase):
-    options = ("--chat-template", str(TEMPLATE))
-
-    def setUp(self):
-        self.url = self.server.url + "/v1"
-        self.model = self.client.get("/v1/models").json["data"][0]["id"]
-        # The bundled model knows no JSON: without this it would write blanks as long as it may.
-        tokens = self.client.post("/tokenize", {"content": "\n", "add_special": False}).json["tokens"]
-        self.no_breaks = {str(token): -100 for token in tokens}
-
-
-class LangChainTest(ClientCase):
+class LangChainTest(StructuredCase):
     def setUp(self):
         super().setUp()
         self.chat = ChatOpenAI(base_url=self.url, api_key="none", model=self.model, seed=3, max_retries=0, timeout=60,
@@ -104,7 +74,7 @@ class LangChainTest(ClientCase):
         self.assertEqual(answer.tool_calls, [])
 
 
-class PydanticAiTest(ClientCase):
+class PydanticAiTest(StructuredCase):
     def agent(self, output):
         inner = openai.AsyncOpenAI(base_url=self.url, api_key="none", max_retries=0, timeout=60)
         model = OpenAIChatModel(self.model, provider=OpenAIProvider(openai_client=inner))

@@ -4,39 +4,12 @@ import unittest
 
 import instructor
 import openai
-from contract_case import ContractCase
-from pydantic import BaseModel, ConfigDict, Field
-from structured_test import QUESTION, TEMPLATE, Mood
+from structured_case import QUESTION, House, Person, StructuredCase
 
-# Without additionalProperties: false in the schema an object may have any further members.
-CLOSED = ConfigDict(extra="forbid")
 MODES = (instructor.Mode.TOOLS, instructor.Mode.JSON_SCHEMA)
 
 
-class Person(BaseModel):
-    model_config = CLOSED
-    name: str = Field(max_length=12)
-    mood: Mood
-    tags: list[bool] = Field(max_length=3)
-
-
-class House(BaseModel):
-    """Says which house it is."""
-    model_config = CLOSED
-    street: str = Field(max_length=16)
-    is_empty: bool
-
-
-class InstructorTest(ContractCase):
-    options = ("--chat-template", str(TEMPLATE))
-
-    def setUp(self):
-        self.url = self.server.url + "/v1"
-        self.model = self.client.get("/v1/models").json["data"][0]["id"]
-        # The bundled model knows no JSON: without this it would write blanks as long as it may.
-        tokens = self.client.post("/tokenize", {"content": "\n", "add_special": False}).json["tokens"]
-        self.no_breaks = {str(token): -100 for token in tokens}
-
+class InstructorTest(StructuredCase):
     def asking(self, mode, client=openai.OpenAI):
         return instructor.from_openai(client(base_url=self.url, api_key="none", max_retries=0, timeout=60), mode=mode)
 

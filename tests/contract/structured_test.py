@@ -1,20 +1,10 @@
 """The openai package with `paceline serve`: structured output, tool calls and reasoning."""
 import json
 import unittest
-from enum import Enum
-from pathlib import Path
 
 import openai
-from contract_case import ContractCase
 from pydantic import BaseModel, Field
-
-TEMPLATE = Path(__file__).resolve().parent / "tool_template.jinja"
-QUESTION = [{"role": "user", "content": "Who lives in the old house by the river?"}]
-
-
-class Mood(str, Enum):
-    CALM = "calm"
-    ANGRY = "angry"
+from structured_case import QUESTION, Mood, StructuredCase
 
 
 class Person(BaseModel):
@@ -40,16 +30,11 @@ FIND = function("find_house", {"type": "object", "required": ["street", "number"
 WAIT = function("wait", {"type": "object", "properties": {}, "additionalProperties": False})
 
 
-class StructuredTest(ContractCase):
-    options = ("--chat-template", str(TEMPLATE))
-
+class StructuredTest(StructuredCase):
     def setUp(self):
-        self.openai = openai.OpenAI(base_url=self.server.url + "/v1", api_key="none", max_retries=0, timeout=60)
+        super().setUp()
+        self.openai = openai.OpenAI(base_url=self.url, api_key="none", max_retries=0, timeout=60)
         self.addCleanup(self.openai.close)
-        self.model = self.openai.models.list().data[0].id
-        # The bundled model knows no JSON: without this it would write blanks as long as it may.
-        tokens = self.client.post("/tokenize", {"content": "\n", "add_special": False}).json["tokens"]
-        self.no_breaks = {str(token): -100 for token in tokens}
 
     def fields(self, **fields):
         return {"model": self.model, "messages": QUESTION, "seed": 3, "max_completion_tokens": 300,
