@@ -6,7 +6,8 @@ namespace paceline {
 namespace {
 
 constexpr int64_t kMaxOutcomes = 32;          // the estimate follows that many drafted tokens
-constexpr double kLeastGain = 1.02;           // below it errors of the estimates decide
+constexpr double kLeastGain = 1.02;           // of a sequence's draft: below it errors decide
+constexpr double kLeastStepGain = 1.04;       // of all drafts of a step
 constexpr double kLeastPossibleGain = 1.05;   // of a token that is always accepted
 constexpr int64_t kRareProbeInterval = 1024;  // steps, where not even such a token pays
 
@@ -30,45 +31,44 @@ void AcceptanceRate::record(int64_t drafted, int64_t accepted) {
       accepted < drafted ? 0 : std::max(steps_since_rejection_, kProbeInterval);
 }
 
-void DraftLengths::list_tokens(std::span<const DraftCandidate> candidates) {
-  tokens_.clear();
+// The lengths; false if the step is better without drafts.
+bool DraftLengths::draft_as_if_all_did(std::span<const DraftCandidate> candidates,
+                                       const RowCost& cost, int64_t num_decodes) {
+  const auto num = static_cast<double>(num_decodes);
+  const double plain_rate = tokens_per_second(num, cost, num_decodes, 0);
+  const int64_t longest = std::max<int64_t>(2 * cost.max_measured() / num_decodes - 1, 1);
+  double expected = num;
+  int64_t drafted = 0;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    double gain = 1.0;
-    for (int64_t k = 0; k < candidates[i].most; ++k) {
-      gain *= candidates[i].acceptance->value();
-      tokens_.push_back({gain, i});
+    double best_rate = kLeastGain * plain_rate;
+    double best_gain = 0.0;
+    double gain = 0.0;
+    double all_accepted = 1.0;
+    for (int64_t length = 1; length <= std::min(candidates[i].most, longest); ++length) {
+      all_accepted *= candidates[i].acceptance->value();
+      gain += all_accepted;
+      const double rate =
+          tokens_per_second(num * (1.0 + gain), cost, num_decodes, num_decodes * length);
+      if (rate > best_rate) {
+        best_rate = rate;
+        best_gain = gain;
+        lengths_[i] = length;
+      }
     }
+    expected += best_gain;
+    drafted += lengths_[i];
   }
-  std::stable_sort(tokens_.begin(), tokens_.end(),
-                   [](const Token& a, const Token& b) { return a.gain > b.gain; });
-}
-
-// How many of the first tokens make the best step.
-size_t DraftLengths::most_worthwhile(const RowCost& cost, int64_t num_decodes) const {
-  const int64_t most_rows = std::max(2 * cost.max_measured(), 2 * num_decodes) - num_decodes;
-  const size_t most = std::min(tokens_.size(), static_cast<size_t>(most_rows));
-  auto expected = static_cast<double>(num_decodes);
-  double best = kLeastGain * tokens_per_second(expected, cost, num_decodes, 0);
-  size_t best_count = 0;
-  for (size_t count = 1; count <= most; ++count) {
-    expected += tokens_[count - 1].gain;
-    const double rate = tokens_per_second(expected, cost, num_decodes, static_cast<int64_t>(count));
-    if (rate > best) {
-      best = rate;
-      best_count = count;
-    }
-  }
-  return best_count;
+  return tokens_per_second(expected, cost, num_decodes, drafted) > kLeastStepGain * plain_rate;
 }
 
 std::span<const int64_t> DraftLengths::choose(std::span<const DraftCandidate> candidates,
                                               const RowCost& cost, int64_t num_decodes) {
   lengths_.assign(candidates.size(), 0);
   if (num_decodes <= 0 || !cost.is_fresh(num_decodes)) return lengths_;
-  list_tokens(candidates);
-  const size_t count = most_worthwhile(cost, num_decodes);
-  for (size_t i = 0; i < count; ++i) ++lengths_[tokens_[i].candidate];
-  if (count == 0) probe(candidates, cost, num_decodes);
+  if (!draft_as_if_all_did(candidates, cost, num_decodes)) {
+    lengths_.assign(candidates.size(), 0);
+    probe(candidates, cost, num_decodes);
+  }
   return lengths_;
 }
 

@@ -35,7 +35,7 @@ const std::vector<Machine> kMachines = {
     {"compute", [](double rows) { return 0.01 * rows; }, 0.0},
     {"compute, some fixed", [](double rows) { return 0.004 + 0.01 * rows; }, 0.0},
     {"half", [](double rows) { return 0.02 + 0.01 * rows; }, 0.0},
-    {"tiles of 16 rows", [](double rows) { return 0.02 + 0.04 * std::ceil(rows / 16); }, 0.0, 0.58},
+    {"tiles of 16 rows", [](double rows) { return 0.02 + 0.04 * std::ceil(rows / 16); }, 0.0, 0.56},
     {"memory, costly drafts", [](double rows) { return 0.02 * std::max(1.0, rows / 8); }, 0.002},
 };
 
@@ -139,8 +139,8 @@ class Simulation {
 };
 
 struct Bounds {
-  double of_none = 0.96;  // at least this share of the rate without drafts
-  double of_best = 0.89;  // and of that of the best fixed length
+  double of_none = 0.97;  // at least this share of the rate without drafts
+  double of_best = 0.93;  // and of that of the best fixed length
 };
 
 struct Grid {
@@ -151,9 +151,10 @@ struct Grid {
 
 void expect_nearly_the_best(const Circumstances& circumstances, const Grid& grid,
                             const Bounds& bounds) {
+  size_t first = 0;
   for (const Machine& machine : kMachines) {
     for (const double acceptance : grid.acceptances) {
-      for (const int64_t n : grid.num_sequences) {
+      for (const int64_t n : cases_to_run(grid.num_sequences, first++, 6)) {
         double best = 0.0;
         for (int64_t k = 0; k <= kMost; ++k)
           best = std::max(best, fixed_rate(machine, acceptance, n, k));
@@ -184,7 +185,7 @@ TEST(DraftLengthSimulation, NoiseLoadAndGrowingContextsCostLittle) {
                      .num_sequences = {1, 3, 8, 24, 64},
                      .num_seeds = scaled(1, 20)};
   expect_nearly_the_best({.name = "noise", .noise = 0.1, .outliers = 0.03}, grid,
-                         {.of_none = 0.94, .of_best = 0.86});
+                         {.of_none = 0.94, .of_best = 0.88});
   expect_nearly_the_best({.name = "growth", .growth = 1.0}, grid, {.of_best = 0.9});
   expect_nearly_the_best({.name = "load", .load = 2.0}, grid, {.of_none = 0.94, .of_best = 0.86});
   // A fixed length would draft as rarely: there is no best to compare with.
