@@ -62,8 +62,8 @@ class MetricsWriter {
             int64_t value = 1) {
     begin(name, "gauge", help);
     std::string text;
-    for (const auto& [label, value] : labels) {
-      text += fmt::format(",{}={}", label, json_quote(value));
+    for (const auto& [label, setting] : labels) {
+      text += fmt::format(",{}={}", label, json_quote(setting));
     }
     sample(name, text, value);
   }
