@@ -286,15 +286,15 @@ RegexId RegexSet::intersection_of(std::span<const RegexId> given, uint32_t part)
   if (parts[0] == kNothing) return kNothing;
   if (parts[0] == kEmpty) {
     const bool all_nullable =
-        std::all_of(parts.begin(), parts.end(), [&](RegexId part) { return node(part).nullable; });
+        std::all_of(parts.begin(), parts.end(), [&](RegexId id) { return node(id).nullable; });
     return all_nullable ? kEmpty : kNothing;
   }
   if (parts.size() == 1) return parts[0];
   ByteSet common;
   common.set();
   size_t num_bytes = 0;
-  for (const RegexId part : parts) {
-    const Node& one = node(part);
+  for (const RegexId id : parts) {
+    const Node& one = node(id);
     if (one.kind == Kind::complement &&
         std::binary_search(parts.begin(), parts.end(), RegexId{one.a})) {
       return kNothing;
@@ -304,7 +304,7 @@ RegexId RegexSet::intersection_of(std::span<const RegexId> given, uint32_t part)
     ++num_bytes;
   }
   if (num_bytes > 1) {
-    std::erase_if(parts, [&](RegexId part) { return node(part).kind == Kind::bytes; });
+    std::erase_if(parts, [&](RegexId id) { return node(id).kind == Kind::bytes; });
     parts.push_back(bytes_node(common));
     return intersection(parts);
   }

@@ -116,8 +116,8 @@ std::vector<std::byte> multiply(CudaDevice& device, const WeightType& type, int6
   const OwnedTensor weights = random_tensor(memory, DType::f32, {n, k}, 7);
   PackedMatrix w;
   if (type.groups) {
-    const auto rows = random_rows(type.groups->grouping, n, k, 7);
-    const GroupedRows* const part = rows.get();
+    const auto weight_rows = random_rows(type.groups->grouping, n, k, 7);
+    const GroupedRows* const part = weight_rows.get();
     w = backend->pack_groups(std::span(&part, 1), type.groups->activations);
   } else {
     w = backend->pack_matrix(std::span(&weights.view, 1), type.dtype);

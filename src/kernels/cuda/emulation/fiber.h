@@ -62,7 +62,7 @@ class Fiber {
 #endif
   // ASan's fake stack or TSan's fiber. Every build has it, so that sanitized code can be linked
   // with code that isn't.
-  void* sanitizer_state_ = nullptr;
+  [[maybe_unused]] void* sanitizer_state_ = nullptr;
 };
 
 }  // namespace paceline::cuda::emulation
