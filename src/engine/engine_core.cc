@@ -101,7 +101,19 @@ void EngineCore::go_on_running() {
     record_.slices.push_back(
         {.id = sequence->arrival_id, .first = sequence->num_computed, .count = 1});
   }
-  take_run_step(has_news || (has_gap && !waiting_.empty()));
+  take_run_step(has_news || (has_gap && !waiting_.empty()) || could_admit());
+}
+
+// Whether a plan would admit a waiting sequence, had the run ended: windows have released blocks
+// since it began.
+bool EngineCore::could_admit() {
+  if (waiting_.empty()) return false;
+  SchedLimits limits = plan_limits_;
+  limits.max_steps = 1;
+  const int64_t room = plan_limits_.max_sequences - static_cast<int64_t>(running_.size());
+  view_.build(running_, waiting_, room, counters_.steps, limits, limits_);
+  plan_step(view_.without_reserves(), limits, scratch_, plan_without_run_);
+  return !plan_without_run_.admitted.empty();
 }
 
 // Commits a step of a run, the first one of a plan or a later one, and ends the run behind its

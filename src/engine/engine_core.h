@@ -82,6 +82,7 @@ class EngineCore {
   void order_slices();
   void compute();
   void go_on_running();
+  bool could_admit();
   void take_run_step(bool ends);
   void end_run();
   void fail_batch(ErrorCode code, const std::string& message);
@@ -148,6 +149,7 @@ class EngineCore {
   SchedLimits plan_limits_;
   PlanScratch scratch_;
   StepPlan plan_;
+  StepPlan plan_without_run_;  // of could_admit()
   std::vector<SequencePtr> admitted_;
   std::vector<int32_t> slice_order_;  // indices of the plan's slices, as the batch has them
   StepBatch batch_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/divide_up.h"
+
 namespace paceline {
 
 const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> running,
@@ -34,6 +36,20 @@ const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> runn
   view_.groups = groups_;
   view_.running = running_views_;
   view_.waiting = waiting_views_;
+  return view_;
+}
+
+const SchedView& StepView::without_reserves() {
+  const auto num_groups = static_cast<size_t>(cache_.num_groups());
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    SchedBlocks& held = blocks_[i];
+    const int64_t needed = running_views_[i / num_groups].num_tokens + 1;
+    const auto num_kept = static_cast<size_t>(divide_up(needed, cache_.block_size()));
+    if (held.length <= needed || held.table.size() <= num_kept) continue;
+    groups_[i % num_groups].num_free += static_cast<int64_t>(held.table.size() - num_kept);
+    held.table = held.table.first(num_kept);
+    held.length = needed;
+  }
   return view_;
 }
 

@@ -21,6 +21,9 @@ class StepView {
                          std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
                          int64_t step, const SchedLimits& limits,
                          const EngineLimits& engine_limits);
+  // The last view as it would be without the blocks that running sequences have reserved for more
+  // than their next token.
+  const SchedView& without_reserves();
 
   // The view's waiting sequences as indices in the engine's.
   size_t waiting_index(int32_t in_view) const { return waiting_[static_cast<size_t>(in_view)]; }

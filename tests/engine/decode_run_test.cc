@@ -178,6 +178,26 @@ TEST_F(DecodeRunTest, WhatNeedsTheEngineIsSteppedPlainly) {
   EXPECT_EQ(runner_.loop.num_starts, 2) << "when one is left";
 }
 
+// The window of the first one releases a block that the second one needs, long before the blocks
+// that the first one has would end its run.
+TEST_F(DecodeRunTest, EndsWhereAWindowReleasesBlocksForAWaitingOne) {
+  start({.block_size = 32,
+         .limits = {.max_model_len = 64, .max_batched_tokens = 40},
+         .groups = {{.window = 5, .num_blocks = 2}}});
+  std::vector<TokenId> prompt(33, 1);
+  const RequestId a = submit(greedy(prompt, 20)), b = submit(greedy({9}, 3));
+  while (records_.empty() || records_.back().admitted.empty() ||
+         records_.back().admitted[0].id != b) {
+    ASSERT_TRUE(step());
+  }
+  EXPECT_LE(answer(a).tokens.size(), 7u) << "its window has passed the first block after four";
+  EXPECT_GE(runner_.loop.num_starts, 1);
+  run_all();
+  EXPECT_EQ(answer(a).tokens.size(), 20u);
+  EXPECT_EQ(answer(b).tokens, (std::vector<TokenId>{10, 11, 12}));
+  EXPECT_EQ(free_blocks(), 2);
+}
+
 TEST_F(DecodeRunTest, TakesAllSettingsOfTheSampler) {
   std::vector<GenerateRequest> requests(6, greedy({1, 2, 3}, 9));
   requests[0].sampling.presence_penalty = 2.0f;
