@@ -48,11 +48,17 @@ PL_DEVICE uint32_t pair_of_rows(const Words<kCount>& first, const Words<kCount>&
   }
 }
 
+// The bits that an instruction takes of rows first and first + 1, and of the two after them.
+struct KeptBits {
+  uint32_t of_pairs[2] = {~0u, ~0u};
+};
+
 // d[j] += a times rows first to first + 3 of the four lanes t: column i of instruction j is element
-// 8 i + begin + j.
+// 8 i + begin + j. Bits of pairs that aren't kept are zero.
 template <class Stored, int kCount>
 PL_DEVICE void multiply_rows(StoredTile<Stored>& tile, uint32_t first, uint32_t spread,
-                             uint32_t begin, const uint32_t (&a)[4], float (&d)[kCount][4]) {
+                             uint32_t begin, const uint32_t (&a)[4], float (&d)[kCount][4],
+                             const KeptBits& kept = {}) {
   const uint32_t element = 8 * (lane_index() / 4) + begin;
   const auto row0 = tile.template load<kCount>(first, element, spread);
   const auto row1 = tile.template load<kCount>(first + 1, element, spread);
@@ -60,8 +66,8 @@ PL_DEVICE void multiply_rows(StoredTile<Stored>& tile, uint32_t first, uint32_t 
   const auto row3 = tile.template load<kCount>(first + 3, element, spread);
   PL_UNROLL
   for (int j = 0; j < kCount; ++j) {
-    const uint32_t b[2] = {pair_of_rows<Stored>(row0, row1, j),
-                           pair_of_rows<Stored>(row2, row3, j)};
+    const uint32_t b[2] = {pair_of_rows<Stored>(row0, row1, j) & kept.of_pairs[0],
+                           pair_of_rows<Stored>(row2, row3, j) & kept.of_pairs[1]};
     mma_bf16(d[j], a, b);
   }
 }

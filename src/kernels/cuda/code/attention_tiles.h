@@ -2,9 +2,10 @@
 // times the heads of a kv head) for each warp, times chunks of 64 keys. Queries are rounded to
 // bfloat16, as are the softmax's weights relative to the chunk's maximum. A chunk's products with
 // values are four steps: step s takes keys 4 s to 4 s + 3 of each 16. Chunks are merged in
-// ascending order as in attention.h, so that a row's bits depend on what it sees alone. (A key that
-// other rows of a tile see has a weight of exactly 0 here: it counts where its value isn't finite,
-// or 2^100 times all others.)
+// ascending order as in attention.h, so that a row's bits depend on what it sees alone. A key that
+// only other rows of a tile see has a weight of exactly 0. Where its value isn't finite, the row is
+// multiplied again without it (multiply_alone). Zero times a finite value changes no bit of a sum
+// unless the value is 2^100 times as large.
 //
 // Lane 4 g + t has rows g and g + 8 of the tile, keys 16 t to 16 t + 15 of a chunk, and dimensions
 // 16 t to 16 t + 15 of each 64: what an instruction leaves to a lane is what the next one takes
@@ -299,7 +300,7 @@ struct AttentionTiles {
       sync_threads();  // values are there, and keys have been read
       weigh(p, chunk, rows, shared, scores, added);
       if (chunk + 1 < end) copies.begin_keys((chunk + 1) * kTiledKeys);
-      merge(chunk, rows, added, shared, scores, values);
+      merge(p, tile, chunk, rows, added, shared, scores, values);
     }
   }
 
@@ -348,9 +349,71 @@ struct AttentionTiles {
     }
   }
 
+  // Whether a row of the warp that sees the chunk doesn't see all of its keys that are there.
+  PL_DEVICE static bool hides_any_key(const TiledRows& tile, int32_t chunk,
+                                      const TiledRow (&rows)[2]) {
+    const int32_t first = chunk * kTiledKeys, end = first + kTiledKeys;
+    bool hides = false;
+    PL_UNROLL
+    for (int row = 0; row < 2; ++row) {
+      const bool hides_first = rows[row].first > first && rows[row].first > tile.begin;
+      const bool hides_last = rows[row].end < end && rows[row].end < tile.end;
+      if (rows[row].sees(chunk) && (hides_first || hides_last)) hides = true;
+    }
+    return any(hides);
+  }
+
+  // Of a lane's products with block `block` of the values' dimensions, those that exist.
+  PL_DEVICE static bool are_finite(const Params& p, int block, const float (&products)[8][4]) {
+    float zero = 0.0f;  // or NaN
+    PL_UNROLL
+    for (int i = 0; i < 32; ++i) {
+      zero = fused_multiply_add(products[i / 4][i % 4], 0.0f, zero);
+    }
+    return zero == 0.0f || first_dimension(block) >= p.kv.head_dim;
+  }
+
+  // A lane's first dimension of a block.
+  PL_DEVICE static uint32_t first_dimension(int block) {
+    return 64 * (kOwnBlocks * (block_index().y % kParts) + static_cast<uint32_t>(block)) +
+           16 * (lane_index() % 4);
+  }
+
+  // Multiplies the weights `a` with values again, for each row with zeros in place of those that it
+  // doesn't see: the bits that it has alone.
+  PL_DEVICE static void multiply_alone(int32_t chunk, const TiledRow (&rows)[2],
+                                       const uint32_t (&a)[4][4], StoredTile<Stored>& tile,
+                                       float (&products)[8][4]) {
+    const uint32_t t = lane_index() % 4;
+    const int32_t first_key = chunk * kTiledKeys + static_cast<int32_t>(16 * t);
+    for (uint32_t row = 0; row < kTileRows; ++row) {
+      const uint32_t lane = row % 8 * 4;
+      const bool is_first = row < 8;
+      const int32_t begin = shuffle(is_first ? rows[0].first : rows[1].first, lane) - first_key;
+      const int32_t end = shuffle(is_first ? rows[0].end : rows[1].end, lane) - first_key;
+      const auto kept = [begin, end](int32_t key) {
+        const uint32_t low = key >= begin && key < end ? 0xFFFFu : 0u;
+        return low | (key + 1 >= begin && key + 1 < end ? 0xFFFF0000u : 0u);
+      };
+      float alone[8][4] = {};
+      PL_UNROLL
+      for (int step = 0; step < 4; ++step) {
+        multiply_rows(tile, 16 * t + 4 * static_cast<uint32_t>(step), t, 0, a[step], alone,
+                      {{kept(4 * step), kept(4 * step + 2)}});
+      }
+      if (lane_index() / 4 != row % 8) continue;
+      PL_UNROLL
+      for (int i = 0; i < 32; ++i) {
+        float& product = products[i / 4][i % 4];
+        product = (i % 4 < 2) == is_first ? alone[i / 4][i % 4] : product;
+      }
+    }
+  }
+
   // Weighs the chunk's values and merges them with those of the chunks before.
-  PL_DEVICE static void merge(int32_t chunk, TiledRow (&rows)[2], const SoftmaxState (&added)[2],
-                              Shared& shared, ChunkScores& weights, Values& values) {
+  PL_DEVICE static void merge(const Params& p, const TiledRows& tile, int32_t chunk,
+                              TiledRow (&rows)[2], const SoftmaxState (&added)[2], Shared& shared,
+                              ChunkScores& weights, Values& values) {
     MergeShares shares[2] = {{1.0f, 0.0f}, {1.0f, 0.0f}};
     bool sees[2];
     PL_UNROLL
@@ -367,6 +430,8 @@ struct AttentionTiles {
         a[step][i] = pack_bf16(weights.key(i % 2, key), weights.key(i % 2, key + 1));
       }
     }
+    // Codes are finite.
+    const bool hides_keys = !kHasScales<Stored> && hides_any_key(tile, chunk, rows);
     PL_UNROLL
     for (int block = 0; block < kOwnBlocks; ++block) {
       float products[8][4] = {};
@@ -375,6 +440,11 @@ struct AttentionTiles {
         const uint32_t t = lane_index() % 4;
         multiply_rows(shared.values[block], 16 * t + 4 * static_cast<uint32_t>(step), t, 0, a[step],
                       products);
+      }
+      if constexpr (!kHasScales<Stored>) {
+        if (hides_keys && any(!are_finite(p, block, products))) {
+          multiply_alone(chunk, rows, a, shared.values[block], products);
+        }
       }
       PL_UNROLL
       for (int i = 0; i < 32; ++i) {
@@ -389,13 +459,11 @@ struct AttentionTiles {
   // Calls body(first dimension, four values) for a lane's dimensions of a row.
   template <class Body>
   PL_DEVICE static void for_each_piece(const Params& p, int row, Values& values, Body&& body) {
-    const uint32_t first = 64 * kOwnBlocks * (block_index().y % kParts);
     PL_UNROLL
     for (int block = 0; block < kOwnBlocks; ++block) {
       PL_UNROLL
       for (int i = 0; i < 16; i += 4) {
-        const uint32_t d = first + 64 * static_cast<uint32_t>(block) + 16 * (lane_index() % 4) +
-                           static_cast<uint32_t>(i);
+        const uint32_t d = first_dimension(block) + static_cast<uint32_t>(i);
         if (d >= p.kv.head_dim) continue;
         ChunkScores& of = values.of_block[block];
         body(d,
