@@ -287,7 +287,7 @@ void RequestPool::embed(int64_t tag, const Prompt& prompt, const EmbedOptions& o
 void RequestPool::score_pairs(int64_t tag, std::span<const TextPair> pairs,
                               const PairOptions& options) {
   Job job{.tag = tag};
-  job.pairs.emplace(PairScoring(state_->model, pairs, options));
+  job.pairs.emplace(PairJob{.scoring = PairScoring(state_->model, pairs, options)});
   std::vector<GenerateRequest> requests = job.pairs->scoring.take_requests();
   job.pairs->results.resize(requests.size());
   for (const GenerateRequest& request : requests) job.prompt_tokens += std::ssize(request.prompt);

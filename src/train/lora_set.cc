@@ -10,6 +10,7 @@
 #include "autodiff/new_arrays.h"
 #include "base/error.h"
 #include "base/siphash.h"
+#include "kernels/backend.h"
 #include "models/block_projections.h"
 
 namespace paceline {

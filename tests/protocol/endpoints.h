@@ -30,8 +30,8 @@ struct Endpoint {
   std::string required_beside(std::string_view field) const {
     std::string text;
     const Json all = parse_json("{" + required + "}", "body");
-    for (const auto& [name, value] : all.as_object("body")) {
-      if (name != field) text += "\"" + name + "\": " + to_json(value) + ", ";
+    for (const auto& [member, value] : all.as_object("body")) {
+      if (member != field) text += "\"" + member + "\": " + to_json(value) + ", ";
     }
     return text;
   }
