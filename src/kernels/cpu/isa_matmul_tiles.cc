@@ -12,6 +12,9 @@ namespace {
 // A single row is multiplied in vector registers, which read weights faster than tiles do, with the
 // bits of tiles. At most this many panels are read at once.
 constexpr int64_t kRowPanels = 4;
+// So are this many rows where K is less than a step (adapters of low rank): a tile would need a
+// padded copy of each panel.
+constexpr int64_t kShortRows = 4;
 
 // Treats denormals as zeros, in and out, while it lives.
 class DenormalsAreZeros {
@@ -25,14 +28,14 @@ class DenormalsAreZeros {
   uint32_t before_;
 };
 
-// sums[v] += the products of kTileDepth values of K with the panels' columns 16 v to 16 v + 15.
-// Even and odd products are summed apart, from zero in ascending order, then added.
+// sums[v] += the products of `num_pairs` pairs of K, up to a step, with the panels' columns 16 v to
+// 16 v + 15. Even and odd products are summed apart, from zero in ascending order, then added.
 template <int kPanels>
 PL_INLINE void add_row_step(const Bf16* inputs, const Bf16* const (&panels)[kPanels],
-                            int64_t prefetch_bytes, Vec (&sums)[2 * kPanels]) {
+                            int64_t num_pairs, int64_t prefetch_bytes, Vec (&sums)[2 * kPanels]) {
   Vec even[2 * kPanels] = {};
   Vec odd[2 * kPanels] = {};
-  for (int64_t pair = 0; pair < kTileDepth / 2; ++pair) {
+  for (int64_t pair = 0; pair < num_pairs; ++pair) {
     uint32_t x;
     __builtin_memcpy(&x, inputs + 2 * pair, sizeof(x));
     const Vec x_even = as_floats(splat_bits(x << 16));
@@ -62,18 +65,13 @@ void multiply_row_panels(const Block& block, const Bf16* weights, float* sums) {
     for (int v = 0; v < 2 * kPanels; ++v) totals[v] = load(sums + v * kTileElements);
   }
   for (int64_t step = 0; step < block.num_steps; ++step) {
-    add_row_step<kPanels>(block.inputs + step * kTileDepth, panels, block.prefetch_bytes, totals);
+    add_row_step<kPanels>(block.inputs + step * kTileDepth, panels, kTileDepth / 2,
+                          block.prefetch_bytes, totals);
     for (const Bf16*& panel : panels) panel += kStepWeights;
   }
   if (block.tail > 0) {
-    for (int panel = 0; panel < kPanels; ++panel) {
-      const TailWeights tail(panels[panel], block.tail);
-      Vec of_panel[2] = {totals[2 * panel], totals[2 * panel + 1]};
-      add_row_step<1>(block.inputs + block.num_steps * kTileDepth, {tail.values},
-                      block.prefetch_bytes, of_panel);
-      totals[2 * panel] = of_panel[0];
-      totals[2 * panel + 1] = of_panel[1];
-    }
+    add_row_step<kPanels>(block.inputs + block.num_steps * kTileDepth, panels, block.tail / 2,
+                          block.prefetch_bytes, totals);
   }
   for (int v = 0; v < 2 * kPanels; ++v) store(sums + v * kTileElements, totals[v]);
 }
@@ -181,8 +179,13 @@ void multiply_and_store(const Block& block, const Target& target, int64_t num_pa
     }
     finish_stores();
   }
-  if (block.num_rows == 1) {
-    multiply_row(block, num_panels, sums);
+  const bool is_short = block.num_steps == 0 && block.num_rows <= kShortRows;
+  if (block.num_rows == 1 || is_short) {
+    Block one = block;
+    for (int64_t row = 0; row < block.num_rows; ++row) {
+      multiply_row(one, num_panels, sums + row * kTileColumns);
+      one.inputs += block.input_stride / static_cast<int64_t>(sizeof(Bf16));
+    }
   } else {
     multiply_low(block, num_panels, sums);
   }

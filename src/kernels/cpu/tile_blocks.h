@@ -185,12 +185,13 @@ void add_low_steps(const Block& block, int64_t first, int64_t last, float* sums)
 }
 
 // Up to 16 rows times up to 8 panels, a few steps of two panels at a time: eight streams saturate
-// the memory.
+// the memory. Two panels or one keep their sums in tiles.
 void multiply_low(Block block, int64_t num_panels, float* sums) {
   const Bf16* const weights = block.weights;
+  const int64_t steps_at_once = num_panels <= 2 ? block.num_steps : kStepsAtOnce;
   int64_t first = 0;
   do {
-    const int64_t last = min_of(first + kStepsAtOnce, block.num_steps);
+    const int64_t last = min_of(first + steps_at_once, block.num_steps);
     for (int64_t panel = 0; panel < num_panels; panel += 2) {
       block.weights = weights + panel * block.panel_elements;
       float* const panel_sums = sums + panel * 2 * kTileElements;
