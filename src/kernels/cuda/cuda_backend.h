@@ -11,6 +11,7 @@
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/code/product_params.h"
+#include "kernels/cuda/cuda_lora.h"
 #include "kernels/cuda/cuda_row_sampler.h"
 #include "kernels/cuda/device_memory_source.h"
 #include "kernels/cuda/launch.h"
@@ -132,6 +133,8 @@ class CudaBackend final : public Backend {
   uint32_t reserve_partials(AttentionKernelParams& params, int64_t num_rows, int64_t heads);
   void merge_chunks(const AttentionKernelParams& params, int64_t num_rows);
   void add_lora_segment(const Tensor& x, const LoraSegment& segment, const Tensor& out);
+  // add_lora for the segments in the tables, whose rows begin at `first_row`; then clears them.
+  void add_lora_tables(const Tensor& x, int64_t first_row, const Tensor& out);
   // A contiguous float32 tensor [rows, width] in `buffer`.
   static Tensor scratch(ScratchBuffer& buffer, int64_t rows, int64_t width);
 
@@ -159,6 +162,7 @@ class CudaBackend final : public Backend {
   ScratchBuffer expert_products_{scratch_memory_};
   ScratchBuffer lora_inner_{scratch_memory_};
   ScratchBuffer lora_delta_{scratch_memory_};
+  LoraTables lora_tables_;  // reused
   CudaRowSampler row_sampler_{device_, scratch_memory_};
 };
 

@@ -292,22 +292,4 @@ void CudaBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, cons
   }
 }
 
-void CudaBackend::add_lora_segment(const Tensor& x, const LoraSegment& segment, const Tensor& out) {
-  const int64_t rows = segment.num_rows, last_row = segment.first_row + rows;
-  const int64_t ranks = segment.b->k, columns = segment.b->n;
-  const Tensor inner = scratch(lora_inner_, rows, ranks);
-  const Tensor delta = scratch(lora_delta_, rows, columns);
-  multiply(x.slice(0, segment.first_row, last_row),
-           {.matrix = segment.a, .first = segment.first_rank, .count = ranks}, inner);
-  multiply(inner, {.matrix = segment.b, .first = 0, .count = columns}, delta);
-  const Tensor sums = out.slice(0, segment.first_row, last_row)
-                          .slice(1, segment.first_column, segment.first_column + columns);
-  do_add(sums, delta, sums);
-}
-
-void CudaBackend::do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
-                              const Tensor& out) {
-  for (const LoraSegment& segment : segments) add_lora_segment(x, segment, out);
-}
-
 }  // namespace paceline::cuda

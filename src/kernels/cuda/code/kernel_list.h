@@ -11,6 +11,7 @@
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/gather.h"
+#include "kernels/cuda/code/lora.h"
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_few_groups.h"
 #include "kernels/cuda/code/matmul_float.h"
@@ -61,6 +62,7 @@
   X(embedding_f16, EmbeddingRows<F16>)                     \
   X(embedding_f32, EmbeddingRows<float>)                   \
   X(embedding_groups, EmbeddingGroups)                     \
+  X(expand_lora, ExpandLora)                               \
   X(finite_rows, FiniteRows)                               \
   X(gated_128_rows, MatmulTiles<4, true>)                  \
   X(gated_64_rows, MatmulTiles<2, true>)                   \
@@ -91,6 +93,7 @@
   X(route, RouteRows)                                      \
   X(scale, Scale)                                          \
   X(score_rows, ScoreRows)                                 \
+  X(shrink_lora, ShrinkLora)                               \
   X(soft_cap, SoftCap)                                     \
   X(store_kv_bf16, StoreKv<Bf16>)                          \
   X(store_kv_f16, StoreKv<F16>)                            \
