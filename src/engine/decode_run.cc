@@ -6,6 +6,14 @@
 #include "sampling/token_mask.h"
 
 namespace paceline {
+namespace {
+
+size_t ends_of(const GenerateRequest& request) {
+  return request.eos_tokens.size() + request.stop_token_ids.size();
+}
+
+}  // namespace
+
 DecodeRun::DecodeRun(Runner& runner, int64_t max_steps)
     : vocab_size_(runner.vocab_size()),
       loop_(max_steps > 1 ? runner.decode_loop() : nullptr),
@@ -19,42 +27,51 @@ int64_t DecodeRun::steps_of(const Sequence& sequence) {
   const GenerateRequest& request = sequence.request();
   const TokenMask* const mask = sequence.sampling.mask.get();
   if (sequence.num_output() == 0 || sequence.constraint != nullptr || sequence.num_unforked > 0 ||
-      request.adapter != nullptr || request.prefix.scope.stretched > 0 ||
-      (mask != nullptr && mask->reads_output())) {
+      request.prefix.scope.stretched > 0 || (mask != nullptr && mask->reads_output())) {
     return 0;
   }
-  const int64_t drawn = sequence.stats.output_tokens;
-  return drawn < request.min_tokens ? 0 : request.max_tokens - drawn;  // the ends are allowed then
+  return request.max_tokens - sequence.stats.output_tokens;
+}
+
+// `ends` has the eos tokens, then the request's own stop tokens. Until it has drawn min_tokens, the
+// sequence forbids them by biases, which the loop does instead.
+DecodeTerms DecodeRun::terms_of(const Sequence& sequence, int64_t num_steps,
+                                std::span<const TokenId> ends, const RowDraw& draw) {
+  const GenerateRequest& request = sequence.request();
+  DecodeTerms terms{.num_steps = std::min(num_steps, sequence.num_run_steps),
+                    .stop_ids = request.ignore_eos ? ends.subspan(request.eos_tokens.size()) : ends,
+                    .draw = draw};
+  const int64_t missing = request.min_tokens - sequence.stats.output_tokens;
+  if (missing <= 0) return terms;
+  terms.forbidden_ids = ends;
+  terms.num_forbidding = missing;
+  terms.draw.logit_bias = request.sampling.logit_bias;
+  return terms;
 }
 
 void DecodeRun::start(const StepBatch& batch, int64_t num_steps) {
   sequences_.clear();
-  stop_ids_.clear();
+  adapters_.clear();
+  end_ids_.clear();
   draws_.clear();
   terms_.clear();
   for (const StepSlice& slice : batch.slices()) {
     const GenerateRequest& request = slice.sequence->request();
     sequences_.push_back(slice.sequence);
+    if (request.adapter != nullptr) adapters_.push_back(request.adapter);
     draws_.add({.options = slice.sequence->sampling,
                 .history = slice.sequence->history,
                 .position = slice.sequence->num_tokens(),
                 .wants_logprob = request.want_logprobs},
                vocab_size_);
-    if (!request.ignore_eos) {
-      stop_ids_.insert(stop_ids_.end(), request.eos_tokens.begin(), request.eos_tokens.end());
-    }
-    stop_ids_.insert(stop_ids_.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
+    end_ids_.insert(end_ids_.end(), request.eos_tokens.begin(), request.eos_tokens.end());
+    end_ids_.insert(end_ids_.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
   }
-  size_t next = 0;
+  std::span<const TokenId> ends = end_ids_;
   for (size_t i = 0; i < sequences_.size(); ++i) {
-    const Sequence* const sequence = sequences_[i];
-    const GenerateRequest& request = sequence->request();
-    const size_t count =
-        (request.ignore_eos ? 0 : request.eos_tokens.size()) + request.stop_token_ids.size();
-    terms_.push_back({.num_steps = std::min(num_steps, sequence->num_run_steps),
-                      .stop_ids = std::span<const TokenId>(stop_ids_).subspan(next, count),
-                      .draw = draws_.draws()[i]});
-    next += count;
+    const size_t count = ends_of(sequences_[i]->request());
+    terms_.push_back(terms_of(*sequences_[i], num_steps, ends.first(count), draws_.draws()[i]));
+    ends = ends.subspan(count);
   }
   loop_->start(batch.batch(), terms_);
   steps_left_ = num_steps;
@@ -80,6 +97,7 @@ std::span<const DecodedToken> DecodeRun::next(bool ends) {
 void DecodeRun::stop() {
   steps_left_ = 0;
   sequences_.clear();
+  adapters_.clear();
 }
 
 }  // namespace paceline

@@ -40,12 +40,16 @@ class DecodeRun {
   void stop();
 
  private:
+  static DecodeTerms terms_of(const Sequence& sequence, int64_t num_steps,
+                              std::span<const TokenId> ends, const RowDraw& draw);
+
   int64_t vocab_size_;
   DecodeLoop* loop_;
   int64_t max_steps_;
   int64_t steps_left_ = 0;
   std::vector<Sequence*> sequences_;
-  std::vector<TokenId> stop_ids_;
+  std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;  // which ended sequences leave
+  std::vector<TokenId> end_ids_;
   RowDraws draws_;
   std::vector<DecodeTerms> terms_;
 };

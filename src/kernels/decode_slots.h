@@ -35,8 +35,10 @@ struct DecodeSlot {
   int32_t token = 0;      // the last one, whose row is still to be computed
   int32_t position = 0;   // of that token
   int64_t num_steps = 0;  // then the slot is empty; the sequence's blocks reach that far
-  std::span<const int32_t> stop_ids = {};  // drawing one of them empties the slot
-  RowDraw draw = {};                       // without a forced token; its position doesn't count
+  std::span<const int32_t> stop_ids = {};       // drawing one of them empties the slot
+  std::span<const int32_t> forbidden_ids = {};  // that the first num_forbidding steps don't draw
+  int64_t num_forbidding = 0;
+  RowDraw draw = {};  // without a forced token; its position doesn't count
 };
 
 // The arrays of a batch with one row for each slot. Where one of them, or its first rows, is given
@@ -54,6 +56,7 @@ struct DecodeArrays {
   std::span<uint8_t> finite;  // of finite_rows, read by the slots' next step
   std::vector<Group> groups;  // of the cache
   int64_t block_size = 16;
+  int64_t num_products = 0;  // that the slots' adapters may change
 };
 
 // Computes a step of the first `rows` slots with the backend's operations: the arrays in, draw() of
@@ -67,10 +70,15 @@ class DecodeSlots {
   virtual ~DecodeSlots() = default;
 
   // Replaces all slots; those behind the last are empty. The slices of each group have the slots'
-  // block tables. Drops steps that were not read.
+  // block tables. Where there are adapters, `lora` has the segments of each product, as add_lora
+  // takes them, with slots as rows; their matrices must outlive the steps. Drops steps that were
+  // not read.
   virtual void load(std::span<const DecodeSlot> slots,
                     std::span<const std::span<const AttentionSlice>> groups,
-                    const ComputeStep& compute) = 0;
+                    std::span<const std::vector<LoraSegment>> lora, const ComputeStep& compute) = 0;
+  // Part of a ComputeStep where there are adapters: add_lora with the segments of the product.
+  //                                       x [rows, k], out [rows, n]
+  virtual void add_lora(int64_t product, const Tensor& x, const Tensor& out) = 0;
   // Part of a ComputeStep: draws the tokens of slots first_slot and following, one for each row.
   //                                       logits [rows, vocab]
   virtual void draw(int64_t first_slot, const Tensor& logits) = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/backend.h"
+#include "kernels/decode_slots.h"
 
 namespace paceline {
 
@@ -29,23 +30,29 @@ int64_t AdapterWeights::max_ranks() const {
 }
 
 bool BlockAdapters::change(BlockProduct product) const {
-  return std::ranges::any_of(
-      rows_, [&](const AdapterRows& rows) { return !pairs(rows, product).empty(); });
+  return slots_ != nullptr || std::ranges::any_of(rows_, [&](const AdapterRows& rows) {
+           return !pairs(rows, product).empty();
+         });
+}
+
+void BlockAdapters::list(BlockProduct product, std::vector<LoraSegment>& segments) const {
+  segments.clear();
+  for (const AdapterRows& rows : rows_) {
+    for (const AdapterPair& pair : pairs(rows, product)) {
+      segments.push_back({.first_row = rows.first_row,
+                          .num_rows = rows.num_rows,
+                          .a = pair.a,
+                          .first_rank = pair.first_rank,
+                          .b = pair.b,
+                          .first_column = pair.first_column});
+    }
+  }
 }
 
 void BlockAdapters::add(Backend& backend, BlockProduct product, const Tensor& x,
                         const Tensor& out) const {
-  segments_.clear();
-  for (const AdapterRows& rows : rows_) {
-    for (const AdapterPair& pair : pairs(rows, product)) {
-      segments_.push_back({.first_row = rows.first_row,
-                           .num_rows = rows.num_rows,
-                           .a = pair.a,
-                           .first_rank = pair.first_rank,
-                           .b = pair.b,
-                           .first_column = pair.first_column});
-    }
-  }
+  if (slots_ != nullptr) return slots_->add_lora(product_index(block_, product), x, out);
+  list(product, segments_);
   if (!segments_.empty()) backend.add_lora(x, segments_, out);
 }
 

@@ -13,10 +13,16 @@
 namespace paceline {
 
 class Backend;
+class DecodeSlots;
 
 // The products of a block that adapters may change.
 enum class BlockProduct : uint8_t { qkv, output, gate_up, down };
 constexpr size_t kNumBlockProducts = 4;
+
+// Of the products of all blocks: DecodeSlots count them.
+constexpr int64_t product_index(size_t block, BlockProduct product) {
+  return static_cast<int64_t>(block * kNumBlockProducts + static_cast<size_t>(product));
+}
 
 // The pair of one projection: y[:, first_column..] += (x a^T) b^T.
 struct AdapterPair {
@@ -50,12 +56,16 @@ struct AdapterRows {
 // The pairs of one block for the rows of a batch.
 class BlockAdapters {
  public:
-  // `rows` are sorted and don't overlap. `segments` is memory to use; all must outlive it.
-  BlockAdapters(std::span<const AdapterRows> rows, size_t block, std::vector<LoraSegment>& segments)
-      : rows_(rows), block_(block), segments_(segments) {}
+  // `rows` are sorted and don't overlap; where there are `slots`, theirs count instead. `segments`
+  // is memory to use; all must outlive it.
+  BlockAdapters(std::span<const AdapterRows> rows, size_t block, std::vector<LoraSegment>& segments,
+                DecodeSlots* slots = nullptr)
+      : rows_(rows), block_(block), segments_(segments), slots_(slots) {}
 
-  // Whether a row's product is changed.
+  // Whether a row's product is changed. With slots any may be.
   bool change(BlockProduct product) const;
+  // The segments of a product.
+  void list(BlockProduct product, std::vector<LoraSegment>& segments) const;
   // out += the pairs' products with x, in the rows and columns that they change.
   void add(Backend& backend, BlockProduct product, const Tensor& x, const Tensor& out) const;
 
@@ -67,6 +77,7 @@ class BlockAdapters {
   std::span<const AdapterRows> rows_;
   size_t block_;
   std::vector<LoraSegment>& segments_;
+  DecodeSlots* slots_;
 };
 
 }  // namespace paceline

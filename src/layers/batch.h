@@ -22,6 +22,7 @@ struct Batch {
   std::vector<int32_t> positions;        // [rows]
   std::vector<GroupBatch> groups;        // one per cache group
   std::vector<AdapterRows> adapters;     // in ascending order; other rows have no adapter
+  DecodeSlots* slots = nullptr;          // whose adapters the rows have instead
   std::vector<StretchedRows> stretched;  // in ascending order; other rows aren't
   std::vector<int32_t> output_rows;      // rows whose hidden states are outputs, in any order
 

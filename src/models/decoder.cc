@@ -191,7 +191,7 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
   std::vector<LoraSegment> segments;
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
-    const BlockAdapters adapters(batch.adapters, i, segments);
+    const BlockAdapters adapters(batch.adapters, i, segments, batch.slots);
     const auto group = static_cast<size_t>(block_groups_[i]);
     const int rope = config_.layers[i].rope_index;
     const PositionInputs positions = {

@@ -14,6 +14,8 @@ namespace paceline {
 struct DecodeTerms {
   int64_t num_steps = 0;                   // at most; its blocks hold the positions of that many
   std::span<const int32_t> stop_ids = {};  // its row behind one of them isn't computed
+  std::span<const int32_t> forbidden_ids = {};  // that the first num_forbidding steps don't draw
+  int64_t num_forbidding = 0;
   RowDraw draw = {};  // of the next token; those after it are at their positions, with all before
                       // them in the history
 };
@@ -26,7 +28,8 @@ class DecodeLoop {
   // The most sequences of a batch.
   virtual int64_t max_sequences() const = 0;
   // Copies the batch's block copies and starts the first step. Every slice is one row, and an
-  // output; there are no adapters and no stretched rows. Steps of an earlier batch are over.
+  // output; there are no stretched rows. Adapters must outlive the steps. Steps of an earlier batch
+  // are over.
   virtual void start(const Batch& batch, std::span<const DecodeTerms> terms) = 0;
   enum class Then : uint8_t { goes_on, ends };
   // The tokens of the first step that was not read, one for each slice in the batch's order; valid

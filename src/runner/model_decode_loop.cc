@@ -61,7 +61,9 @@ DecodeArrays ModelDecodeLoop::arrays() {
                       .output_rows = batch_.output_rows,
                       .finite = finite_,
                       .groups = {},
-                      .block_size = parts_.kv.layer(0).block_size()};
+                      .block_size = parts_.kv.layer(0).block_size(),
+                      .num_products = parts_.decoder.config().num_layers() *
+                                      static_cast<int64_t>(kNumBlockProducts)};
   const std::vector<int64_t> windows = cache_group_windows(parts_.decoder.config());
   for (size_t g = 0; g < batch_.groups.size(); ++g) {
     const GroupBatch& group = batch_.groups[g];
@@ -84,11 +86,24 @@ void ModelDecodeLoop::compute(int64_t rows) {
   }
 }
 
+std::span<const std::vector<LoraSegment>> ModelDecodeLoop::list_segments(const Batch& batch) {
+  if (batch.adapters.empty()) return {};
+  const auto num_layers = static_cast<size_t>(parts_.decoder.config().num_layers());
+  segments_.resize(num_layers * kNumBlockProducts);
+  std::vector<LoraSegment> unused;
+  for (size_t block = 0; block < num_layers; ++block) {
+    const BlockAdapters adapters(batch.adapters, block, unused);
+    for (size_t i = 0; i < kNumBlockProducts; ++i) {
+      adapters.list(static_cast<BlockProduct>(i), segments_[block * kNumBlockProducts + i]);
+    }
+  }
+  return segments_;
+}
+
 void ModelDecodeLoop::start(const Batch& batch, std::span<const DecodeTerms> terms) {
   PL_CHECK(batch.num_rows() == std::ssize(terms) && batch.num_outputs() == batch.num_rows(),
            "a loop's slices are one row each, and outputs");
-  PL_CHECK(batch.adapters.empty() && batch.stretched.empty(),
-           "a loop has neither adapters nor stretched rows");
+  PL_CHECK(batch.stretched.empty(), "a loop has no stretched rows");
   copy_blocks(parts_.backend, parts_.decoder, parts_.kv, batch);
   loaded_.clear();
   for (size_t i = 0; i < terms.size(); ++i) {
@@ -96,11 +111,14 @@ void ModelDecodeLoop::start(const Batch& batch, std::span<const DecodeTerms> ter
                        .position = batch.positions[i],
                        .num_steps = terms[i].num_steps,
                        .stop_ids = terms[i].stop_ids,
+                       .forbidden_ids = terms[i].forbidden_ids,
+                       .num_forbidding = terms[i].num_forbidding,
                        .draw = terms[i].draw});
   }
   tables_.clear();
   for (const GroupBatch& group : batch.groups) tables_.emplace_back(group.slices);
-  slots_->load(loaded_, tables_, [this](int64_t rows) { compute(rows); });
+  batch_.slots = batch.adapters.empty() ? nullptr : slots_.get();
+  slots_->load(loaded_, tables_, list_segments(batch), [this](int64_t rows) { compute(rows); });
   slots_->start_step();
 }
 

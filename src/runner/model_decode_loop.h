@@ -39,6 +39,8 @@ class ModelDecodeLoop final : public DecodeLoop {
   void resize(int64_t rows);
   DecodeArrays arrays();
   void compute(int64_t rows);
+  // The segments of all products; none without adapters.
+  std::span<const std::vector<LoraSegment>> list_segments(const Batch& batch);
 
   Parts parts_;
   int64_t max_sequences_;
@@ -47,6 +49,7 @@ class ModelDecodeLoop final : public DecodeLoop {
   std::unique_ptr<DecodeSlots> slots_;
   std::vector<DecodeSlot> loaded_;
   std::vector<std::span<const AttentionSlice>> tables_;  // of the groups
+  std::vector<std::vector<LoraSegment>> segments_;       // of the products
 };
 
 }  // namespace paceline

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kVocab = 96;
 constexpr int64_t kBlockSize = 4;
+constexpr int64_t kInputs = 1100;  // of adapters
 constexpr int32_t kAnyBlock[] = {0};
 using Status = DecodedToken::Status;
 const RowDraw kGreedy = {.temperature = 0};
@@ -50,7 +51,8 @@ class TableModel {
         finite_(tokens_.size()),
         states_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})),
         logits_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})),
-        zeros_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})) {
+        zeros_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})),
+        inputs_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kInputs})) {
     Memory memory;
     const OwnedTensor table = allocate_tensor(memory, DType::f32, {kVocab, kVocab});
     for (int64_t r = 0; r < kVocab; ++r) {
@@ -58,12 +60,14 @@ class TableModel {
       std::copy(row.begin(), row.end(), table.view.row<float>(r));
     }
     table_ = backend.pack_matrix(std::array{table.view}, DType::f32);
+    backend.write(std::vector<float>(static_cast<size_t>(num_slots * kInputs), 1.0f), inputs_.view);
     DecodeArrays arrays{.tokens = tokens_,
                         .positions = positions_,
                         .output_rows = output_rows_,
                         .finite = finite_,
                         .groups = {},
-                        .block_size = kBlockSize};
+                        .block_size = kBlockSize,
+                        .num_products = 1};
     arrays.groups.push_back({.slots = slots_, .slices = slices_, .window = 0});
     decode_ = backend.make_decode_slots(arrays);
   }
@@ -78,7 +82,7 @@ class TableModel {
                             static_cast<size_t>((end + kBlockSize - 1) / kBlockSize))});
     }
     const std::span<const AttentionSlice> group = slices;
-    decode_->load(slots, std::array{group}, [this](int64_t rows) { compute(rows); });
+    decode_->load(slots, std::array{group}, lora, [this](int64_t rows) { compute(rows); });
   }
   // The next `count` steps, each started before the one before it is read.
   std::vector<std::vector<DecodedToken>> steps(int64_t count) {
@@ -91,6 +95,7 @@ class TableModel {
     }
     return all;
   }
+  std::vector<std::vector<LoraSegment>> lora;  // of the product of states and their adapters
   bool checks_states = true;
   int64_t num_computed = 0;  // steps that were computed by the CPU's calls
 
@@ -104,6 +109,7 @@ class TableModel {
     const Tensor states = states_.view.slice(0, 0, rows), logits = logits_.view.slice(0, 0, rows);
     backend_.embedding(table_, first(tokens_, rows), 1.0f, states);
     backend_.scale(states, std::array{1.0f}, states);
+    if (!lora.empty()) decode_->add_lora(0, inputs_.view.slice(0, 0, rows), states);
     backend_.finite_rows(checks_states ? states : zeros_.view.slice(0, 0, rows),
                          first(finite_, rows));
     backend_.gather_rows(states, first(output_rows_, rows), logits);
@@ -119,6 +125,7 @@ class TableModel {
   std::vector<AttentionSlice> slices_;
   std::vector<uint8_t> finite_;
   OwnedTensor states_, logits_, zeros_;
+  OwnedTensor inputs_;  // of the adapters; ones
   PackedMatrix table_;
   std::unique_ptr<DecodeSlots> decode_;
 };
@@ -334,6 +341,89 @@ TEST(CudaDecodeSlots, DrawAsTheRowSamplerDoes) {
       } else if (!counts.empty()) {
         counts.push_back({.id = token, .in_output = 1});
       }
+    }
+  }
+}
+
+// Adapters that add a row of numbers to the logits of some slots: those of another load, and none,
+// take the same graphs.
+TEST(CudaDecodeSlots, AddTheAdaptersOfTheirLoad) {
+  EmulatedBackend backend({.guards_memory = true});
+  const LogitTable rows = random_rows(7);
+  TableModel model(*backend, rows, 6);
+  Memory memory;
+  const auto pack = [&](const std::vector<float>& elements, Extents shape) {
+    const Tensor matrix(const_cast<float*>(elements.data()), DType::f32, shape);
+    return backend->pack_matrix(std::array{matrix}, DType::f32);
+  };
+  // The inner sum is 1, and B favours one token.
+  std::vector<float> first(kInputs);
+  first[1050] = 1.0f;
+  const PackedMatrix a = pack(first, {1, kInputs});
+  std::vector<PackedMatrix> b;
+  for (const size_t token : {40, 50}) {
+    std::vector<float> favour(kVocab);
+    favour[token] = 100.0f;
+    b.push_back(pack(favour, {kVocab, 1}));
+  }
+  const auto expect_tokens = [&](const std::vector<int>& adapters) {
+    std::vector<DecodeSlot> slots;
+    model.lora.clear();
+    for (size_t i = 0; i < adapters.size(); ++i) {
+      slots.push_back({.token = static_cast<int32_t>(5 * i), .num_steps = 3, .draw = kGreedy});
+      if (adapters[i] == 0) continue;
+      model.lora.resize(1);
+      const size_t which = static_cast<size_t>(adapters[i] - 1);
+      model.lora[0].push_back(
+          {.first_row = static_cast<int64_t>(i), .num_rows = 1, .a = &a, .b = &b[which]});
+    }
+    model.load(slots);
+    const auto steps = model.steps(3);
+    for (size_t i = 0; i < adapters.size(); ++i) {
+      int32_t token = slots[i].token;
+      for (const auto& step : steps) {
+        token =
+            adapters[i] == 0 ? largest(rows[static_cast<size_t>(token)]) : 30 + 10 * adapters[i];
+        EXPECT_EQ(step[i].id, token) << "slot " << i;
+      }
+    }
+  };
+  expect_tokens({1, 0, 2, 2, 0, 1});
+  const int64_t before = model.num_computed;
+  expect_tokens({0, 0, 1, 0, 2, 0});
+  expect_tokens({2, 2, 2, 2, 2, 2});
+  EXPECT_EQ(model.num_computed, before) << "one graph, whichever adapters";
+  expect_tokens({0, 0, 0, 0, 0, 0});
+}
+
+// Tokens of slot i are forbidden in its first steps, in the order of the logits.
+TEST(CudaDecodeSlots, ForbidTokensInTheFirstSteps) {
+  EmulatedBackend backend({.guards_memory = true});
+  LogitTable rows(kVocab, std::vector<float>(kVocab, -1.0f));
+  for (auto& row : rows) {
+    row[70] = 5.0f;
+    row[20] = 4.0f;
+    row[60] = 3.0f;
+  }
+  TableModel model(*backend, rows, 4);
+  const std::vector<int32_t> both = {70, 20, 70}, one = {70};
+  const std::vector<std::pair<int32_t, float>> biases = {{20, -2.5f}, {70, 1.0f}};
+  std::vector<DecodeSlot> slots(4, {.token = 1, .num_steps = 4, .draw = kGreedy});
+  slots[0].forbidden_ids = both;
+  slots[0].num_forbidding = 2;
+  slots[1].forbidden_ids = one;
+  slots[1].num_forbidding = 3;
+  slots[1].draw.logit_bias = biases;
+  slots[2].forbidden_ids = one;
+  slots[2].num_forbidding = 9;
+  slots[3].forbidden_ids = one;  // in no step
+  model.load(slots);
+  const auto steps = model.steps(4);
+  const std::vector<std::vector<int32_t>> expected = {
+      {60, 60, 70, 70}, {60, 60, 60, 70}, {20, 20, 20, 20}, {70, 70, 70, 70}};
+  for (size_t i = 0; i < slots.size(); ++i) {
+    for (size_t step = 0; step < steps.size(); ++step) {
+      EXPECT_EQ(steps[step][i].id, expected[i][step]) << "slot " << i << ", step " << step;
     }
   }
 }

@@ -11,7 +11,10 @@
 #include "engine/channel.h"
 #include "engine/engine.h"
 #include "layers/kv_storage.h"
+#include "models/pack_adapter.h"
+#include "runner/loaded_adapter.h"
 #include "runner/model_runner.h"
+#include "tests/models/random_adapter.h"
 #include "tests/models/test_model.h"
 #include "tests/test_scale.h"
 
@@ -38,7 +41,8 @@ struct Types {
 
 class GpuEngine {
  public:
-  GpuEngine(const std::string& name, Types types, int64_t num_blocks, int64_t max_run_steps)
+  GpuEngine(const std::string& name, Types types, int64_t num_blocks, int64_t max_run_steps,
+            bool has_adapters = false)
       : model_(read_golden(name).directory, {.backend = BackendKind::cuda,
                                              .num_threads = 2,
                                              .weight_dtype = types.weights,
@@ -50,17 +54,31 @@ class GpuEngine {
     }
     const std::vector<int64_t> group_blocks(windows.size(), num_blocks);
     cache_ = std::make_unique<KvCache>(kBlockSize, groups);
-    runner_ =
-        std::make_unique<ModelRunner>(model_.decoder(), model_.backend(),
-                                      KvStorage(model_.decoder().kv_layers(group_blocks),
-                                                kBlockSize, types.kv, model_.backend().memory()),
-                                      RunnerLimits{.max_rows = 64, .max_logits_rows = 3});
+    runner_ = std::make_unique<ModelRunner>(
+        model_.decoder(), model_.backend(),
+        KvStorage(model_.decoder().kv_layers(group_blocks), kBlockSize, types.kv,
+                  model_.backend().memory()),
+        RunnerLimits{.max_rows = 64,
+                     .max_logits_rows = 3,
+                     .adapters = has_adapters ? AdapterUse::any : AdapterUse::none});
     engine_ = std::make_unique<Engine>(*runner_, memory_, *cache_,
                                        EngineLimits{.max_model_len = kMaxLength,
                                                     .max_batched_tokens = 24,
                                                     .max_num_seqs = 5,
+                                                    .max_adapters = has_adapters ? 2 : 0,
                                                     .max_run_steps = max_run_steps},
                                        letter);
+    if (!has_adapters) return;
+    add_adapter({.seed = 1});
+    add_adapter({.seed = 2, .dtype = DType::f32, .max_rank = 40});
+    add_adapter({.seed = 3, .adapts = [](std::string_view name) {
+                   return name.find("v_proj") != name.npos || name.find("down") != name.npos;
+                 }});
+  }
+
+  // One of three, or none.
+  std::shared_ptr<const LoadedAdapter> adapter(size_t index) const {
+    return adapters_.empty() ? nullptr : adapters_[index];
   }
 
   bool has_loop() const { return runner_->decode_loop() != nullptr; }
@@ -102,8 +120,17 @@ class GpuEngine {
  private:
   static constexpr int64_t kBlockSize = 4, kMaxLength = 128;
 
+  void add_adapter(const RandomAdapter& kind) {
+    auto adapter = std::make_shared<LoadedAdapter>();
+    adapter->digest.low = kind.seed;
+    adapter->weights = pack_adapter(random_adapter(model_.config(), kind, memory_), model_.config(),
+                                    model_.backend());
+    adapters_.push_back(std::move(adapter));
+  }
+
   TestModel model_;
   Memory memory_;
+  std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<ModelRunner> runner_;
   std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
@@ -134,9 +161,12 @@ void ask(GpuEngine& gpu, RequestId& cancelled) {
   gpu.submit(choices);
   GenerateRequest ends = greedy(21, 77, 33);
   for (TokenId id = 0; id < 250; id += 11) ends.stop_token_ids.push_back(id);
+  ends.min_tokens = 10;
+  ends.adapter = gpu.adapter(0);
   gpu.submit(ends);
   GenerateRequest sampled = greedy(4, 8, 6);
   sampled.sampling = {.seed = 3};
+  sampled.adapter = gpu.adapter(1);
   gpu.submit(sampled);
   GenerateRequest penalised = greedy(12, 31, 25);
   penalised.sampling = {.temperature = 0.9f,
@@ -146,6 +176,7 @@ void ask(GpuEngine& gpu, RequestId& cancelled) {
                         .logit_bias = {{7, -2.0f}, {90, 1.0f}},
                         .seed = 5,
                         .num_top_logprobs = 3};
+  penalised.adapter = gpu.adapter(2);
   gpu.submit(penalised);
   for (int i = 0; i < 24; ++i) gpu.step();
   gpu.submit(greedy(9, 1, 22));  // its prefix is in the cache
@@ -155,8 +186,10 @@ void ask(GpuEngine& gpu, RequestId& cancelled) {
   }
 }
 
-void expect_same_as_plain(const std::string& name, Types types, int64_t num_blocks) {
-  GpuEngine plain(name, types, num_blocks, 1), with_runs(name, types, num_blocks, 16);
+void expect_same_as_plain(const std::string& name, Types types, int64_t num_blocks,
+                          bool has_adapters = false) {
+  GpuEngine plain(name, types, num_blocks, 1, has_adapters);
+  GpuEngine with_runs(name, types, num_blocks, 16, has_adapters);
   RequestId cancelled = 0;
   ask(plain, cancelled);
   ask(with_runs, cancelled);
@@ -196,6 +229,14 @@ INSTANTIATE_TEST_SUITE_P(all, CudaDecodeRun, ::testing::ValuesIn(families_to_run
 TEST(CudaDecodeRuns, GiveThePlainStepsBitsInBfloat16AndWithFewBlocks) {
   expect_same_as_plain("qwen3_tied", {DType::bf16, DType::i8}, 200);
   expect_same_as_plain("gemma2_even", {}, 26);
+}
+
+TEST(CudaDecodeRuns, GiveThePlainStepsBitsWithAdapters) {
+  expect_same_as_plain("llama_scaled_tied", {DType::bf16, DType::bf16}, 200, true);
+  if (!is_full_scale()) return;
+  for (const std::string& name : dense_golden_names()) {
+    if (can_loop(name)) expect_same_as_plain(name, {}, 60, true);
+  }
 }
 
 TEST(CudaDecodeRuns, AreForModelsWhoseStepsNeedNoCpu) {

@@ -166,16 +166,36 @@ TEST_F(DecodeRunTest, WhatNeedsTheEngineIsSteppedPlainly) {
   request.prediction = {2, 3, 4};
   run(request);
   EXPECT_EQ(runner_.loop.num_starts, 0);
-  request = greedy({1}, 6);
-  request.min_tokens = 3;
-  EXPECT_EQ(run(request).tokens.size(), 6u);
-  EXPECT_EQ(runner_.loop.num_starts, 1) << "once it has its three tokens";
   runner_.loop.most = 1;
   start();
   submit(greedy({1}, 4));
   submit(greedy({5}, 9));
   run_all();
-  EXPECT_EQ(runner_.loop.num_starts, 2) << "when one is left";
+  EXPECT_EQ(runner_.loop.num_starts, 1) << "when one is left";
+}
+
+// Token t is followed by t + 1, but for ends that come too early: then by token 0, which the
+// request favours less.
+TEST_F(DecodeRunTest, EndsAreForbiddenUntilMinTokensAreDrawn) {
+  GenerateRequest request = greedy({27}, 9);
+  request.stop_token_ids = {29, 5};
+  request.sampling.logit_bias = {{29, 3.0f}, {0, 2.0f}, {kEos, 1.0f}};
+  for (const int64_t min_tokens : {0, 1, 2, 3, 5, 6, 7, 9}) {
+    for (const bool ignores_eos : {false, true}) {
+      request.min_tokens = min_tokens;
+      request.ignore_eos = ignores_eos;
+      const std::vector<TokenId> plain = plain_tokens(request);
+      runner_.loop.num_starts = 0;
+      start();
+      EXPECT_EQ(run(request).tokens, plain) << min_tokens;
+      EXPECT_EQ(runner_.loop.num_starts, 1) << min_tokens;
+    }
+  }
+  request.min_tokens = 5;
+  start();
+  const Answer& answered = run(request);
+  EXPECT_EQ(answered.tokens, (std::vector<TokenId>{28, 0, 1, 2, 3, 4}));
+  EXPECT_EQ(answered.ending->finish.stop_token, 5);
 }
 
 // The window of the first one releases a block that the second one needs, long before the blocks

@@ -86,14 +86,18 @@ class RandomEngine : public EngineTest {
     if (loops_ && below(2) == 0) request.sampling = {.temperature = 0};
     if (below(3) == 0) request.eos_tokens = {static_cast<TokenId>(below(kVocab))};
     if (below(4) == 0) request.stop_strings = {"a", "bc"};
+    if (loops_ && request.max_tokens > 0 && below(3) == 0) {
+      request.min_tokens = 1 + below(request.max_tokens);
+      if (below(2) == 0) request.stop_token_ids = {static_cast<TokenId>(below(kVocab)), 4};
+      if (below(3) == 0) request.sampling.logit_bias = {{4, 0.5f}, {9, 1.0f}};
+    }
     request.want_logprobs = below(2) == 0;
     if (below(4) == 0) request.score_from = below(static_cast<int64_t>(prompt.size()));
     if (below(5) == 0) request.columns = {3, 5, 30};
     if (below(8) == 0) request.want_row = true;
     if (request.max_tokens > 0 && below(4) == 0) request.n = 1 + static_cast<int32_t>(below(4));
     request.priority = static_cast<int32_t>(below(3) == 0 ? below(3) - 1 : 0);
-    if (below(3) != 0 && !(loops_ && below(2) == 0))
-      request.adapter = adapters_[static_cast<size_t>(below(5))];
+    if (below(3) != 0) request.adapter = adapters_[static_cast<size_t>(below(5))];
     const PrefixUse::Write writes[] = {PrefixUse::Write::keep, PrefixUse::Write::keep,
                                        PrefixUse::Write::while_held, PrefixUse::Write::none};
     request.prefix.write = writes[below(4)];
@@ -114,7 +118,7 @@ class RandomEngine : public EngineTest {
   // The request asks for pooled states instead.
   void pool(GenerateRequest& request) {
     request.pooling = static_cast<Pooling>(below(6));
-    request.max_tokens = 0;
+    request.max_tokens = request.min_tokens = 0;
     request.n = 1;
     request.score_from.reset();
     request.columns.clear();

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,15 +64,19 @@ class ScriptedLoop : public DecodeLoop {
     int32_t position = 0;
     int64_t steps_left = 0;
     std::vector<int32_t> stop_ids;
+    std::vector<int32_t> forbidden_ids;
+    int64_t num_forbidding = 0;
     RowDraw draw;  // of the lists that follow
     std::vector<TokenCount> history;
     std::vector<std::pair<int32_t, float>> logit_bias;
     std::vector<int32_t> listed;
     std::vector<uint64_t> allowed;
     std::vector<std::vector<int32_t>> tables;  // of the groups
+    const AdapterWeights* adapter = nullptr;
   };
 
   void compute(Batch& batch);
+  static void add_adapter(Batch& batch, int64_t row, const AdapterWeights* weights);
   void advance(Slot& slot, const DecodedToken& token) const;
   DecodedToken draw(int64_t output, Slot& slot) const;
 
@@ -337,7 +342,7 @@ inline void ScriptedLoop::start(const Batch& batch, std::span<const DecodeTerms>
   ASSERT_EQ(std::ssize(terms), batch.num_rows());
   ASSERT_EQ(batch.num_outputs(), batch.num_rows());
   ASSERT_LE(batch.num_rows(), most);
-  ASSERT_TRUE(batch.adapters.empty() && batch.stretched.empty());
+  ASSERT_TRUE(batch.stretched.empty());
   ++num_starts;
   slots_.clear();
   computed_.clear();
@@ -347,6 +352,8 @@ inline void ScriptedLoop::start(const Batch& batch, std::span<const DecodeTerms>
          .position = batch.positions[i],
          .steps_left = terms[i].num_steps,
          .stop_ids = {terms[i].stop_ids.begin(), terms[i].stop_ids.end()},
+         .forbidden_ids = {terms[i].forbidden_ids.begin(), terms[i].forbidden_ids.end()},
+         .num_forbidding = terms[i].num_forbidding,
          .draw = terms[i].draw,
          .history = {terms[i].draw.history.begin(), terms[i].draw.history.end()},
          .logit_bias = {terms[i].draw.logit_bias.begin(), terms[i].draw.logit_bias.end()},
@@ -356,6 +363,11 @@ inline void ScriptedLoop::start(const Batch& batch, std::span<const DecodeTerms>
     for (const GroupBatch& group : batch.groups) {
       const auto table = group.slices[i].block_table;
       slots_.back().tables.emplace_back(table.begin(), table.end());
+    }
+  }
+  for (const AdapterRows& rows : batch.adapters) {
+    for (int64_t i = 0; i < rows.num_rows; ++i) {
+      slots_[static_cast<size_t>(rows.first_row + i)].adapter = rows.weights;
     }
   }
   Batch first;
@@ -380,6 +392,19 @@ inline std::span<const DecodedToken> ScriptedLoop::next(Then then) {
   return read_;
 }
 
+// Neighbours share a range.
+inline void ScriptedLoop::add_adapter(Batch& batch, int64_t row, const AdapterWeights* weights) {
+  if (weights == nullptr) return;
+  if (!batch.adapters.empty()) {
+    AdapterRows& last = batch.adapters.back();
+    if (last.weights == weights && last.first_row + last.num_rows == row) {
+      ++last.num_rows;
+      return;
+    }
+  }
+  batch.adapters.push_back({.first_row = row, .num_rows = 1, .weights = weights});
+}
+
 // The batch has the step's copies of blocks.
 inline void ScriptedLoop::compute(Batch& batch) {
   if (++num_steps == fails_at_step) throw Error(ErrorCode::internal, "the loop fails");
@@ -393,6 +418,7 @@ inline void ScriptedLoop::compute(Batch& batch) {
     batch.tokens.push_back(slot.token);
     batch.positions.push_back(slot.position);
     batch.output_rows.push_back(static_cast<int32_t>(row));
+    add_adapter(batch, row, slot.adapter);
     for (size_t g = 0; g < slot.tables.size(); ++g) {
       const auto block = static_cast<size_t>(slot.position / block_size);
       ASSERT_LT(block, slot.tables[g].size()) << "no slot is reserved for the step";
@@ -419,7 +445,13 @@ inline void ScriptedLoop::compute(Batch& batch) {
 inline DecodedToken ScriptedLoop::draw(int64_t output, Slot& slot) const {
   slot.draw.position = slot.position + 1;
   slot.draw.history = slot.history;
-  slot.draw.logit_bias = slot.logit_bias;
+  auto biases = slot.logit_bias;
+  if (slot.num_forbidding > 0) {
+    for (const int32_t id : slot.forbidden_ids) {
+      biases.emplace_back(id, -std::numeric_limits<float>::infinity());
+    }
+  }
+  slot.draw.logit_bias = biases;
   slot.draw.logprob_token_ids = slot.listed;
   slot.draw.allowed = slot.allowed;
   Sample sample;
@@ -442,6 +474,7 @@ inline void ScriptedLoop::advance(Slot& slot, const DecodedToken& token) const {
   slot.token = token.id;
   ++slot.position;
   --slot.steps_left;
+  --slot.num_forbidding;
   const bool stops =
       std::find(slot.stop_ids.begin(), slot.stop_ids.end(), token.id) != slot.stop_ids.end();
   if (stops || token.status != DecodedToken::Status::ok) slot.steps_left = 0;

@@ -58,9 +58,14 @@ bool penalises(const RowDraw& draw) {
          draw.presence_penalty != 0.0f;
 }
 
+bool forbids(const DecodeSlot& slot) {
+  return slot.num_forbidding > 0 && !slot.forbidden_ids.empty();
+}
+
 // Whether other logits than the model's are drawn from.
-bool draws_from_others(const RowDraw& draw) {
-  return penalises(draw) || !draw.logit_bias.empty() || !draw.allowed.empty();
+bool draws_from_others(const DecodeSlot& slot) {
+  const RowDraw& draw = slot.draw;
+  return penalises(draw) || !draw.logit_bias.empty() || !draw.allowed.empty() || forbids(slot);
 }
 
 // Appends a list to `lists`, with room for `more` elements, and sets `list` to its place in a state
@@ -75,6 +80,25 @@ void append_list(std::span<const T> elements, int64_t more, size_t begin,
   const auto bytes = std::as_bytes(elements);
   lists.insert(lists.end(), bytes.begin(), bytes.end());
   lists.resize(lists.size() + static_cast<size_t>(more) * sizeof(T));
+}
+
+LoraLists lora_lists(const LoraTables& tables, size_t begin, std::vector<std::byte>& lists) {
+  LoraLists made{.num_shrinks = static_cast<uint32_t>(tables.shrinks.size()),
+                 .num_expands = static_cast<uint32_t>(tables.expands.size())};
+  append_list(std::span<const LoraShrink>(tables.shrinks), 0, begin, lists, made.shrinks);
+  append_list(std::span<const LoraExpand>(tables.expands), 0, begin, lists, made.expands);
+  return made;
+}
+
+// Returns the ranks of a row, at most, rounded up to a power of two; 0 without adapters.
+int64_t tabulate(std::span<const std::vector<LoraSegment>> lora, std::vector<LoraTables>& tables) {
+  int64_t most = 0;
+  for (size_t i = 0; i < lora.size(); ++i) {
+    tables[i].clear();
+    for (const LoraSegment& segment : lora[i]) tables[i].add(segment);
+    most = std::max(most, tables[i].inner_width);
+  }
+  return most == 0 ? 0 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(most)));
 }
 
 DrawRow draw_row(const DecodeSlot& slot, size_t begin, std::vector<std::byte>& lists) {
@@ -92,6 +116,11 @@ DrawRow draw_row(const DecodeSlot& slot, size_t begin, std::vector<std::byte>& l
   append_list(draw.logit_bias, 0, begin, lists, row.biases);
   row.num_allowed_words = static_cast<uint32_t>(draw.allowed.size());
   append_list(draw.allowed, 0, begin, lists, row.allowed);
+  if (forbids(slot)) {
+    row.forbidden_before = row.position + slot.num_forbidding;
+    row.num_forbidden = static_cast<uint32_t>(slot.forbidden_ids.size());
+    append_list(slot.forbidden_ids, 0, begin, lists, row.forbidden);
+  }
   row.num_listed = static_cast<uint32_t>(draw.logprob_token_ids.size());
   append_list(draw.logprob_token_ids, 0, begin, lists, row.listed);
   lists.resize(align_place(lists.size()));
@@ -111,6 +140,7 @@ struct CudaDecodeSlots::Arrays {
   int32_t* output_rows;
   DrawnToken* drawn;
   uint8_t* finite;
+  LoraLists* lora;  // of the products
   std::vector<SlotGroup> groups;
   int32_t* numbers;
 };
@@ -127,6 +157,8 @@ CudaDecodeSlots::CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory, Boun
       scores_(memory),
       sums_(memory),
       adjusted_(memory),
+      lora_inner_(memory),
+      lora_tables_(static_cast<size_t>(arrays.num_products)),
       bound_slices_(arrays.groups.size()),
       ring_(static_cast<SlotToken*>(device.allocate_pinned(ring_bytes()))),
       score_ring_(static_cast<TokenScore*>(device.allocate_pinned(score_ring_bytes()))) {
@@ -196,6 +228,7 @@ CudaDecodeSlots::Layout CudaDecodeSlots::lay_out() const {
   layout.output_rows = take(slots * sizeof(int32_t));
   layout.drawn = take(slots * sizeof(DrawnToken));
   layout.finite = take(slots);
+  layout.lora = take(static_cast<size_t>(arrays_.num_products) * sizeof(LoraLists));
   for (size_t g = 0; g < arrays_.groups.size(); ++g) {
     const size_t kv_slots = take(slots * sizeof(int64_t));
     layout.groups.push_back({.kv_slots = kv_slots, .rows = take(slots * sizeof(AttentionRow))});
@@ -214,6 +247,7 @@ CudaDecodeSlots::Arrays CudaDecodeSlots::view(std::byte* state) const {
                 .output_rows = array_at<int32_t>(state, layout_.output_rows),
                 .drawn = array_at<DrawnToken>(state, layout_.drawn),
                 .finite = array_at<uint8_t>(state, layout_.finite),
+                .lora = array_at<LoraLists>(state, layout_.lora),
                 .groups = {},
                 .numbers = array_at<int32_t>(state, layout_.numbers)};
   for (size_t g = 0; g < layout_.groups.size(); ++g) {
@@ -225,8 +259,8 @@ CudaDecodeSlots::Arrays CudaDecodeSlots::view(std::byte* state) const {
 }
 
 std::vector<std::byte> CudaDecodeSlots::image(
-    std::span<const DecodeSlot> slots,
-    std::span<const std::span<const AttentionSlice>> groups) const {
+    std::span<const DecodeSlot> slots, std::span<const std::span<const AttentionSlice>> groups,
+    std::span<const LoraTables> lora) const {
   std::vector<std::byte> state(layout_.numbers);
   // What stands behind the arrays, in parts: block tables and stop ids by their place among
   // numbers, the lists of draws by their place in the state.
@@ -267,21 +301,30 @@ std::vector<std::byte> CudaDecodeSlots::image(
       group.rows[i].table = append(table).first;
     }
   }
+  for (size_t i = 0; i < lora.size(); ++i) {
+    arrays.lora[i] = lora_lists(lora[i], layout_.numbers, lists);
+  }
   state.insert(state.end(), lists.begin(), lists.end());
   return state;
 }
 
-// The lists of draws are where the state is.
+// The lists of draws and of adapters are where the state is.
 void CudaDecodeSlots::relocate(std::vector<std::byte>& state) const {
   const auto place = [this]<class T>(T*& list) {
     if (list == nullptr) return;
     list = reinterpret_cast<T*>(state_address_ + reinterpret_cast<uintptr_t>(list));
   };
-  DrawRow* const draws = view(state.data()).draws;
+  const Arrays arrays = view(state.data());
+  for (int64_t i = 0; i < arrays_.num_products; ++i) {
+    place(arrays.lora[i].shrinks);
+    place(arrays.lora[i].expands);
+  }
+  DrawRow* const draws = arrays.draws;
   for (int64_t i = 0; i < num_slots_; ++i) {
     place(draws[i].history);
     place(draws[i].biases);
     place(draws[i].allowed);
+    place(draws[i].forbidden);
     place(draws[i].listed);
     draws[i].scored = scores_address_ + i * kMostScores;
   }
@@ -314,18 +357,22 @@ void CudaDecodeSlots::bind_slices(int64_t chunks) {
 
 void CudaDecodeSlots::load(std::span<const DecodeSlot> slots,
                            std::span<const std::span<const AttentionSlice>> groups,
+                           std::span<const std::vector<LoraSegment>> lora,
                            const ComputeStep& compute) {
   PL_CHECK(std::ssize(slots) > 0 && std::ssize(slots) <= num_slots_, "decode slots: there is room");
   PL_CHECK(groups.size() == arrays_.groups.size(), "decode slots: a table for each group");
+  PL_CHECK(lora.empty() || std::ssize(lora) == arrays_.num_products,
+           "decode slots: segments for each product");
   num_started_ = num_read_ = 0;
   num_loaded_ = std::ssize(slots);
   loaded_ = {.rows = bucket_of(num_loaded_, num_slots_),
              .chunks = most_chunks(slots),
-             .adjusts = std::ranges::any_of(
-                 slots, [](const DecodeSlot& slot) { return draws_from_others(slot.draw); }),
+             .adjusts = std::ranges::any_of(slots, draws_from_others),
              .scores = std::ranges::any_of(
-                 slots, [](const DecodeSlot& slot) { return slot.draw.wants_logprob; })};
-  const std::vector<std::byte> state = image(slots, groups);
+                 slots, [](const DecodeSlot& slot) { return slot.draw.wants_logprob; }),
+             .ranks = tabulate(lora, lora_tables_)};
+  const std::vector<std::byte> state =
+      image(slots, groups, std::span(lora_tables_).first(lora.size()));
   upload(state);  // which may move
   const auto found = graphs_.find(loaded_);
   if (found != graphs_.end() && found->second.num_moves == scratch_.num_moves) return;
@@ -339,7 +386,7 @@ void CudaDecodeSlots::capture(const GraphKey& key, const ComputeStep& compute) {
   if (graphs_.size() >= kMostGraphs) graphs_.clear();
   captured_ = key;
   bind_slices(key.chunks);
-  upload(image({}, {}));
+  upload(image({}, {}, {}));
   compute_step(key.rows, compute);
   GraphCapture capture(device_);
   compute_step(key.rows, compute);
@@ -365,6 +412,19 @@ void CudaDecodeSlots::draw(int64_t first_slot, const Tensor& logits) {
   if (!captured_.adjusts) return;
   cuda::launch<CountTokens>(device_, {static_cast<uint32_t>(rows)},
                             {arrays.draws + first_slot, arrays.drawn + first_slot});
+}
+
+// Inner sums are as wide as any adapters' of this graph.
+void CudaDecodeSlots::add_lora(int64_t product, const Tensor& x, const Tensor& out) {
+  const int64_t rows = x.size(0), ranks = captured_.ranks;
+  PL_CHECK(product < arrays_.num_products, "decode slots: there is such a product");
+  if (ranks == 0) return;  // adapters that change nothing
+  launch_lora(device_,
+              {.bound = view(state_address_).lora + product,
+               .num_rows = rows,
+               .inner = lora_inner_.reserve_as<float>(lora_inner_floats(rows, ranks, x.size(1))),
+               .inner_width = static_cast<uint32_t>(ranks)},
+              ranks, x, out);
 }
 
 void CudaDecodeSlots::advance(int64_t rows) {

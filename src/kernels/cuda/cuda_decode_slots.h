@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/bound_spans.h"
 #include "kernels/cuda/code/decode_step.h"
+#include "kernels/cuda/cuda_lora.h"
 #include "kernels/cuda/cuda_row_sampler.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/scratch_buffer.h"
@@ -28,7 +29,8 @@ class CudaDecodeSlots final : public DecodeSlots {
 
   void load(std::span<const DecodeSlot> slots,
             std::span<const std::span<const AttentionSlice>> groups,
-            const ComputeStep& compute) override;
+            std::span<const std::vector<LoraSegment>> lora, const ComputeStep& compute) override;
+  void add_lora(int64_t product, const Tensor& x, const Tensor& out) override;
   void draw(int64_t first_slot, const Tensor& logits) override;
   void start_step() override;
   std::span<const DecodedToken> read_step() override;
@@ -39,6 +41,7 @@ class CudaDecodeSlots final : public DecodeSlots {
     int64_t chunks;  // of the longest row
     bool adjusts;    // a slot draws from other logits than the model's
     bool scores;     // one wants log-probabilities
+    int64_t ranks;   // of adapters in a row, at most; 0: there are none
     auto operator<=>(const GraphKey&) const = default;
   };
   struct Graph {
@@ -50,7 +53,7 @@ class CudaDecodeSlots final : public DecodeSlots {
     struct Group {
       size_t kv_slots, rows;
     };
-    size_t step, draws, stops, steps_left, tokens, positions, output_rows, drawn, finite;
+    size_t step, draws, stops, steps_left, tokens, positions, output_rows, drawn, finite, lora;
     std::vector<Group> groups;
     size_t numbers;  // block tables, stop ids and the draws' lists, to the end
   };
@@ -59,7 +62,8 @@ class CudaDecodeSlots final : public DecodeSlots {
   Layout lay_out() const;
   Arrays view(std::byte* state) const;
   std::vector<std::byte> image(std::span<const DecodeSlot> slots,
-                               std::span<const std::span<const AttentionSlice>> groups) const;
+                               std::span<const std::span<const AttentionSlice>> groups,
+                               std::span<const LoraTables> lora) const;
   void bind();
   void unbind();
   void relocate(std::vector<std::byte>& state) const;
@@ -78,11 +82,13 @@ class CudaDecodeSlots final : public DecodeSlots {
   int64_t num_slots_;
   Layout layout_;
   ScratchBuffer state_;
-  ScratchBuffer scores_;                // [slots, kMostScores]
-  ScratchBuffer sums_;                  // [slots]
-  ScratchBuffer adjusted_;              // [rows of a draw, vocab]
-  size_t state_bytes_ = 0;              // reserved
-  std::byte* state_address_ = nullptr;  // that is bound
+  ScratchBuffer scores_;    // [slots, kMostScores]
+  ScratchBuffer sums_;      // [slots]
+  ScratchBuffer adjusted_;  // [rows of a draw, vocab]
+  ScratchBuffer lora_inner_;
+  std::vector<LoraTables> lora_tables_;  // of the products; reused
+  size_t state_bytes_ = 0;               // reserved
+  std::byte* state_address_ = nullptr;   // that is bound
   TokenScore* scores_address_ = nullptr;
   std::vector<BoundSlices> bound_slices_;  // of the groups
   SlotToken* ring_;                        // pinned [kRingSteps, slots]

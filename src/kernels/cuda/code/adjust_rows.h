@@ -14,7 +14,7 @@ struct AdjustParams {
   int64_t width = 0;
 };
 
-// Copies the logits that may be drawn, and -inf for the others.
+// Copies the logits that may be drawn, and -inf for the others. Few tokens are forbidden.
 struct MaskRows {
   static constexpr std::string_view kName = "mask_rows";
   static constexpr uint32_t kThreads = kElementThreads;
@@ -28,10 +28,15 @@ struct MaskRows {
     float* const adjusted = p.adjusted.row(block_index().x);
     const uint64_t* const allowed = row.allowed;
     const int64_t num_words = row.num_allowed_words;
-    for_each_column(p.width, [=](int64_t i) {
+    const uint32_t num_forbidden = forbids(row) ? row.num_forbidden : 0;
+    for_each_column(p.width, [=, &row](int64_t i) {
       const uint64_t word = i / 64 < num_words ? allowed[i / 64] : 0;
       const bool is_allowed = num_words == 0 || (word >> i % 64 & 1u) != 0;
-      adjusted[i] = is_allowed ? logits[i] : -kInfinity;
+      float logit = is_allowed ? logits[i] : -kInfinity;
+      for (uint32_t k = 0; k < num_forbidden; ++k) {
+        if (row.forbidden[k] == i) logit = logit - kInfinity;
+      }
+      adjusted[i] = logit;
     });
   }
 };

@@ -21,15 +21,18 @@ struct TokenScore {
 // would be as long as the logits, and be read with them.
 struct DrawRow {
   uint64_t seed = 0;
-  int64_t position = 0;  // of the token to be drawn
+  int64_t position = 0;          // of the token to be drawn
+  int64_t forbidden_before = 0;  // the position from which on the forbidden may be drawn
   TokenCount* history = nullptr;
   const TokenBias* biases = nullptr;
   const uint64_t* allowed = nullptr;  // a bit for each token; those beyond are not allowed
-  const int32_t* listed = nullptr;    // whose log-probabilities are reported
-  TokenScore* scored = nullptr;       // for these, or for num_top
+  const int32_t* forbidden = nullptr;
+  const int32_t* listed = nullptr;  // whose log-probabilities are reported
+  TokenScore* scored = nullptr;     // for these, or for num_top
   uint32_t num_history = 0;
   uint32_t num_biases = 0;
   uint32_t num_allowed_words = 0;  // 0: all are allowed
+  uint32_t num_forbidden = 0;
   uint32_t num_listed = 0;
   uint32_t num_top = 0;
   int32_t top_k = 0;
@@ -60,10 +63,13 @@ PL_DEVICE bool penalises(const DrawRow& row) {
   return row.num_history > 0 && (row.repetition_penalty != 1.0f || row.frequency_penalty != 0.0f ||
                                  row.presence_penalty != 0.0f);
 }
+PL_DEVICE bool forbids(const DrawRow& row) {
+  return row.num_forbidden > 0 && row.position < row.forbidden_before;
+}
 // Whether it draws from other logits than the model's.
 PL_DEVICE bool changes_logits(const DrawRow& row) {
   return row.is_active != 0 && row.forced < 0 &&
-         (row.num_allowed_words > 0 || row.num_biases > 0 || penalises(row));
+         (row.num_allowed_words > 0 || row.num_biases > 0 || penalises(row) || forbids(row));
 }
 
 }  // namespace paceline::cuda
