@@ -13,6 +13,7 @@
 #include "base/thread_pool.h"
 #include "engine/adapter_set.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/make_cuda_backend.h"
 #include "models/block_projections.h"
 #include "models/decoder.h"
 #include "models/gguf_architecture.h"
@@ -83,6 +84,12 @@ void check_rank(const Adapter& adapter, const LoraSource& source, int64_t max_ra
                                               adapter.max_rank(), max_rank));
 }
 
+std::unique_ptr<Backend> own_backend(const LoadedModel& model, ThreadPool& threads) {
+  const auto& device = model.machine->device;
+  return device ? cuda::make_cuda_backend(*device, threads, model.backend->memory())
+                : make_cpu_backend(model.isa, threads, model.memory);
+}
+
 }  // namespace
 
 bool uses_adapters(const LoadOptions& options) {
@@ -127,11 +134,9 @@ AdapterBase adapter_base(const DecoderConfig& config) {
 
 std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
                                                   const LoraSource& source, int64_t max_rank) {
-  // Beside an engine that computes, on a backend of its own in the same memory; a GPU's adapters
-  // are loaded before there is an engine.
+  // Beside an engine that computes, on a backend of its own in the same memory.
   ThreadPool threads(1);
-  const auto own = make_cpu_backend(model.isa, threads, model.memory);
-  Backend& backend = model.machine->device ? *model.backend : *own;
+  const auto backend = own_backend(model, threads);
   try {
     const Adapter adapter = read_scaled(model, source);
     check_rank(adapter, source, max_rank);
@@ -139,7 +144,7 @@ std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
     loaded->name = source.name;
     loaded->digest = adapter.digest();
     loaded->max_rank = adapter.max_rank();
-    loaded->weights = pack_adapter(adapter, model.decoder->config(), backend);
+    loaded->weights = pack_adapter(adapter, model.decoder->config(), *backend);
     return loaded;
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--lora {}: {}", source.name, error.what()));

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "kernels/cuda/shared_device.h"
 
 namespace paceline {
 namespace {
@@ -31,18 +32,12 @@ std::optional<int> device_index(const std::string& device) {
   return index;
 }
 
-// A GPU's weights are copied when they are loaded, and its adapters before requests come.
+// A GPU's weights are copied when they are loaded.
 void check_options_of_devices(const LoadOptions& options) {
   if (!options.weights_cache.empty()) {
     throw Error(ErrorCode::invalid,
                 fmt::format("--weights-cache: holds weights for the CPU; leave it out with "
                             "--device {}",
-                            options.device));
-  }
-  if (options.enable_lora) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("--enable-lora: --device {} has the adapters of --lora alone; name "
-                            "them there, or use --device cpu",
                             options.device));
   }
 }
@@ -60,10 +55,10 @@ std::unique_ptr<cuda::CudaDevice> open_device(const LoadOptions& options, int nu
   check_options_of_devices(options);
   if (wants_emulation()) {
     constexpr size_t kMemoryBytes = size_t{1} << 30;
-    return cuda::make_emulated_device(
-        {.num_threads = num_threads, .guards_memory = true, .total_bytes = kMemoryBytes});
+    return cuda::share_device(cuda::make_emulated_device(
+        {.num_threads = num_threads, .guards_memory = true, .total_bytes = kMemoryBytes}));
   }
-  return cuda::open_cuda_device(*index);
+  return cuda::share_device(cuda::open_cuda_device(*index));
 }
 
 void check_gpu_layers(const LoadOptions& options, int64_t num_layers) {

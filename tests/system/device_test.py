@@ -1,8 +1,11 @@
 """`--device`: what it refuses, and a GPU's emulation beside the CPU."""
+import concurrent.futures
 import os
 import unittest
 
+from adapter_files import MODEL, PROMPT, write_adapter
 from program import BUNDLED, IS_SANITIZED, ProgramTest, lines
+from serving import Client, Server
 
 EMULATION = {"PACELINE_CUDA_EMULATION": "1"}
 
@@ -19,11 +22,9 @@ class DeviceTest(ProgramTest):
         self.assertIn("GPU", message)
 
     def test_what_a_gpu_cannot_have_is_refused(self):
-        for command, option, message in [
-                ("generate", ["--weights-cache", self.directory / "w", "-p", "Hello"], "holds weights for the CPU"),
-                ("serve", ["--enable-lora", "--port", "0"], "--device cuda has the adapters of --lora alone")]:
-            error = self.fail_with(1, command, "-m", BUNDLED, "--device", "cuda", *option, env=EMULATION)
-            self.assertIn(f"{option[0]}: {message}", error)
+        error = self.fail_with(1, "generate", "-m", BUNDLED, "--device", "cuda", "--weights-cache", self.directory / "w", "-p",
+                               "Hello", env=EMULATION)
+        self.assertIn("--weights-cache: holds weights for the CPU", error)
 
     def test_a_gpu_has_all_layers_or_none(self):
         options = ["generate", "-m", BUNDLED, "--device", "cuda", "-p", "Hello", "-n", "1", "-q"]
@@ -39,6 +40,38 @@ class DeviceTest(ProgramTest):
         cpu = self.answers(*command, stdin=lines(*items))
         cuda = self.answers(*command, "--device", "cuda", stdin=lines(*items), env=EMULATION)
         self.assertEqual([a["token_ids"] for a in cuda], [a["token_ids"] for a in cpu])
+
+    @unittest.skipIf(IS_SANITIZED, "the emulation is slow")
+    def test_a_server_on_a_gpu_takes_adapters_while_it_runs(self):
+        shelf = self.directory / "shelf"
+        shelf.mkdir()
+        first, second = (write_adapter(shelf / name, seed) for name, seed in [("a", 1), ("b", 2)])
+        words = ["--prompt-ids", ",".join(map(str, PROMPT)), "-n", "8", "--temperature", "0", "--ignore-eos", "-q"]
+
+        def generated(*options, env=None):
+            return [int(word) for word in self.succeed("generate", "-m", MODEL, *words, *options, env=env).stdout.split()]
+        expected = {"base": generated(), "held": generated("--lora", first), "new": generated("--lora", second)}
+        self.assertEqual(len({tuple(ids) for ids in expected.values()}), 3)
+        self.assertEqual(generated("--lora", first, "--device", "cuda", env=EMULATION), expected["held"])
+
+        server = Server("--device", "cuda", "--lora", f"held={first}", "--allow-runtime-lora", "--lora-directory", shelf,
+                        "--api-key", "k", "--served-model-name", "base", "--kv-cache-memory", "1M", model=MODEL, env=EMULATION)
+        self.addCleanup(server.stop)
+        client = Client(server.port, key="k")
+
+        def ask(name):
+            answer = client.post("/v1/completions", {"model": name, "prompt": PROMPT, "max_tokens": 8, "temperature": 0,
+                                                     "ignore_eos": True, "return_token_ids": True})
+            return answer.json["choices"][0]["token_ids"] if answer.status == 200 else answer.body
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            running = [(name, pool.submit(ask, name)) for name in ["held", "base"] * 4]
+            load = {"lora_name": "new", "lora_path": "b"}
+            for _ in range(3):  # beside the engine
+                self.assertEqual(client.post("/v1/load_lora_adapter", load).status, 200)
+                self.assertEqual(ask("new"), expected["new"])
+                self.assertEqual(client.post("/v1/unload_lora_adapter", {"lora_name": "new"}).status, 200)
+            for name, answer in running:
+                self.assertEqual(answer.result(), expected[name])
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ Grid grid_of(const Tensor& out) { return element_grid(out.size(0), out.size(1));
 
 }  // namespace
 
-CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads)
-    : device_(device), threads_(threads) {
+CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory)
+    : device_(device), threads_(threads), memory_(memory != nullptr ? *memory : own_memory_) {
   constexpr int64_t kWarpsEach = 16;
   const CudaDeviceInfo info = device.info();
   multiprocessors_ = info.multiprocessors;
@@ -145,6 +145,11 @@ std::unique_ptr<DecodeSlots> CudaBackend::make_decode_slots(const DecodeArrays& 
 
 std::unique_ptr<Backend> make_cuda_backend(CudaDevice& device, ThreadPool& threads) {
   return std::make_unique<CudaBackend>(device, threads);
+}
+
+std::unique_ptr<Backend> make_cuda_backend(CudaDevice& device, ThreadPool& threads,
+                                           Memory& memory) {
+  return std::make_unique<CudaBackend>(device, threads, &memory);
 }
 
 }  // namespace paceline::cuda

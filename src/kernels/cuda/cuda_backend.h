@@ -30,7 +30,8 @@ struct AttentionPart {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(CudaDevice& device, ThreadPool& threads);
+  // With memory of its own, or in that of another backend on the same device.
+  CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory = nullptr);
 
   std::string_view name() const override { return name_; }
   Memory& memory() override { return memory_; }
@@ -144,7 +145,8 @@ class CudaBackend final : public Backend {
   int64_t enough_warps_;  // that keep the device busy
   std::string name_;
   DeviceMemorySource source_{device_};
-  Memory memory_{source_};
+  Memory own_memory_{source_};
+  Memory& memory_;
   Memory host_memory_;  // of weights while they are packed
   ScratchMemory scratch_memory_{memory_};
   BoundSpans bound_;
