@@ -93,7 +93,6 @@
   X(route, RouteRows)                                      \
   X(scale, Scale)                                          \
   X(score_rows, ScoreRows)                                 \
-  X(shrink_lora, ShrinkLora)                               \
   X(soft_cap, SoftCap)                                     \
   X(store_kv_bf16, StoreKv<Bf16>)                          \
   X(store_kv_f16, StoreKv<F16>)                            \
@@ -106,6 +105,7 @@
 #define PACELINE_CUDA_LARGE_KERNELS(X)                    \
   X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>) \
   X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>) \
-  X(draw_rows, DrawRows)
+  X(draw_rows, DrawRows)                                  \
+  X(shrink_lora, ShrinkLora)
 
 #define PACELINE_CUDA_KERNELS(X) PACELINE_CUDA_USUAL_KERNELS(X) PACELINE_CUDA_LARGE_KERNELS(X)
