@@ -23,9 +23,10 @@ int64_t DecodeRun::max_steps(int64_t num_sequences) const {
   return loop_ != nullptr && num_sequences <= loop_->max_sequences() ? max_steps_ : 1;
 }
 
-int64_t DecodeRun::steps_of(const Sequence& sequence) {
+int64_t DecodeRun::steps_of(const Sequence& sequence) const {
   const GenerateRequest& request = sequence.request();
   const TokenMask* const mask = sequence.sampling.mask.get();
+  if (loop_ == nullptr || (request.adapter != nullptr && !loop_->takes_adapters())) return 0;
   if (sequence.num_output() == 0 || sequence.constraint != nullptr || sequence.num_unforked > 0 ||
       request.prefix.scope.stretched > 0 || (mask != nullptr && mask->reads_output())) {
     return 0;

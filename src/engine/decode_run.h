@@ -23,7 +23,7 @@ class DecodeRun {
   // The steps of a run of this many sequences, at most; 1: there are no runs.
   int64_t max_steps(int64_t num_sequences) const;
   // The steps that a decoding sequence could take in a run; 0: it needs the engine between steps.
-  static int64_t steps_of(const Sequence& sequence);
+  int64_t steps_of(const Sequence& sequence) const;
 
   // Starts a run of the batch's slices. Each has blocks for that many steps, or for all it takes.
   void start(const StepBatch& batch, int64_t num_steps);

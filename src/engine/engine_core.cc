@@ -180,8 +180,7 @@ void EngineCore::decide() {
   const auto begin = EngineClock::now();
   speculation_.wish(running_);
   for (const auto& sequence : running_) {
-    sequence->num_run_steps =
-        speculation_.may_draft(*sequence) ? 0 : DecodeRun::steps_of(*sequence);
+    sequence->num_run_steps = speculation_.may_draft(*sequence) ? 0 : run_.steps_of(*sequence);
   }
   // Those that wait for a deferred sequence's place get it in the next step.
   const bool gives_way = !waiting_.empty() && !running_.empty() && running_.back()->is_deferred;

@@ -60,8 +60,10 @@ struct DecodeArrays {
 };
 
 // Computes a step of the first `rows` slots with the backend's operations: the arrays in, draw() of
-// every slot out. Nothing may be read from the backend.
+// every slot out. Nothing may be read from the backend, and mix_experts has up to kMostMixedRows.
 using ComputeStep = std::function<void(int64_t rows)>;
+
+constexpr int64_t kMostMixedRows = 16;
 
 // Belongs to the backend that made it, which must outlive it, and is used like it: by one thread at
 // a time, whose calls take effect in their order.

@@ -27,6 +27,8 @@ class DecodeLoop {
 
   // The most sequences of a batch.
   virtual int64_t max_sequences() const = 0;
+  // Whether a batch may have adapters.
+  virtual bool takes_adapters() const { return true; }
   // Copies the batch's block copies and starts the first step. Every slice is one row, and an
   // output; there are no stretched rows. Adapters must outlive the steps. Steps of an earlier batch
   // are over.

@@ -10,9 +10,9 @@ namespace {
 // The block table of rows that stand for slots: it is valid, and not read.
 constexpr int32_t kAnyBlock[] = {0};
 
-// Mixtures read their choice of experts on the CPU, and factors of queries are computed there.
+// Factors of queries are computed on the CPU.
 bool needs_cpu(const DecoderConfig& config) {
-  return config.mixture.has_value() || config.query_growth.beta != 0.0 || config.bidirectional;
+  return config.query_growth.beta != 0.0 || config.bidirectional;
 }
 
 }  // namespace
@@ -26,7 +26,9 @@ void copy_blocks(Backend& backend, const Decoder& decoder, const KvStorage& kv,
 }
 
 std::unique_ptr<ModelDecodeLoop> ModelDecodeLoop::make(const Parts& parts, int64_t max_sequences) {
-  if (needs_cpu(parts.decoder.config()) || max_sequences <= 0) return nullptr;
+  const DecoderConfig& config = parts.decoder.config();
+  if (config.mixture) max_sequences = std::min(max_sequences, kMostMixedRows);
+  if (needs_cpu(config) || max_sequences <= 0) return nullptr;
   auto loop = std::unique_ptr<ModelDecodeLoop>(new ModelDecodeLoop(parts, max_sequences));
   return loop->slots_ != nullptr ? std::move(loop) : nullptr;
 }
@@ -104,6 +106,7 @@ void ModelDecodeLoop::start(const Batch& batch, std::span<const DecodeTerms> ter
   PL_CHECK(batch.num_rows() == std::ssize(terms) && batch.num_outputs() == batch.num_rows(),
            "a loop's slices are one row each, and outputs");
   PL_CHECK(batch.stretched.empty(), "a loop has no stretched rows");
+  PL_CHECK(batch.adapters.empty() || takes_adapters(), "a loop of a mixture has no adapters");
   copy_blocks(parts_.backend, parts_.decoder, parts_.kv, batch);
   loaded_.clear();
   for (size_t i = 0; i < terms.size(); ++i) {

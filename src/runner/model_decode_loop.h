@@ -30,6 +30,8 @@ class ModelDecodeLoop final : public DecodeLoop {
   static std::unique_ptr<ModelDecodeLoop> make(const Parts& parts, int64_t max_sequences);
 
   int64_t max_sequences() const override { return max_sequences_; }
+  // Slots know the adapters of dense products alone.
+  bool takes_adapters() const override { return !parts_.decoder.config().mixture; }
   void start(const Batch& batch, std::span<const DecodeTerms> terms) override;
   std::span<const DecodedToken> next(Then then) override;
 

@@ -231,6 +231,10 @@ TEST(CudaDecodeRuns, GiveThePlainStepsBitsInBfloat16AndWithFewBlocks) {
   expect_same_as_plain("gemma2_even", {}, 26);
 }
 
+TEST(CudaDecodeRuns, GiveThePlainStepsBitsOfMixtures) {
+  expect_same_as_plain("qwen2_moe_tied_stacked", {DType::bf16, DType::i8}, 200);
+}
+
 TEST(CudaDecodeRuns, GiveThePlainStepsBitsWithAdapters) {
   expect_same_as_plain("llama_scaled_tied", {DType::bf16, DType::bf16}, 200, true);
   if (!is_full_scale()) return;
@@ -241,7 +245,7 @@ TEST(CudaDecodeRuns, GiveThePlainStepsBitsWithAdapters) {
 
 TEST(CudaDecodeRuns, AreForModelsWhoseStepsNeedNoCpu) {
   EXPECT_TRUE(can_loop("gemma3_model_prefix"));
-  EXPECT_FALSE(can_loop("mixtral_plain"));
+  EXPECT_TRUE(can_loop("mixtral_plain"));
   EXPECT_FALSE(can_loop("ministral3_growth"));
 }
 

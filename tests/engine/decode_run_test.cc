@@ -198,6 +198,28 @@ TEST_F(DecodeRunTest, EndsAreForbiddenUntilMinTokensAreDrawn) {
   EXPECT_EQ(answered.ending->finish.stop_token, 5);
 }
 
+TEST_F(DecodeRunTest, AdaptersAreThoseOfPlainSteps) {
+  const auto with = [](TokenId first, size_t number, int64_t max_tokens) {
+    GenerateRequest request = greedy({first}, max_tokens);
+    if (number > 0) request.adapter = numbered_adapter(number);
+    return request;
+  };
+  for (const bool adapts : {true, false}) {
+    runner_.loop.adapts = adapts;
+    runner_.loop.num_starts = 0;
+    start({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_adapters = 2}});
+    const RequestId a = submit(with(1, 2, 9)), b = submit(with(5, 0, 12)),
+                    c = submit(with(3, 1, 5));
+    run_all();
+    EXPECT_EQ(answer(a).tokens.size(), 9u);
+    EXPECT_EQ(answer(b).tokens.size(), 12u);
+    EXPECT_EQ(answer(c).tokens.size(), 5u);
+    EXPECT_EQ(answer(b).tokens.back(), 17);
+    EXPECT_EQ(runner_.loop.num_starts, 1) << "without them once the last one is alone, too";
+    EXPECT_EQ(free_blocks(), 64);
+  }
+}
+
 // The window of the first one releases a block that the second one needs, long before the blocks
 // that the first one has would end its run.
 TEST_F(DecodeRunTest, EndsWhereAWindowReleasesBlocksForAWaitingOne) {

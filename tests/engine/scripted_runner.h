@@ -50,10 +50,12 @@ class ScriptedLoop : public DecodeLoop {
   explicit ScriptedLoop(ScriptedRunner& runner) : runner_(runner) {}
 
   int64_t max_sequences() const override { return most; }
+  bool takes_adapters() const override { return adapts; }
   void start(const Batch& batch, std::span<const DecodeTerms> terms) override;
   std::span<const DecodedToken> next(Then then) override;
 
   int64_t most = 4;
+  bool adapts = true;
   int64_t num_starts = 0;
   int64_t num_steps = 0;      // computed
   int64_t fails_at_step = 0;  // the step of this number throws

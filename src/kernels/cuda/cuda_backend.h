@@ -14,6 +14,7 @@
 #include "kernels/cuda/cuda_lora.h"
 #include "kernels/cuda/cuda_row_sampler.h"
 #include "kernels/cuda/device_memory_source.h"
+#include "kernels/cuda/expert_tables.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/scratch_buffer.h"
 
@@ -112,6 +113,15 @@ class CudaBackend final : public Backend {
   // Where `tiles` blocks of all of K wouldn't fill the device, which runs `blocks_at_once` on a
   // multiprocessor, each segment gets a block. A tile's sums are `pieces` in a segment.
   SplitSums split_sums(int64_t tiles, int64_t blocks_at_once, int64_t inputs, int64_t pieces);
+  // mix_experts for few rows, whose choice stays on the device. Returns false where it has no
+  // kernels for the experts together.
+  bool mix_slots(std::span<const GatedMlpWeights> experts, const Routing& routing, const Tensor& x,
+                 const Tensor& out);
+  // A product of each slot's row with columns of its expert; `part` numbers those of a mixture.
+  struct SlotProduct;
+  void multiply_slots(const SlotProduct& product);
+  template <class Kernel, class Make>
+  void run_slot_kernel(const SlotProduct& product, int kernel, Make&& make);
   // mix_experts for rows whose choice stands in `chosen`, `num_slots` a row.
   void mix_rows(std::span<const GatedMlpWeights> experts, std::span<const int32_t> chosen,
                 const Tensor& weights, const Tensor& x, const Tensor& out);
@@ -165,6 +175,7 @@ class CudaBackend final : public Backend {
   ScratchBuffer lora_inner_{scratch_memory_};
   ScratchBuffer lora_delta_{scratch_memory_};
   LoraTables lora_tables_;  // reused
+  ExpertTables expert_tables_{memory_};
   CudaRowSampler row_sampler_{device_, scratch_memory_};
 };
 

@@ -83,6 +83,7 @@ void CudaBackend::do_route(const Tensor& logits, const RoutingParams& params,
 
 void CudaBackend::do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
                                  const Tensor& x, const Tensor& out) {
+  if (mix_slots(experts, routing, x, out)) return;
   const std::vector<int32_t> chosen = read_choice(device_, routing.experts);
   const int64_t slots = routing.num_slots(), rows = x.size(0);
   const int64_t rows_at_once = std::max<int64_t>(1, kMostSlots / std::max<int64_t>(1, slots));

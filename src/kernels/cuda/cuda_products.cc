@@ -8,6 +8,7 @@
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/operand_views.h"
+#include "kernels/cuda/product_views.h"
 
 namespace paceline::cuda {
 namespace {
@@ -32,33 +33,7 @@ ProductParams product_params(const Tensor& x, const PackedColumns& columns, cons
           .out = rows_of(out)};
 }
 
-PanelColumns panel_columns(const PackedColumns& columns) {
-  return {.weights = plain_panels(*columns.matrix),
-          .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
-          .first = columns.first};
-}
-
-// Tiles of `width` columns, which begin at multiples of it.
-int64_t num_tiles(int64_t first_column, int64_t num_columns, int64_t width) {
-  return divide_up(first_column + num_columns, width) - first_column / width;
-}
-
-int64_t num_panels(const PackedColumns& columns) {
-  return num_tiles(columns.first, columns.count, kPanelWidth);
-}
-
 int64_t num_segments(int64_t inputs) { return divide_up(inputs, kSegmentLength); }
-
-bool is_bf16(const PackedColumns& columns) {
-  return !columns.matrix->groups && columns.matrix->dtype == DType::bf16;
-}
-
-// Whether a lane can copy 4 inputs at once.
-bool can_copy_inputs(const Tensor& x) {
-  constexpr int64_t kInputs = 4;
-  return x.size(1) % kInputs == 0 && x.stride(0) % kInputs == 0 &&
-         reinterpret_cast<uintptr_t>(x.raw()) % sizeof(Floats4) == 0;
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "kernels/cuda/code/draw_rows.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
+#include "kernels/cuda/code/expert_products.h"
 #include "kernels/cuda/code/gather.h"
 #include "kernels/cuda/code/lora.h"
 #include "kernels/cuda/code/matmul_few.h"
@@ -100,6 +101,14 @@
   X(store_kv_i8, StoreKv<int8_t>)                          \
   X(unpack_groups, UnpackGroups)
 
+#define PACELINE_CUDA_EXPERT_KERNELS(X)                       \
+  X(expert_gated_few_rows, ExpertProducts<MatmulFewRows<2>>)  \
+  X(expert_matmul_bf16, ExpertProducts<MatmulBf16>)           \
+  X(expert_matmul_f16, ExpertProducts<MatmulFloat<F16>>)      \
+  X(expert_matmul_f32, ExpertProducts<MatmulFloat<float>>)    \
+  X(expert_matmul_few_rows, ExpertProducts<MatmulFewRows<1>>) \
+  X(expert_matmul_few_rows_of_groups, ExpertProducts<MatmulFewRowsOfGroups>)
+
 // Those whose threads need more registers than the compiler would give them for several blocks on a
 // multiprocessor.
 #define PACELINE_CUDA_LARGE_KERNELS(X)                    \
@@ -108,4 +117,7 @@
   X(draw_rows, DrawRows)                                  \
   X(shrink_lora, ShrinkLora)
 
-#define PACELINE_CUDA_KERNELS(X) PACELINE_CUDA_USUAL_KERNELS(X) PACELINE_CUDA_LARGE_KERNELS(X)
+#define PACELINE_CUDA_KERNELS(X)  \
+  PACELINE_CUDA_USUAL_KERNELS(X)  \
+  PACELINE_CUDA_EXPERT_KERNELS(X) \
+  PACELINE_CUDA_LARGE_KERNELS(X)

@@ -184,7 +184,8 @@ struct CombineExperts {
   static constexpr uint32_t kThreads = kElementThreads;
   struct Params {
     ConstRows products;
-    const int32_t* places = nullptr;  // [rows, slots], the row of `products` of each slot
+    const int32_t* places = nullptr;  // [rows, slots], the row of `products` of each slot; null:
+                                      // they are in this order
     ConstRows weights;
     int64_t num_slots = 0;
     Rows out;
@@ -193,13 +194,14 @@ struct CombineExperts {
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
-    const int32_t* const places = p.places + int64_t{block_index().x} * p.num_slots;
+    const int64_t first = int64_t{block_index().x} * p.num_slots;
     const float* const weights = p.weights.row(block_index().x);
     float* const out = p.out.row(block_index().x);
-    for_each_column(p.width, [&p, places, weights, out](int64_t i) {
+    for_each_column(p.width, [&p, first, weights, out](int64_t i) {
       float sum = 0.0f;
       for (int64_t slot = 0; slot < p.num_slots; ++slot) {
-        sum = fused_multiply_add(weights[slot], p.products.row(places[slot])[i], sum);
+        const int64_t place = p.places != nullptr ? p.places[first + slot] : first + slot;
+        sum = fused_multiply_add(weights[slot], p.products.row(place)[i], sum);
       }
       out[i] = sum;
     });

@@ -1,0 +1,201 @@
+// Mixtures of experts for few rows, whose choice of experts stays on the device: each slot's row is
+// multiplied by itself.
+#include <algorithm>
+
+#include "kernels/cuda/code/expert_products.h"
+#include "kernels/cuda/code/route.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/operand_views.h"
+#include "kernels/cuda/product_views.h"
+#include "kernels/decode_slots.h"
+
+namespace paceline::cuda {
+namespace {
+
+enum class SlotKernel : int { gated, few_rows, elements, groups, f32, f16 };
+
+// That multiply() has for a row of x, which is aligned or not.
+SlotKernel slot_kernel(const PackedColumns& columns, bool is_aligned) {
+  if (columns.matrix->groups) return SlotKernel::groups;
+  if (columns.matrix->dtype == DType::f32) return SlotKernel::f32;
+  if (columns.matrix->dtype == DType::f16) return SlotKernel::f16;
+  constexpr int64_t kInputs = 4;
+  return is_aligned && columns.matrix->k % kInputs == 0 ? SlotKernel::few_rows
+                                                        : SlotKernel::elements;
+}
+
+const float* bias_of(const PackedColumns& columns) {
+  return columns.bias ? columns.bias->elements<float>() : nullptr;
+}
+
+int64_t address(const void* place) {
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(place));
+}
+
+// All that a product's parameters are made of.
+void append_parts(const PackedColumns& columns, std::vector<int64_t>& parts) {
+  const PackedMatrix& matrix = *columns.matrix;
+  parts.insert(parts.end(), {address(matrix.storage.get()), matrix.k, matrix.panel_bytes(),
+                             columns.first, columns.count, address(bias_of(columns))});
+  if (!matrix.groups) return;
+  const Grouping& grouping = matrix.groups->grouping;
+  parts.insert(
+      parts.end(),
+      {int64_t{grouping.bits}, int64_t{grouping.group_size}, int64_t{grouping.groups_per_factor},
+       int64_t{grouping.zero_point.value_or(0)}, int64_t{matrix.groups->has_offsets()}});
+}
+
+bool can_multiply_gated(const GatedMlpWeights& mlp) {
+  return is_bf16(mlp.gate) && is_bf16(mlp.up) &&
+         mlp.gate.first % kPanelWidth == mlp.up.first % kPanelWidth;
+}
+
+}  // namespace
+
+struct CudaBackend::SlotProduct {
+  std::span<const GatedMlpWeights> experts;
+  PackedColumns GatedMlpWeights::*columns = nullptr;
+  bool is_gated = false;  // the gate, with what it multiplies and the activation
+  const Routing& routing;
+  int64_t slots_of_input = 1;  // that share a row of x
+  Tensor x;
+  Tensor out;
+
+  int part() const {
+    return columns == &GatedMlpWeights::gate ? 0 : columns == &GatedMlpWeights::up ? 1 : 2;
+  }
+};
+
+template <class Kernel, class Make>
+void CudaBackend::run_slot_kernel(const SlotProduct& product, int kernel, Make&& make) {
+  std::vector<ExpertProduct<Kernel>> table(product.experts.size());
+  std::vector<int64_t> made_of;
+  uint32_t most_tiles = 0;
+  for (size_t i = 0; i < table.size(); ++i) {
+    const PackedColumns& columns = product.experts[i].*product.columns;
+    make(product.experts[i], columns, table[i]);
+    most_tiles = std::max(most_tiles, table[i].num_tiles);
+    append_parts(columns, made_of);
+    if (product.is_gated) append_parts(product.experts[i].up, made_of);
+    made_of.insert(made_of.end(), {static_cast<int64_t>(product.experts[i].activation),
+                                   int64_t{table[i].num_tiles}});
+  }
+  if (most_tiles == 0) return;
+  const Routing& routing = product.routing;
+  const void* const on_device =
+      expert_tables_.place(device_, {product.experts.data(), product.part(), kernel}, made_of,
+                           std::as_bytes(std::span(table)));
+  const auto num_slots = static_cast<uint32_t>(routing.num_slots());
+  run<ExpertProducts<Kernel>>(
+      {.x = most_tiles, .z = static_cast<uint32_t>(routing.num_rows()) * num_slots},
+      {.products = static_cast<const ExpertProduct<Kernel>*>(on_device),
+       .num_experts = static_cast<uint32_t>(table.size()),
+       .chosen = routing.experts.elements<int32_t>(),
+       .chosen_stride = routing.experts.stride(0),
+       .num_slots = num_slots,
+       .slots_of_input = static_cast<uint32_t>(product.slots_of_input),
+       .x = const_rows_of(product.x),
+       .out = rows_of(product.out)});
+}
+
+void CudaBackend::multiply_slots(const SlotProduct& product) {
+  if (product.is_gated) {
+    return run_slot_kernel<MatmulFewRows<2>>(
+        product, static_cast<int>(SlotKernel::gated),
+        [](const GatedMlpWeights& mlp, const PackedColumns& gate, auto& entry) {
+          entry.params.columns[0] = panel_columns(gate);
+          entry.params.columns[1] = panel_columns(mlp.up);
+          entry.params.num_columns = gate.count;
+          entry.params.activation = static_cast<ActivationKind>(mlp.activation);
+          entry.num_tiles = static_cast<uint32_t>(num_panels(gate));
+        });
+  }
+  constexpr int64_t kInputs = 4;
+  const bool is_aligned = product.x.stride(0) % kInputs == 0 &&
+                          reinterpret_cast<uintptr_t>(product.x.raw()) % sizeof(Floats4) == 0;
+  // Calls body for the experts that the kernel multiplies.
+  const auto run_for = [&]<class Kernel>(SlotKernel kernel, auto&& body) {
+    run_slot_kernel<Kernel>(
+        product, static_cast<int>(kernel),
+        [&](const GatedMlpWeights& /*mlp*/, const PackedColumns& columns, auto& entry) {
+          if (slot_kernel(columns, is_aligned) == kernel) body(columns, entry);
+        });
+  };
+  const auto set_plain = [](const PackedColumns& columns, int64_t tile_width, auto& entry) {
+    entry.params.weights = plain_panels(*columns.matrix);
+    entry.params.bias = bias_of(columns);
+    entry.params.first_column = columns.first;
+    entry.params.num_columns = columns.count;
+    entry.num_tiles = static_cast<uint32_t>(num_tiles(columns.first, columns.count, tile_width));
+  };
+  run_for.template operator()<MatmulFewRows<1>>(
+      SlotKernel::few_rows, [](const PackedColumns& columns, auto& entry) {
+        entry.params.columns[0] = panel_columns(columns);
+        entry.params.num_columns = columns.count;
+        entry.num_tiles = static_cast<uint32_t>(num_panels(columns));
+      });
+  run_for.template operator()<MatmulBf16>(
+      SlotKernel::elements,
+      [&](const PackedColumns& columns, auto& entry) { set_plain(columns, kMmaColumns, entry); });
+  run_for.template operator()<MatmulFewRowsOfGroups>(
+      SlotKernel::groups, [](const PackedColumns& columns, auto& entry) {
+        entry.params.weights = grouped_panels(*columns.matrix);
+        entry.params.bias = bias_of(columns);
+        entry.params.first_column = columns.first;
+        entry.params.num_columns = columns.count;
+        entry.num_tiles = static_cast<uint32_t>(num_panels(columns));
+      });
+  run_for.template operator()<MatmulFloat<float>>(
+      SlotKernel::f32,
+      [&](const PackedColumns& columns, auto& entry) { set_plain(columns, kPanelWidth, entry); });
+  run_for.template operator()<MatmulFloat<F16>>(
+      SlotKernel::f16,
+      [&](const PackedColumns& columns, auto& entry) { set_plain(columns, kPanelWidth, entry); });
+}
+
+// Experts may have inner columns of different numbers: what stands behind a slot's own is not read.
+bool CudaBackend::mix_slots(std::span<const GatedMlpWeights> experts, const Routing& routing,
+                            const Tensor& x, const Tensor& out) {
+  const Activation activation = experts.front().activation;
+  const auto has_it = [activation](const GatedMlpWeights& mlp) {
+    return mlp.activation == activation;
+  };
+  if (x.size(0) > kMostMixedRows || !std::ranges::all_of(experts, has_it)) return false;
+  constexpr int64_t kInputs = 4;
+  int64_t width = 0;
+  for (const GatedMlpWeights& mlp : experts) width = std::max(width, mlp.gate.count);
+  width = divide_up(width, kInputs) * kInputs;
+  const int64_t num_slots = routing.num_slots(), total = x.size(0) * num_slots;
+  const Tensor inner = scratch(gate_rows_, total, width);
+  SlotProduct product{
+      .experts = experts,
+      .columns = &GatedMlpWeights::gate,
+      .is_gated = can_copy_inputs(x) && std::ranges::all_of(experts, can_multiply_gated),
+      .routing = routing,
+      .slots_of_input = num_slots,
+      .x = x,
+      .out = inner};
+  multiply_slots(product);
+  if (!product.is_gated) {
+    const Tensor up = scratch(up_rows_, total, width);
+    product.columns = &GatedMlpWeights::up;
+    product.out = up;
+    multiply_slots(product);
+    do_gated_activation(activation, inner, up, inner);
+  }
+  const Tensor products = scratch(expert_products_, total, out.size(1));
+  multiply_slots({.experts = experts,
+                  .columns = &GatedMlpWeights::down,
+                  .routing = routing,
+                  .x = inner,
+                  .out = products});
+  run<CombineExperts>(element_grid(out.size(0), out.size(1)),
+                      {.products = const_rows_of(products),
+                       .weights = const_rows_of(routing.weights),
+                       .num_slots = num_slots,
+                       .out = rows_of(out),
+                       .width = out.size(1)});
+  return true;
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,36 @@
+// What the kernels of products take of matrices' columns and of inputs.
+#pragma once
+
+#include "base/divide_up.h"
+#include "kernels/cuda/code/panel_products.h"
+#include "kernels/cuda/operand_views.h"
+
+namespace paceline::cuda {
+
+inline PanelColumns panel_columns(const PackedColumns& columns) {
+  return {.weights = plain_panels(*columns.matrix),
+          .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
+          .first = columns.first};
+}
+
+// Tiles of `width` columns, which begin at multiples of it.
+inline int64_t num_tiles(int64_t first_column, int64_t num_columns, int64_t width) {
+  return divide_up(first_column + num_columns, width) - first_column / width;
+}
+
+inline int64_t num_panels(const PackedColumns& columns) {
+  return num_tiles(columns.first, columns.count, kPanelWidth);
+}
+
+inline bool is_bf16(const PackedColumns& columns) {
+  return !columns.matrix->groups && columns.matrix->dtype == DType::bf16;
+}
+
+// Whether a lane can copy 4 inputs at once.
+inline bool can_copy_inputs(const Tensor& x) {
+  constexpr int64_t kInputs = 4;
+  return x.size(1) % kInputs == 0 && x.stride(0) % kInputs == 0 &&
+         reinterpret_cast<uintptr_t>(x.raw()) % sizeof(Floats4) == 0;
+}
+
+}  // namespace paceline::cuda
