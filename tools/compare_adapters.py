@@ -6,13 +6,15 @@
 Each golden of tests/goldens/adapters is converted to PEFT's format and, where one rank and one scale
 are enough, to mlx-lm's. PEFT and mlx-lm load the result onto the golden's model: no tensor may be
 missing or left over, every A, B and scale must be that of the original, and so must the logits of
-PEFT's model where the original is PEFT's. Needs the packages of tools/goldens/requirements.txt.
+PEFT's model where the original is PEFT's. Those of tests/goldens/expert_adapters are converted as well: their logits
+in PEFT and, of single experts, their matrices in mlx-lm. Needs the packages of tools/goldens/requirements.txt.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ import mlx_lm.utils as mlx_utils
 import numpy as np
 import peft
 import torch
+from safetensors.torch import load_file
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDENS = ROOT / "tests" / "goldens"
@@ -91,6 +94,51 @@ def convert(binary: Path, adapter: Path, model: Path, kind: str, out: Path) -> b
     return done.returncode == 0
 
 
+def expert_logits(adapter: Path, model_path: Path) -> torch.Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*missing adapter keys.*")
+        loaded = peft.PeftModel.from_pretrained(load_model(model_path), adapter)
+    loaded.eval()
+    ids = torch.tensor([json.loads((model_path / "golden.json").read_text())["prompt_ids"]])
+    with torch.no_grad():
+        return loaded(input_ids=ids).logits
+
+
+def experts_in_mlx(adapter: Path, model_path: Path, original: Path) -> str:
+    """The first difference of mlx-lm's stacks of experts from PEFT's modules of single experts, or nothing."""
+    projections = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
+    model, _ = mlx_utils.load_model(model_path)
+    modules = {re.search(r"layers\.\d+\..*", name)[0]: module
+               for name, module in mlx_tuner.load_adapters(model, str(adapter)).named_modules() if "lora_a" in module}
+    for name, tensor in load_file(original / "adapter_model.safetensors").items():
+        layer, block, expert, projection, side = re.search(
+            r"layers\.(\d+)\.(\w+)\.experts\.(\d+)\.(\w+)\.lora_([AB])\.weight", name).groups()
+        module = modules[f"layers.{layer}.{block}.switch_mlp.{projections.get(projection, projection)}"]
+        found = np.array(module[f"lora_{side.lower()}"].astype(mx.float32))[int(expert)]
+        if not np.array_equal(found, tensor.float().numpy()):
+            return f"{name}: other numbers in mlx-lm"
+    return ""
+
+
+def compare_experts(binary: Path) -> int:
+    """The number of adapters of tests/goldens/expert_adapters that differ when they are converted."""
+    failures = 0
+    for original in sorted((GOLDENS / "expert_adapters").glob("*_*")):
+        name, kind = original.name.rsplit("_", 1)
+        model = GOLDENS / "models" / name
+        with tempfile.TemporaryDirectory() as directory:
+            as_peft, as_mlx = Path(directory, "peft"), Path(directory, "mlx")
+            convert(binary, original, model, "peft", as_peft)
+            same = torch.equal(expert_logits(as_peft, model), expert_logits(original, model))
+            said = "" if same else "other logits in PEFT"
+            if kind == "single" and not said:
+                convert(binary, original, model, "mlx", as_mlx)
+                said = experts_in_mlx(as_mlx, model, original)
+        print(f"{original.name}: {said or 'the same'}")
+        failures += bool(said)
+    return failures
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", type=Path, default=ROOT / "build" / "release" / "paceline")
@@ -121,6 +169,7 @@ def main() -> int:
                 kinds = "PEFT"
             print(f"{name}: {len(expected)} pairs, {said or 'the same in ' + kinds}")
             failures += bool(said)
+    failures += compare_experts(binary)
     return 1 if failures else 0
 
 

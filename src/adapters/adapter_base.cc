@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "adapters/expert_names.h"
 #include "base/suggest.h"
 #include "weights/weight_reader.h"
 
@@ -22,11 +23,16 @@ bool fits(const AdapterBase& base, std::string_view module) {
 
 }  // namespace
 
+const std::string& ExpertNames::projection(std::string_view canonical) const {
+  if (canonical == "gate_proj") return gate;
+  return canonical == "up_proj" ? up : down;
+}
+
 std::optional<std::string> find_module(const AdapterBase& base, std::string_view name) {
   for (const std::string_view prefix : decoder_prefixes()) {
     if (!name.starts_with(prefix)) continue;
-    const std::string_view module = name.substr(prefix.size());
-    if (fits(base, module)) return std::string(module);
+    std::string module = canonical_expert_module(name.substr(prefix.size()));
+    if (fits(base, module)) return module;
   }
   return std::nullopt;
 }

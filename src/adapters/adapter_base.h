@@ -24,6 +24,19 @@ struct ModulePrefixes {
   std::string head = "";          // of "lm_head"
 };
 
+// What transformers' class of a mixture calls a layer's experts.
+struct ExpertNames {
+  std::string stacked = "mlp.experts";            // whose parameters are gate_up_proj and down_proj
+  std::string stacked_in_mlx = "mlp.switch_mlp";  // the same in mlx-lm's
+  std::string single = "mlp.experts";             // modules of single experts, in transformers 4
+  std::string gate = "gate_proj";                 // of one
+  std::string up = "up_proj";
+  std::string down = "down_proj";
+
+  // Of "gate_proj", "up_proj" or "down_proj".
+  const std::string& projection(std::string_view canonical) const;
+};
+
 // The module of a GGUF tensor such as "blk.3.attn_q.weight".
 struct GgufModule {
   std::string module;  // "layers.3.self_attn.q_proj"
@@ -42,6 +55,7 @@ struct AdapterBase {
   // What is written; when reading, any known prefix is understood.
   ModulePrefixes peft_prefixes = {};  // as transformers' class of the base names its modules
   ModulePrefixes mlx_prefixes = {};   // as mlx-lm's class does
+  ExpertNames expert_names = {};
 
   // Nothing for a tensor that isn't a module's. Throws Error for a file whose architecture isn't
   // the base's. Without it GGUF adapters are refused.

@@ -2,52 +2,49 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "weights/safetensors_writer.h"
 
 namespace paceline {
 namespace {
 
-struct WrittenMatrix {
-  std::string name;
-  const Tensor* view = nullptr;
-};
-
 bool alpha_gives_scale(const LoraPair& pair) {
   return static_cast<float>(pair.alpha / static_cast<double>(pair.rank())) == pair.scale;
 }
 
-Extents written_shape(const Tensor& matrix, bool transposed) {
-  return transposed ? Extents{matrix.size(1), matrix.size(0)} : matrix.shape();
-}
-
 }  // namespace
 
-void write_matrices(const Adapter& adapter, const std::filesystem::path& path,
-                    const MatrixFile& file) {
-  std::vector<WrittenMatrix> matrices;
-  for (const LoraPair& pair : adapter.pairs()) {
-    matrices.push_back({file.name_of(pair, LoraSide::a), &pair.a.view});
-    matrices.push_back({file.name_of(pair, LoraSide::b), &pair.b.view});
-  }
+WrittenMatrix whole_matrix(std::string name, const Tensor& matrix) {
+  return {
+      .name = std::move(name), .dtype = matrix.dtype(), .shape = matrix.shape(), .bytes = [matrix] {
+        const auto bytes = matrix.bytes();
+        return std::vector(bytes.begin(), bytes.end());
+      }};
+}
+
+WrittenMatrix transposed_matrix(std::string name, const Tensor& matrix) {
+  return {.name = std::move(name),
+          .dtype = matrix.dtype(),
+          .shape = {matrix.size(1), matrix.size(0)},
+          .bytes = [matrix] {
+            std::vector<std::byte> transposed(matrix.size_bytes());
+            transpose_bytes(matrix.bytes(), matrix.size(0), dtype_bytes(matrix.dtype()),
+                            transposed);
+            return transposed;
+          }};
+}
+
+void write_matrices(std::vector<WrittenMatrix> matrices, const std::filesystem::path& path,
+                    std::string_view format) {
   // Wider elements first, so that each tensor is aligned, as the safetensors library writes them.
-  std::ranges::stable_sort(matrices, std::ranges::greater(), [](const WrittenMatrix& matrix) {
-    return dtype_bytes(matrix.view->dtype());
-  });
-  SafetensorsWriter writer(path, file.format);
-  for (const auto& [name, view] : matrices) {
-    writer.add(name, safetensors_dtype_name(view->dtype()), written_shape(*view, file.transposed));
+  std::ranges::stable_sort(matrices, std::ranges::greater(),
+                           [](const WrittenMatrix& matrix) { return dtype_bytes(matrix.dtype); });
+  SafetensorsWriter writer(path, format);
+  for (const WrittenMatrix& matrix : matrices) {
+    writer.add(matrix.name, safetensors_dtype_name(matrix.dtype), matrix.shape);
   }
-  std::vector<std::byte> transposed;
-  for (const auto& [name, view] : matrices) {
-    std::span<const std::byte> bytes = view->bytes();
-    if (file.transposed) {
-      transposed.resize(bytes.size());
-      transpose_bytes(bytes, view->size(0), dtype_bytes(view->dtype()), transposed);
-      bytes = transposed;
-    }
-    writer.write(name, bytes);
-  }
+  for (const WrittenMatrix& matrix : matrices) writer.write(matrix.name, matrix.bytes());
   writer.finish();
 }
 

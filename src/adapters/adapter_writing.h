@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "adapters/adapter.h"
 #include "adapters/pair_collector.h"
@@ -12,15 +13,21 @@
 
 namespace paceline {
 
-struct MatrixFile {
-  std::string_view format;  // of the file's metadata
-  std::function<std::string(const LoraPair& pair, LoraSide side)> name_of;
-  bool transposed = false;  // [in, rank] and [rank, out]
+// A matrix of a file. `bytes` makes its bytes when they are written.
+struct WrittenMatrix {
+  std::string name;
+  DType dtype = DType::f32;
+  Extents shape;
+  std::function<std::vector<std::byte>()> bytes;
 };
 
-// Writes all matrices to a new safetensors file.
-void write_matrices(const Adapter& adapter, const std::filesystem::path& path,
-                    const MatrixFile& file);
+// The matrix as it is, or transposed; it must outlive the result.
+WrittenMatrix whole_matrix(std::string name, const Tensor& matrix);
+WrittenMatrix transposed_matrix(std::string name, const Tensor& matrix);
+
+// Writes all matrices to a new safetensors file; `format` is of its metadata.
+void write_matrices(std::vector<WrittenMatrix> matrices, const std::filesystem::path& path,
+                    std::string_view format);
 
 // An alpha and a scale as numbers of a config, from which the pair's float32 scale can be computed
 // again: the pair's own where its alpha / rank is the scale, else scale x rank, which is exact.

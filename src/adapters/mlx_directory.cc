@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "adapters/adapter_reading.h"
 #include "adapters/adapter_writing.h"
+#include "adapters/expert_stacks.h"
 #include "base/json_cursor.h"
 #include "base/model_files.h"
 #include "base/new_directory.h"
@@ -82,18 +84,129 @@ MlxConfig read_mlx_config(const JsonCursor& config, int64_t max_rank) {
               fmt::format("{}: tensor {} {}", where, quoted_name(name), why));
 }
 
+// The file's name of a stack of experts' matrices, by that of each expert's module.
+using StackNames = std::map<std::string, std::string, std::less<>>;
+
+// Adds the matrices of a stack, [experts, rank, in] or [experts, out, rank] (LoRASwitchLinear in
+// mlx_lm/tuner/lora.py). Returns false for tensors of other modules.
+bool add_expert_stack(PairCollector& collector, StackNames& names, std::string_view module,
+                      LoraSide side, const StoredLoraMatrix& stack) {
+  constexpr std::string_view kStack = ".switch_mlp.";
+  const size_t at = module.rfind(kStack);
+  const Extents& shape = stack.shape;
+  if (at == module.npos || shape.rank() != 3 || shape[0] == 0) return false;
+  const auto bytes = stack.bytes.size() / static_cast<size_t>(shape[0]);
+  for (int64_t expert = 0; expert < shape[0]; ++expert) {
+    StoredLoraMatrix one = stack;
+    one.shape = {shape[1], shape[2]};
+    one.bytes = stack.bytes.subspan(static_cast<size_t>(expert) * bytes, bytes);
+    one.is_transposed = false;
+    const std::string name = fmt::format("{}.experts.{}.{}", module.substr(0, at), expert,
+                                         module.substr(at + kStack.size()));
+    names.emplace(name, module);
+    collector.add(name, side, std::move(one));
+  }
+  return true;
+}
+
 PairCollector::Parts collect_mlx_pairs(const MappedFile& file, const std::string& where,
                                        const AdapterBase& base, const AdapterLimits& limits) {
   PairCollector collector(where, base, limits);
+  StackNames stacks;
   for (const SafetensorsTensor& tensor : parse_safetensors_header(file.bytes(), where)) {
     const std::string_view name = tensor.name;
     const bool is_a = name.ends_with(kMlxA);
     if (!is_a && !name.ends_with(kMlxB)) refuse_mlx_tensor(where, name);
     const std::string_view module = name.substr(0, name.size() - kMlxA.size());
     if (is_unused_module(module)) continue;
-    collector.add(module, is_a ? LoraSide::a : LoraSide::b, stored_matrix(tensor, true));
+    const LoraSide side = is_a ? LoraSide::a : LoraSide::b;
+    const StoredLoraMatrix matrix = stored_matrix(tensor, true);
+    if (!add_expert_stack(collector, stacks, module, side, matrix)) {
+      collector.add(module, side, matrix);
+    }
   }
-  return collector.finish();
+  PairCollector::Parts all = collector.finish();
+  for (auto& [module, parts] : all) {
+    const auto stack = stacks.find(parts.file_module);
+    parts.is_parameter = stack != stacks.end();
+    if (parts.is_parameter) parts.file_module = stack->second;
+  }
+  return all;
+}
+
+// A module as configs know it: of a stack of experts "layers.3.mlp.switch_mlp.up_proj".
+std::string configured_module(const std::string& module, const LoraParts& parts) {
+  if (!parts.is_parameter) return module;
+  const size_t at = parts.file_module.find("layers.");
+  return at == std::string::npos ? parts.file_module : parts.file_module.substr(at);
+}
+
+// A module of a written file.
+struct MlxModule {
+  std::string module;  // without a model's prefix
+  WrittenMatrix a;
+  WrittenMatrix b;
+};
+
+// The pairs of all experts of a layer's projection; of gate_up_proj those of gate or of up.
+MlxModule stacked_module(std::string module, const std::vector<const LoraPair*>& pairs,
+                         int64_t first_row, int64_t num_rows) {
+  const LoraPair& first = *pairs.front();
+  const auto experts = std::ssize(pairs);
+  const auto joined = [pairs](const auto& bytes_of) {
+    std::vector<std::byte> all;
+    for (const LoraPair* const pair : pairs) {
+      const std::span<const std::byte> bytes = bytes_of(*pair);
+      all.insert(all.end(), bytes.begin(), bytes.end());
+    }
+    return all;
+  };
+  MlxModule result{.module = std::move(module), .a = {}, .b = {}};
+  result.a = {.dtype = first.a.view.dtype(),
+              .shape = {experts, first.rank(), first.in()},
+              .bytes = [joined] {
+                return joined([](const LoraPair& pair) { return pair.a.view.bytes(); });
+              }};
+  result.b = {.dtype = first.b.view.dtype(),
+              .shape = {experts, num_rows, first.rank()},
+              .bytes = [joined, first_row, num_rows] {
+                return joined([&](const LoraPair& pair) {
+                  return pair.b.view.slice(0, first_row, first_row + num_rows).bytes();
+                });
+              }};
+  return result;
+}
+
+// Throws Error unsupported when only some experts of a layer have a pair.
+std::vector<MlxModule> mlx_modules(const Adapter& adapter, const AdapterBase& base,
+                                   const fs::path& directory) {
+  std::vector<MlxModule> modules;
+  const ExpertPairs experts = pairs_of_experts(adapter);
+  for (const LoraPair* const pair : experts.others) {
+    modules.push_back({.module = pair->module,
+                       .a = transposed_matrix("", pair->a.view),
+                       .b = transposed_matrix("", pair->b.view)});
+  }
+  for (const auto& [name, pairs] : experts.by_module) {
+    if (!are_all_experts(pairs, base)) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: {}: mlx-lm's format has pairs of one type for all experts of a "
+                              "layer, found others; --to peft writes them",
+                              directory.string(), pairs.front()->module));
+    }
+    const auto layer = split_layer_module(name);
+    const std::string block =
+        fmt::format("layers.{}.{}.", layer->layer, base.expert_names.stacked_in_mlx);
+    const std::string projection = name.substr(name.rfind('.') + 1);
+    const int64_t rows = pairs.front()->out();
+    if (projection != "gate_up_proj") {
+      modules.push_back(stacked_module(block + projection, pairs, 0, rows));
+      continue;
+    }
+    modules.push_back(stacked_module(block + "gate_proj", pairs, 0, rows / 2));
+    modules.push_back(stacked_module(block + "up_proj", pairs, rows / 2, rows / 2));
+  }
+  return modules;
 }
 
 // The whole names, or those inside a layer if they are the same in each of the last num_layers.
@@ -102,14 +215,14 @@ struct MlxKeys {
   int64_t num_layers = -1;
 };
 
-MlxKeys find_mlx_keys(const Adapter& adapter, const AdapterBase& base) {
+MlxKeys find_mlx_keys(const std::vector<MlxModule>& modules, const AdapterBase& base) {
   MlxKeys whole;
   std::vector<std::string> parts;
   int64_t first_layer = base.num_layers;
   bool in_layers = base.num_layers > 0;
-  for (const LoraPair& pair : adapter.pairs()) {
-    whole.keys.push_back(prefixed(base.mlx_prefixes, pair.module));
-    const auto split = split_layer_module(pair.module);
+  for (const MlxModule& one : modules) {
+    whole.keys.push_back(prefixed(base.mlx_prefixes, one.module));
+    const auto split = split_layer_module(one.module);
     if (!split) {
       in_layers = false;
       continue;
@@ -119,13 +232,12 @@ MlxKeys find_mlx_keys(const Adapter& adapter, const AdapterBase& base) {
   }
   const auto num_layers = static_cast<size_t>(base.num_layers - first_layer);
   // Each pair is another part or layer, so this number of them leaves out none.
-  if (!in_layers || adapter.pairs().size() != num_layers * parts.size()) return whole;
+  if (!in_layers || modules.size() != num_layers * parts.size()) return whole;
   return {.keys = std::move(parts), .num_layers = static_cast<int64_t>(num_layers)};
 }
 
-std::string mlx_config_text(const Adapter& adapter, const AdapterBase& base) {
+std::string mlx_config_text(const Adapter& adapter, const MlxKeys& keys) {
   const LoraPair& first = adapter.pairs().front();
-  const MlxKeys keys = find_mlx_keys(adapter, base);
   std::string text;
   JsonWriter json(text);
   json.begin_object().member("fine_tune_type", "lora").key("lora_parameters").begin_object();
@@ -164,7 +276,7 @@ Adapter read_mlx_adapter(const fs::path& directory, const AdapterBase& base,
   check_adapter_bytes(file.path(), file.bytes().size(), limits);
   const PairCollector::Parts all = collect_mlx_pairs(file, where, base, limits);
   for (const auto& [module, parts] : all) {
-    if (!config.adapts(module, parts.file_module, base.num_layers)) {
+    if (!config.adapts(configured_module(module, parts), parts.file_module, base.num_layers)) {
       throw Error(ErrorCode::corrupt,
                   fmt::format("{}: tensor {} adapts a module outside keys and num_layers of {}",
                               where, quoted_name(parts.a->tensor), config_where));
@@ -183,14 +295,19 @@ Adapter read_mlx_adapter(const fs::path& directory, const AdapterBase& base,
 void write_mlx_adapter(const Adapter& adapter, const AdapterBase& base, const fs::path& directory) {
   PL_CHECK(!adapter.pairs().empty(), "an adapter has a pair");
   expect_one_rank_and_scale(adapter, directory);
+  const std::vector<MlxModule> modules = mlx_modules(adapter, base, directory);
   NewDirectory out(directory);
-  const auto name_of = [&base](const LoraPair& pair, LoraSide side) {
-    return fmt::format("{}{}", prefixed(base.mlx_prefixes, pair.module),
-                       side == LoraSide::a ? kMlxA : kMlxB);
-  };
-  write_matrices(adapter, out.filling_path() / kMlxWeightsFile,
-                 {.format = "mlx", .name_of = name_of, .transposed = true});
-  write_new_file(out.filling_path() / kAdapterConfigFile, mlx_config_text(adapter, base));
+  std::vector<WrittenMatrix> matrices;
+  for (const MlxModule& one : modules) {
+    const std::string name = prefixed(base.mlx_prefixes, one.module);
+    matrices.push_back(one.a);
+    matrices.back().name = fmt::format("{}{}", name, kMlxA);
+    matrices.push_back(one.b);
+    matrices.back().name = fmt::format("{}{}", name, kMlxB);
+  }
+  write_matrices(std::move(matrices), out.filling_path() / kMlxWeightsFile, "mlx");
+  write_new_file(out.filling_path() / kAdapterConfigFile,
+                 mlx_config_text(adapter, find_mlx_keys(modules, base)));
   out.commit();
 }
 

@@ -40,7 +40,13 @@ OwnedTensor copy_matrix(std::string_view where, const StoredLoraMatrix& matrix, 
   OwnedTensor copy = allocate_tensor(
       memory, matrix.dtype, matrix.is_transposed ? Extents{columns, rows} : Extents{rows, columns});
   const std::span out(static_cast<std::byte*>(copy.view.raw()), copy.view.size_bytes());
-  if (matrix.is_transposed) {
+  if (matrix.element_step > 1) {
+    const size_t element = dtype_bytes(matrix.dtype);
+    const size_t step = element * static_cast<size_t>(matrix.element_step);
+    for (size_t i = 0; i < out.size() / element; ++i) {
+      std::memcpy(out.data() + i * element, matrix.bytes.data() + i * step, element);
+    }
+  } else if (matrix.is_transposed) {
     transpose_bytes(matrix.bytes, rows, dtype_bytes(matrix.dtype), out);
   } else {
     std::memcpy(out.data(), matrix.bytes.data(), out.size());

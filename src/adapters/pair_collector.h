@@ -18,7 +18,7 @@ namespace paceline {
 struct AdapterLimits {
   int64_t max_rank = 1024;
   uint64_t max_bytes = uint64_t{16} << 30;  // of a file
-  size_t max_pairs = 16'384;
+  size_t max_pairs = 65'536;
 };
 
 // A matrix of a file. `bytes` may be unaligned.
@@ -28,13 +28,15 @@ struct StoredLoraMatrix {
   Extents shape;
   std::span<const std::byte> bytes;
   bool is_transposed = false;  // stored [in, rank] or [rank, out]
+  int64_t element_step = 1;    // between elements, where it is a part of another matrix
 };
 
 enum class LoraSide : uint8_t { a, b };
 
 // Both matrices of a module.
 struct LoraParts {
-  std::string file_module;  // the module's name in the file
+  std::string file_module;  // the module's name in the file, or a parameter's
+  bool is_parameter = false;
   std::optional<StoredLoraMatrix> a;
   std::optional<StoredLoraMatrix> b;
 

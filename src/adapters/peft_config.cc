@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr size_t kMaxPatterns = 2048;  // of rank_pattern or alpha_pattern
-constexpr size_t kMaxListItems = 16'384;
+constexpr size_t kMaxListItems = 65'536;
 const std::string kLayerGroup = "idx";
 
 template <class Use>
@@ -23,6 +23,13 @@ void for_each_item(const JsonCursor& field, const Use& use) {
                fmt::format("{} items, at most {} are allowed", field.num_items(), kMaxListItems));
   }
   for (const JsonCursor& item : field.items()) use(item);
+}
+
+std::vector<std::string> read_names(const JsonCursor& field) {
+  std::vector<std::string> names;
+  for_each_item(field, [&](const JsonCursor& item) { names.push_back(item.string()); });
+  std::ranges::sort(names);
+  return names;
 }
 
 // The members of rank_pattern or alpha_pattern, in order.
@@ -42,6 +49,16 @@ void read_patterns(const JsonCursor& config, std::string_view key, ModuleValues<
   }
 }
 
+// Whether the module or an end of it behind a dot is among the sorted names.
+bool has_end_of(const std::vector<std::string>& names, std::string_view module) {
+  while (true) {
+    if (std::ranges::binary_search(names, module)) return true;
+    const size_t dot = module.find('.');
+    if (dot == module.npos) return false;
+    module.remove_prefix(dot + 1);
+  }
+}
+
 bool ends_with_part(std::string_view module, std::string_view part) {
   if (!module.ends_with(part)) return false;
   return module.size() == part.size() || module[module.size() - part.size() - 1] == '.';
@@ -51,8 +68,7 @@ bool ends_with_part(std::string_view module, std::string_view part) {
 
 bool PeftConfig::Choice::contains(std::string_view module, MatchBudget& budget) const {
   if (pattern) return pattern->matches(module, budget);
-  return std::ranges::any_of(
-      names, [module](std::string_view name) { return ends_with_part(module, name); });
+  return has_end_of(names, module);
 }
 
 PeftConfig::Choice PeftConfig::read_choice(const JsonCursor& field) {
@@ -62,7 +78,7 @@ PeftConfig::Choice PeftConfig::read_choice(const JsonCursor& field) {
     return choice;
   }
   if (!field.is_array()) field.mismatch("a list of names or a regular expression");
-  for_each_item(field, [&](const JsonCursor& item) { choice.names.push_back(item.string()); });
+  choice.names = read_names(field);
   return choice;
 }
 
@@ -91,6 +107,9 @@ void PeftConfig::read_targets(const JsonCursor& config) {
     if (!targets_all_) targets_ = read_choice(*targets);
   }
   if (const auto excluded = config.find("exclude_modules")) excluded_ = read_choice(*excluded);
+  if (const auto parameters = config.find("target_parameters")) {
+    target_parameters_ = read_names(*parameters);
+  }
 }
 
 // An empty list means all layers, as without the field.
@@ -141,6 +160,10 @@ bool PeftConfig::targets(std::string_view module, MatchBudget& budget) const {
   if (targets_all_) return !ends_with_part(module, "lm_head");
   if (!targets_) return true;
   return targets_->contains(module, budget) && is_in_layers(module, budget);
+}
+
+bool PeftConfig::targets_parameter(std::string_view parameter) const {
+  return has_end_of(target_parameters_, parameter);
 }
 
 int64_t PeftConfig::rank_of(std::string_view module, MatchBudget& budget) const {

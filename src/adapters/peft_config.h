@@ -30,6 +30,11 @@ class PeftConfig {
   // absent.
   bool targets(std::string_view module, MatchBudget& budget) const;
 
+  // Whether target_parameters chooses a parameter ("model.layers.3.mlp.experts.down_proj"): an item
+  // is its whole name or the end of it behind a dot (_inject_parameters in
+  // peft/tuners/tuners_utils.py).
+  bool targets_parameter(std::string_view parameter) const;
+
   // The value that rank_pattern or alpha_pattern has for the module, or else r or lora_alpha.
   int64_t rank_of(std::string_view module, MatchBudget& budget) const;
   double alpha_of(std::string_view module, MatchBudget& budget) const;
@@ -39,7 +44,7 @@ class PeftConfig {
  private:
   // target_modules or exclude_modules.
   struct Choice {
-    std::vector<std::string> names;
+    std::vector<std::string> names;  // sorted
     std::optional<ModulePattern> pattern;
 
     bool contains(std::string_view module, MatchBudget& budget) const;
@@ -56,7 +61,8 @@ class PeftConfig {
   ModuleValues<int64_t> rank_pattern_;
   ModuleValues<double> alpha_pattern_;
   std::optional<Choice> targets_;
-  bool targets_all_ = false;  // "all-linear": all but the head
+  std::vector<std::string> target_parameters_;  // sorted
+  bool targets_all_ = false;                    // "all-linear": all but the head
   std::optional<Choice> excluded_;
   std::vector<int64_t> layers_;  // to transform; empty: all
   std::vector<ModulePattern> layer_patterns_;

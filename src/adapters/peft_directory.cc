@@ -6,6 +6,8 @@
 
 #include "adapters/adapter_reading.h"
 #include "adapters/adapter_writing.h"
+#include "adapters/expert_names.h"
+#include "adapters/expert_stacks.h"
 #include "adapters/peft_config.h"
 #include "adapters/peft_refusals.h"
 #include "base/json_writer.h"
@@ -45,7 +47,8 @@ std::optional<PeftTensorName> parse_peft_name(std::string_view name) {
 }
 
 PairCollector::Parts collect_peft_pairs(const MappedFile& file, const std::string& where,
-                                        const AdapterBase& base, const AdapterLimits& limits) {
+                                        const AdapterBase& base, const AdapterLimits& limits,
+                                        ExpertStackReader& stacks, MatchBudget& budget) {
   PairCollector collector(where, base, limits);
   for (const SafetensorsTensor& tensor : parse_safetensors_header(file.bytes(), where)) {
     const auto name = parse_peft_name(tensor.name);
@@ -55,14 +58,25 @@ PairCollector::Parts collect_peft_pairs(const MappedFile& file, const std::strin
                               why_refused_peft_tensor(tensor.name)));
     }
     if (is_unused_module(name->module)) continue;
-    collector.add(name->module, name->side, stored_matrix(tensor, false));
+    const StoredLoraMatrix matrix = stored_matrix(tensor, false);
+    if (!stacks.add(name->module, name->side, matrix)) {
+      collector.add(name->module, name->side, matrix);
+    }
   }
-  return collector.finish();
+  stacks.add_experts(collector, base, budget);
+  PairCollector::Parts all = collector.finish();
+  for (auto& [module, parts] : all) {
+    const std::string* const parameter = stacks.parameter_of(parts.file_module);
+    parts.is_parameter = parameter != nullptr;
+    if (parts.is_parameter) parts.file_module = *parameter;
+  }
+  return all;
 }
 
 void check_against_config(const std::string& where, const PeftConfig& config,
                           const LoraParts& parts, std::string_view config_where,
                           MatchBudget& budget) {
+  if (parts.is_parameter) return;  // ExpertStackReader has checked it
   if (!config.targets(parts.file_module, budget)) {
     throw Error(ErrorCode::corrupt,
                 fmt::format("{}: tensor {} adapts a module that {} doesn't choose (target_modules, "
@@ -72,16 +86,58 @@ void check_against_config(const std::string& where, const PeftConfig& config,
   check_config_rank(where, parts, config.rank_of(parts.file_module, budget), config_where);
 }
 
-std::string peft_config_text(const Adapter& adapter, const AdapterBase& base) {
+// A module's name in transformers' class of the base.
+std::string peft_module_name(const LoraPair& pair, const AdapterBase& base) {
+  const auto layer = split_layer_module(pair.module);
+  const auto expert = layer ? split_expert_part(layer->part) : std::nullopt;
+  if (!expert) return prefixed(base.peft_prefixes, pair.module);
+  return prefixed(base.peft_prefixes,
+                  fmt::format("layers.{}.{}.{}.{}", layer->layer, base.expert_names.single,
+                              expert->expert, base.expert_names.projection(expert->projection)));
+}
+
+// What adapter_config.json says of a module or parameter.
+struct NamedPair {
+  std::string name;
+  const LoraPair* pair = nullptr;
+};
+
+// The experts' name in transformers' class: "layers.3.mlp.experts".
+std::string experts_of(const ExpertStack& stack, const AdapterBase& base) {
+  const auto layer = split_layer_module(stack.module);
+  return prefixed(base.peft_prefixes,
+                  fmt::format("layers.{}.{}", layer->layer, base.expert_names.stacked));
+}
+
+std::string parameter_name(const ExpertStack& stack, const AdapterBase& base) {
+  return experts_of(stack, base) + stack.module.substr(stack.module.rfind('.'));
+}
+
+std::string peft_config_text(const Adapter& adapter, const AdapterBase& base,
+                             const StackedAdapter& stacked) {
   const LoraPair& usual = adapter.pairs().front();
+  std::vector<NamedPair> modules, parameters;
+  for (const LoraPair* const pair : stacked.pairs) {
+    modules.push_back({peft_module_name(*pair, base), pair});
+  }
+  for (const ExpertStack& stack : stacked.stacks) {
+    parameters.push_back({parameter_name(stack, base), stack.pairs.front()});
+  }
+  std::vector<NamedPair> all = modules;
+  all.insert(all.end(), parameters.begin(), parameters.end());
   std::string text;
   JsonWriter json(text);
+  const auto write_names = [&](const std::vector<NamedPair>& pairs) {
+    json.begin_array();
+    for (const NamedPair& one : pairs) json.string(one.name);
+    json.end_array();
+  };
   json.begin_object();
   json.key("alpha_pattern").begin_object();
-  for (const LoraPair& pair : adapter.pairs()) {
-    if (alpha_to_write(pair) == alpha_to_write(usual)) continue;
-    json.key(prefixed(base.peft_prefixes, pair.module));
-    write_number(json, alpha_to_write(pair));
+  for (const auto& [name, pair] : all) {
+    if (alpha_to_write(*pair) == alpha_to_write(usual)) continue;
+    json.key(name);
+    write_number(json, alpha_to_write(*pair));
   }
   json.end_object();
   json.key("base_model_name_or_path");
@@ -91,17 +147,42 @@ std::string peft_config_text(const Adapter& adapter, const AdapterBase& base) {
   write_number(json, alpha_to_write(usual));
   json.member("lora_dropout", 0.0).member("peft_type", "LORA").member("r", usual.rank());
   json.key("rank_pattern").begin_object();
-  for (const LoraPair& pair : adapter.pairs()) {
-    if (pair.rank() == usual.rank()) continue;
-    json.member(prefixed(base.peft_prefixes, pair.module), pair.rank());
+  for (const auto& [name, pair] : all) {
+    if (pair->rank() != usual.rank()) json.member(name, pair->rank());
   }
-  json.end_object().key("target_modules").begin_array();
-  for (const LoraPair& pair : adapter.pairs()) {
-    json.string(prefixed(base.peft_prefixes, pair.module));
+  json.end_object().key("target_modules");
+  write_names(modules);
+  if (!parameters.empty()) {
+    json.key("target_parameters");
+    write_names(parameters);
   }
-  json.end_array().member("task_type", "CAUSAL_LM");
+  json.member("task_type", "CAUSAL_LM");
   json.member("use_dora", false).member("use_rslora", false).end_object();
   return text + "\n";
+}
+
+std::vector<WrittenMatrix> peft_matrices(const StackedAdapter& stacked, const AdapterBase& base) {
+  std::vector<WrittenMatrix> matrices;
+  const auto name_of = [](const std::string& module, LoraSide side) {
+    return fmt::format("{}{}.{}.weight", kPeftPrefix, module,
+                       side == LoraSide::a ? "lora_A" : "lora_B");
+  };
+  for (const LoraPair* const pair : stacked.pairs) {
+    const std::string module = peft_module_name(*pair, base);
+    matrices.push_back(whole_matrix(name_of(module, LoraSide::a), pair->a.view));
+    matrices.push_back(whole_matrix(name_of(module, LoraSide::b), pair->b.view));
+  }
+  for (const ExpertStack& stack : stacked.stacks) {
+    const std::string module = experts_of(stack, base) + (stack.is_inner ? ".base_layer" : "");
+    for (const LoraSide side : {LoraSide::a, LoraSide::b}) {
+      const LoraPair& first = *stack.pairs.front();
+      matrices.push_back({.name = name_of(module, side),
+                          .dtype = (side == LoraSide::a ? first.a : first.b).view.dtype(),
+                          .shape = stack.shape(side),
+                          .bytes = [&stack, side] { return stack.matrix(side); }});
+    }
+  }
+  return matrices;
 }
 
 }  // namespace
@@ -115,8 +196,9 @@ Adapter read_peft_adapter(const fs::path& directory, const AdapterBase& base,
   const MappedFile file(directory / kPeftWeightsFile);
   const std::string where = file.path().string();
   check_adapter_bytes(file.path(), file.bytes().size(), limits);
-  const PairCollector::Parts all = collect_peft_pairs(file, where, base, limits);
   MatchBudget budget(kMatchingTime);
+  ExpertStackReader stacks(where, config);
+  const PairCollector::Parts all = collect_peft_pairs(file, where, base, limits, stacks, budget);
   for (const auto& [module, parts] : all) {
     check_against_config(where, config, parts, config_where, budget);
   }
@@ -132,13 +214,9 @@ Adapter read_peft_adapter(const fs::path& directory, const AdapterBase& base,
 
 void write_peft_files(const Adapter& adapter, const AdapterBase& base, const fs::path& directory) {
   PL_CHECK(!adapter.pairs().empty(), "an adapter has a pair");
-  const auto name_of = [&base](const LoraPair& pair, LoraSide side) {
-    return fmt::format("{}{}.{}.weight", kPeftPrefix, prefixed(base.peft_prefixes, pair.module),
-                       side == LoraSide::a ? "lora_A" : "lora_B");
-  };
-  write_matrices(adapter, directory / kPeftWeightsFile,
-                 {.format = "pt", .name_of = name_of, .transposed = false});
-  write_new_file(directory / kAdapterConfigFile, peft_config_text(adapter, base));
+  const StackedAdapter stacked = stack_experts(adapter, base);
+  write_matrices(peft_matrices(stacked, base), directory / kPeftWeightsFile, "pt");
+  write_new_file(directory / kAdapterConfigFile, peft_config_text(adapter, base, stacked));
 }
 
 void write_peft_adapter(const Adapter& adapter, const AdapterBase& base,

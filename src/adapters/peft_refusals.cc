@@ -20,7 +20,6 @@ constexpr RefusedField kRefusedFields[] = {
     {"trainable_token_indices", "it replaces rows of the embedding"},
     {"alora_invocation_tokens", "an activated LoRA begins in the middle of a prompt"},
     {"megatron_config", "it shards the pairs for Megatron"},
-    {"target_parameters", "it adapts parameters that aren't linear layers"},
     {"layer_replication", "it repeats layers of the base"},
     {"use_qalora", "QA-LoRA pools the inputs of A"},
     {"use_bdlora", "BD-LoRA's matrices are block-diagonal"},

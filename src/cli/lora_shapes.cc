@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "adapters/expert_names.h"
 #include "adapters/module_values.h"
 #include "base/error.h"
 
@@ -63,9 +64,12 @@ bool is_target(const TrainChoice& choice, int64_t num_layers, std::string_view m
       choice.num_layers < 0 ? 0 : std::max<int64_t>(num_layers - choice.num_layers, 0);
   const auto layer = split_layer_module(module);
   if (!layer || layer->layer < first_layer) return false;
+  const auto& targets = choice.target_modules;
   const std::string_view name = module.substr(module.rfind('.') + 1);
-  return choice.target_modules.empty() ||
-         std::ranges::find(choice.target_modules, name) != choice.target_modules.end();
+  if (split_expert_part(layer->part)) {
+    return std::ranges::find(targets, fmt::format("experts.{}", name)) != targets.end();
+  }
+  return targets.empty() || std::ranges::find(targets, name) != targets.end();
 }
 
 }  // namespace
@@ -76,7 +80,9 @@ LoraShapes lora_shapes(const TrainChoice& choice, const DecoderConfig& config,
   PatternOption alphas("alpha-pattern", choice.alpha_pattern);
   MatchBudget budget(kMatchingTime);
   LoraShapes shapes;
-  for (const std::string& module : linear_modules(config)) {
+  std::vector<std::string> modules = linear_modules(config);
+  for (std::string& module : expert_modules(config)) modules.push_back(std::move(module));
+  for (const std::string& module : modules) {
     if (!is_target(choice, config.num_layers(), module)) continue;
     const std::string name = prefixed(prefixes, module);
     const int64_t rank =

@@ -81,7 +81,9 @@ class MlxTranslation {
     Json::Array names;  // "self_attn.q_proj" is "q_proj"
     for (const JsonCursor& item : cursor(entry).items()) {
       const std::string module = item.string();
-      names.push_back(Json(module.substr(module.rfind('.') + 1)));
+      const std::string name = module.substr(module.rfind('.') + 1);
+      const bool is_expert = module.find("switch_mlp.") != module.npos;
+      names.push_back(Json(is_expert ? "experts." + name : name));
     }
     add_option(entry, "target_modules", Json(std::move(names)));
   }

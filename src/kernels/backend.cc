@@ -205,6 +205,25 @@ void Backend::gather_rows(const Tensor& x, std::span<const int32_t> rows, const 
   if (!out.empty()) do_gather_rows(x, rows, out);
 }
 
+void Backend::add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                              std::span<const float> weights, const Tensor& out) {
+  ShapeCheck check("add_scaled_rows");
+  check.tensor("x", x, {"rows", "width"});
+  check.dimension("rows", "rows", std::ssize(rows));
+  check.dimension("weights", "rows", std::ssize(weights));
+  check.tensor("out", out, {"any", "width"});
+  for (const int32_t row : rows) {
+    PL_CHECK(row >= 0 && row < out.size(0),
+             fmt::format("add_scaled_rows: row {} of {}", row, out.size(0)));
+  }
+  if (!x.empty()) do_add_scaled_rows(x, rows, weights, out);
+}
+
+void Backend::do_add_scaled_rows(const Tensor& /*x*/, std::span<const int32_t> /*rows*/,
+                                 std::span<const float> /*weights*/, const Tensor& /*out*/) {
+  PL_CHECK(false, fmt::format("{} has no add_scaled_rows", name()));
+}
+
 void Backend::finite_rows(const Tensor& x, std::span<uint8_t> out) {
   ShapeCheck check("finite_rows");
   check.tensor("x", x, {"rows", "width"});

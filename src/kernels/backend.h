@@ -72,6 +72,11 @@ class Backend {
   // out[i] = x[rows[i]].                  x [any, width], out [rows, width], no part of x
   void gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out);
 
+  // out[rows[i]] += weights[i] * x[i]: multiply-adds in ascending order of i, as in mix_experts. On
+  // the CPU alone.             x [rows, width], weights [rows], out [any, width], no part of x
+  void add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                       std::span<const float> weights, const Tensor& out);
+
   // out[r] = 1 when every element of x[r] is finite, else 0.    x [rows, width], out [rows]
   void finite_rows(const Tensor& x, std::span<uint8_t> out);
 
@@ -189,6 +194,8 @@ class Backend {
                                          std::span<const int32_t> columns) = 0;
   virtual void do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
                               const Tensor& out) = 0;
+  virtual void do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                                  std::span<const float> weights, const Tensor& out);
   virtual void do_finite_rows(const Tensor& x, std::span<uint8_t> out) = 0;
   virtual void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
                             std::span<double> pooled) = 0;

@@ -6,6 +6,33 @@
 #include "kernels/decode_slots.h"
 
 namespace paceline {
+namespace {
+
+// The most of a product.
+int64_t padded_ranks(const BlockPairs& products) {
+  int64_t most = 0;
+  for (const std::vector<AdapterPair>& pairs : products) {
+    int64_t ranks = 0;
+    const PackedMatrix* before = nullptr;
+    for (const AdapterPair& pair : pairs) {
+      if (pair.a != before) ranks += pair.a->num_panels() * kPanelWidth;
+      before = pair.a;
+    }
+    most = std::max(most, ranks);
+  }
+  return most;
+}
+
+LoraSegment segment_of(const AdapterPair& pair, int64_t first_row, int64_t num_rows) {
+  return {.first_row = first_row,
+          .num_rows = num_rows,
+          .a = pair.a,
+          .first_rank = pair.first_rank,
+          .b = pair.b,
+          .first_column = pair.first_column};
+}
+
+}  // namespace
 
 size_t AdapterWeights::size_bytes() const {
   size_t total = 0;
@@ -15,16 +42,9 @@ size_t AdapterWeights::size_bytes() const {
 
 int64_t AdapterWeights::max_ranks() const {
   int64_t most = 0;
-  for (const BlockPairs& block : blocks) {
-    for (const std::vector<AdapterPair>& pairs : block) {
-      int64_t ranks = 0;
-      const PackedMatrix* before = nullptr;
-      for (const AdapterPair& pair : pairs) {
-        if (pair.a != before) ranks += pair.a->num_panels() * kPanelWidth;
-        before = pair.a;
-      }
-      most = std::max(most, ranks);
-    }
+  for (const BlockPairs& block : blocks) most = std::max(most, padded_ranks(block));
+  for (const std::vector<BlockPairs>& layer : experts) {
+    for (const BlockPairs& expert : layer) most = std::max(most, padded_ranks(expert));
   }
   return most;
 }
@@ -39,12 +59,7 @@ void BlockAdapters::list(BlockProduct product, std::vector<LoraSegment>& segment
   segments.clear();
   for (const AdapterRows& rows : rows_) {
     for (const AdapterPair& pair : pairs(rows, product)) {
-      segments.push_back({.first_row = rows.first_row,
-                          .num_rows = rows.num_rows,
-                          .a = pair.a,
-                          .first_rank = pair.first_rank,
-                          .b = pair.b,
-                          .first_column = pair.first_column});
+      segments.push_back(segment_of(pair, rows.first_row, rows.num_rows));
     }
   }
 }
@@ -54,6 +69,26 @@ void BlockAdapters::add(Backend& backend, BlockProduct product, const Tensor& x,
   if (slots_ != nullptr) return slots_->add_lora(product_index(block_, product), x, out);
   list(product, segments_);
   if (!segments_.empty()) backend.add_lora(x, segments_, out);
+}
+
+bool BlockAdapters::change_experts() const {
+  return std::ranges::any_of(
+      rows_, [&](const AdapterRows& rows) { return !rows.weights->experts[block_].empty(); });
+}
+
+void BlockAdapters::list_expert(size_t expert, BlockProduct product,
+                                std::span<const int32_t> batch_rows, int64_t first_row,
+                                std::vector<LoraSegment>& segments) const {
+  for (const AdapterRows& rows : rows_) {
+    const auto& experts = rows.weights->experts[block_];
+    if (experts.empty()) continue;
+    const auto begin = std::ranges::lower_bound(batch_rows, rows.first_row);
+    const auto end = std::ranges::lower_bound(batch_rows, rows.first_row + rows.num_rows);
+    if (begin == end) continue;
+    for (const AdapterPair& pair : experts[expert][static_cast<size_t>(product)]) {
+      segments.push_back(segment_of(pair, first_row + (begin - batch_rows.begin()), end - begin));
+    }
+  }
 }
 
 }  // namespace paceline

@@ -39,6 +39,9 @@ using BlockPairs = std::array<std::vector<AdapterPair>, kNumBlockProducts>;
 struct AdapterWeights {
   std::vector<std::unique_ptr<const PackedMatrix>> matrices;  // what the pairs point to
   std::vector<BlockPairs> blocks;                             // one a layer
+  // By layer and expert of its mixture (Mixture::experts): the pairs of gate_up and down. No
+  // experts where the adapter changes none of the layer's.
+  std::vector<std::vector<BlockPairs>> experts;
 
   // Of the packed matrices.
   size_t size_bytes() const;
@@ -66,8 +69,13 @@ class BlockAdapters {
   bool change(BlockProduct product) const;
   // The segments of a product.
   void list(BlockProduct product, std::vector<LoraSegment>& segments) const;
+  bool change_experts() const;
   // out += the pairs' products with x, in the rows and columns that they change.
   void add(Backend& backend, BlockProduct product, const Tensor& x, const Tensor& out) const;
+  // Appends the segments of an expert's product. Its inputs are the batch's rows `batch_rows`,
+  // ascending, from row `first_row` of the product on.
+  void list_expert(size_t expert, BlockProduct product, std::span<const int32_t> batch_rows,
+                   int64_t first_row, std::vector<LoraSegment>& segments) const;
 
  private:
   std::span<const AdapterPair> pairs(const AdapterRows& rows, BlockProduct product) const {

@@ -14,12 +14,12 @@ class FeedForward {
   explicit FeedForward(GatedMlp dense) : part_(std::move(dense)) {}
   explicit FeedForward(Mixture mixture) : part_(std::move(mixture)) {}
 
-  // In place; x, out [rows, hidden]. Adapters change dense layers alone.
+  // In place; x, out [rows, hidden].
   void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
                const Tensor& out) const {
     if (const GatedMlp* const mlp = dense())
       return mlp->forward(backend, x, adapters, scratch, out);
-    std::get<Mixture>(part_).forward(backend, x, scratch, out);
+    std::get<Mixture>(part_).forward(backend, x, adapters, scratch, out);
   }
 
   // Every matrix that a row is multiplied by.
@@ -36,6 +36,7 @@ class FeedForward {
   GatedMlp* dense() { return std::get_if<GatedMlp>(&part_); }
   // Null for a dense layer.
   const Mixture* mixture() const { return std::get_if<Mixture>(&part_); }
+  Mixture* mixture() { return std::get_if<Mixture>(&part_); }
 
  private:
   std::variant<GatedMlp, Mixture> part_;

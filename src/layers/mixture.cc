@@ -52,15 +52,26 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
   for (const GatedMlp& expert : experts_) expert_weights_.push_back(expert.weights());
 }
 
-void Mixture::forward(Backend& backend, const Tensor& x, Scratch& scratch,
-                      const Tensor& out) const {
+void Mixture::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
+                      Scratch& scratch, const Tensor& out) const {
+  if (!adapters.change_experts()) return forward(backend, x, nullptr, scratch, out);
+  const auto list = [&](BlockProduct product, const RowsOfExpert& rows,
+                        std::vector<LoraSegment>& segments) {
+    adapters.list_expert(rows.expert, product, rows.batch_rows, rows.first_row, segments);
+  };
+  forward(backend, x, list, scratch, out);
+}
+
+void Mixture::forward(Backend& backend, const Tensor& x, const ListExpertSegments& list_segments,
+                      Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const int64_t rows = x.size(0);
   const Tensor logits = scratch.take_rows(rows, config_.routing.num_logits());
   const Routing routing = {.experts = take_slots(scratch, DType::i32, rows, config_),
                            .weights = take_slots(scratch, DType::f32, rows, config_)};
   route(backend, x, logits, routing);
-  backend.mix_experts(expert_weights_, routing, x, out);
+  if (list_segments == nullptr) return backend.mix_experts(expert_weights_, routing, x, out);
+  mix_adapted_experts(backend, experts_, routing, list_segments, x, scratch, out);
 }
 
 void Mixture::route(Backend& backend, const Tensor& x, const Tensor& logits,

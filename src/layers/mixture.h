@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/expert_steps.h"
 #include "layers/gated_mlp.h"
 #include "layers/linear.h"
 #include "layers/mixture_config.h"
@@ -23,12 +24,19 @@ class Mixture {
           int64_t hidden_size, Activation activation);
 
   // In place; x, out [rows, hidden].
-  void forward(Backend& backend, const Tensor& x, Scratch& scratch, const Tensor& out) const;
+  void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
+               const Tensor& out) const;
+  // The same with these segments beside the experts' products, or without any if it is empty.
+  void forward(Backend& backend, const Tensor& x, const ListExpertSegments& list_segments,
+               Scratch& scratch, const Tensor& out) const;
 
   // Its parts, for a pass that computes them in another way (training).
   const MixtureConfig& config() const { return config_; }
   const Linear& router() const { return router_; }
   const std::vector<GatedMlp>& experts() const { return experts_; }  // the shared one is the last
+  // The same, for training to replace their values.
+  Linear& router() { return router_; }
+  std::span<GatedMlp> experts() { return experts_; }
   // The first step of forward.     x [rows, hidden], logits [rows, num_logits], out [rows, slots]
   void route(Backend& backend, const Tensor& x, const Tensor& logits, const Routing& out) const;
 
@@ -43,7 +51,8 @@ class Mixture {
   std::vector<GatedMlpWeights> expert_weights_;
 };
 
-// Bytes of scratch for a forward of up to `max_rows` rows.
+// Bytes of scratch for a forward of up to `max_rows` rows; where adapters change experts it takes
+// expert_steps_bytes(), too.
 size_t mixture_scratch_bytes(const MixtureConfig& config, int64_t max_rows);
 
 }  // namespace paceline

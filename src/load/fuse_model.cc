@@ -101,7 +101,7 @@ class FusedShards {
         const std::span<float> values(numbers.view.row<float>(row),
                                       static_cast<size_t>(entry.shape[1]));
         if (rows != nullptr) rows->read_values(row, values);
-        if (delta) delta->add_to_row(row, values);
+        if (delta) delta->add_to_row(step.first_row + row, values);
       }
     });
     return numbers;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <utility>
 
+#include "adapters/expert_names.h"
 #include "base/error.h"
 #include "load/gguf_conversion.h"
 #include "weights/quoted_name.h"
@@ -15,13 +17,60 @@ namespace {
 constexpr std::string_view kHead = "lm_head.weight";
 constexpr std::string_view kEmbedding = "embed_tokens.weight";
 
-// The pairs by the base's names of their weights.
-using PairsByName = std::map<std::string, const LoraPair*, std::less<>>;
+// A pair, or those of its rows that change one weight of the base.
+struct PairRows {
+  const LoraPair* pair = nullptr;
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+};
 
-PairsByName pairs_by_name(const Adapter& adapter, const WeightReader& names) {
+// By the base's names of their weights.
+using PairsByName = std::map<std::string, PairRows, std::less<>>;
+
+// The base's name of an expert's weight: files of transformers 4 call Mixtral's otherwise.
+std::string expert_weight(const std::string& module, const Checkpoint& base,
+                          const WeightReader& names) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kProjections = {
+      {{"gate_proj", "w1"}, {"down_proj", "w2"}, {"up_proj", "w3"}}};
+  std::string name = names.file_name(module + ".weight");
+  if (base.contains(name)) return name;
+  std::string other = module;
+  other.replace(other.find(kExpertsPart), kExpertsPart.size(), "block_sparse_moe.experts");
+  if (std::string sparse = names.file_name(other + ".weight"); base.contains(sparse)) return sparse;
+  for (const auto& [canonical, stored] : kProjections) {
+    if (!other.ends_with(canonical)) continue;
+    other.replace(other.size() - canonical.size(), canonical.size(), stored);
+    if (std::string short_name = names.file_name(other + ".weight"); base.contains(short_name)) {
+      return short_name;
+    }
+    break;
+  }
+  return name;
+}
+
+PairsByName pairs_by_name(const Adapter& adapter, const Checkpoint& base,
+                          const WeightReader& names) {
+  constexpr std::string_view kBoth = ".gate_up_proj";
   PairsByName pairs;
+  const auto add = [&](const std::string& name, const PairRows& rows) {
+    if (pairs.emplace(name, rows).second) return;
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: the adapter changes {} twice; expected gate_up_proj alone, or "
+                            "gate_proj and up_proj",
+                            rows.pair->module, quoted_name(name)));
+  };
   for (const LoraPair& pair : adapter.pairs()) {
-    pairs[names.file_name(pair.module + ".weight")] = &pair;
+    const std::string& module = pair.module;
+    if (!without_expert(module)) {
+      add(names.file_name(module + ".weight"), {&pair, 0, pair.out()});
+    } else if (!module.ends_with(kBoth)) {
+      add(expert_weight(module, base, names), {&pair, 0, pair.out()});
+    } else {  // the base's experts have gate and up one by one
+      const std::string expert = module.substr(0, module.size() - kBoth.size());
+      const int64_t half = pair.out() / 2;
+      add(expert_weight(expert + ".gate_proj", base, names), {&pair, 0, half});
+      add(expert_weight(expert + ".up_proj", base, names), {&pair, half, half});
+    }
   }
   return pairs;
 }
@@ -31,11 +80,12 @@ class Planner {
   Planner(Checkpoint& base, const ModelSource& source, const FuseOptions& options)
       : base_(base), source_(source), options_(options), shards_(options.max_shard_bytes) {}
 
-  void add(const CheckpointEntry& entry, std::string name, const LoraPair* pair) {
-    if (pair != nullptr) check_shape(entry, *pair);
+  void add(const CheckpointEntry& entry, std::string name, const PairRows& change) {
+    const LoraPair* const pair = change.pair;
+    if (pair != nullptr) check_shape(entry, change);
     const auto rows =
         entry.shape.rank() == 2 ? base_.read_grouped(entry.name, entry.shape) : nullptr;
-    FuseStep step{.entry = entry, .pair = pair};
+    FuseStep step{.entry = entry, .pair = pair, .first_row = change.first_row};
     WrittenTensor tensor{
         .name = std::move(name), .shape = entry.shape, .dtype = entry.dtype, .format = {}};
     const bool is_packed = rows != nullptr && source_.gguf() == nullptr;
@@ -70,13 +120,15 @@ class Planner {
   void note_new_head() { plan_.has_new_head = true; }
 
  private:
-  void check_shape(const CheckpointEntry& entry, const LoraPair& pair) const {
-    if (entry.shape == Extents{pair.out(), pair.in()}) return;
+  void check_shape(const CheckpointEntry& entry, const PairRows& change) const {
+    const LoraPair& pair = *change.pair;
+    const Extents expected = {change.num_rows, pair.in()};
+    if (entry.shape == expected) return;
     throw Error(ErrorCode::corrupt,
                 fmt::format("{}: tensor {} has shape {}, but config.json and the adapter's {} need "
                             "{}",
                             base_.origin(), quoted_name(entry.name), to_string(entry.shape),
-                            pair.module, to_string(Extents{pair.out(), pair.in()})));
+                            pair.module, to_string(expected)));
   }
 
   // Of numbers that aren't copied as packed.
@@ -131,11 +183,11 @@ const CheckpointEntry* find_entry(const Checkpoint& base, std::string_view name)
 FusePlan make_fuse_plan(Checkpoint& base, const ModelSource& source, const Adapter& adapter,
                         const FuseOptions& options) {
   const WeightReader names(base);
-  PairsByName pairs = pairs_by_name(adapter, names);
+  PairsByName pairs = pairs_by_name(adapter, base, names);
   Planner planner(base, source, options);
   for (const CheckpointEntry& entry : base.entries()) {
     const auto at = pairs.find(entry.name);
-    planner.add(entry, entry.name, at == pairs.end() ? nullptr : at->second);
+    planner.add(entry, entry.name, at == pairs.end() ? PairRows() : at->second);
     if (at != pairs.end()) pairs.erase(at);
   }
   const std::string head = names.file_name(kHead);

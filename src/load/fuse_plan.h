@@ -14,6 +14,7 @@ namespace paceline {
 struct FuseStep {
   CheckpointEntry entry;           // of the base, as its model reads it
   const LoraPair* pair = nullptr;  // null: the adapter leaves the tensor as it is
+  int64_t first_row = 0;           // of the pair's rows, where it changes other tensors too
   bool is_copied = false;          // the stored bytes, unchanged
   bool minus_one = false;          // a norm stored as 1 + w and written as w
 };

@@ -37,11 +37,24 @@ std::optional<MatrixSize> size_of(const DecoderConfig& config, std::string_view 
   if (module == "lm_head" || module == "embed_tokens") return head;  // pack_adapter refuses them
   const auto name = split_layer_module(module);
   if (!name || name->layer >= config.num_layers()) return std::nullopt;
-  for (const BlockProjection& projection : block_projections(config, name->layer)) {
-    if (projection.part != name->part) continue;
-    return MatrixSize{.out = projection.out_features, .in = projection.in_features};
+  const auto projection = find_projection(config, name->layer, name->part);
+  if (!projection) return std::nullopt;
+  return MatrixSize{.out = projection->out_features, .in = projection->in_features};
+}
+
+// Experts with pairs are computed on the CPU alone.
+void check_device(const Adapter& adapter, const LoadedModel& model) {
+  if (!model.machine->device) return;
+  for (const LoraPair& pair : adapter.pairs()) {
+    const auto layer = split_layer_module(pair.module);
+    const auto projection =
+        layer ? find_projection(model.decoder->config(), layer->layer, layer->part) : std::nullopt;
+    if (!projection || projection->expert == kNoExpert) continue;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: the adapter changes an expert, which GPUs don't compute yet; use "
+                            "--device cpu, or fuse it with the model",
+                            pair.module));
   }
-  return std::nullopt;
 }
 
 // The number of heads whose rows a file of this architecture interleaves.
@@ -140,6 +153,7 @@ std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
   try {
     const Adapter adapter = read_scaled(model, source);
     check_rank(adapter, source, max_rank);
+    check_device(adapter, model);
     auto loaded = std::make_shared<LoadedAdapter>();
     loaded->name = source.name;
     loaded->digest = adapter.digest();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <string>
 
 #include "base/error.h"
@@ -14,21 +13,9 @@
 namespace paceline {
 namespace {
 
-using PartSizes = std::map<std::string, MatrixSize, std::less<>>;
-
 constexpr std::string_view kHeadModule = "lm_head";
 constexpr std::string_view kQueryPart = ".self_attn.q_proj";
 constexpr std::string_view kKeyPart = ".self_attn.k_proj";
-
-PartSizes part_sizes(const DecoderConfig& config) {
-  PartSizes sizes;
-  for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    for (const BlockProjection& part : block_projections(config, layer)) {
-      sizes[part.part] = {.out = part.out_features, .in = part.in_features};
-    }
-  }
-  return sizes;
-}
 
 // transformers' and mlx-lm's classes of multimodal models hold the text model inside.
 void set_prefixes(AdapterBase& base, std::string_view prefix) {
@@ -39,6 +26,18 @@ void set_prefixes(AdapterBase& base, std::string_view prefix) {
     base.peft_prefixes = {.layers = std::string(prefix)};
     base.mlx_prefixes = base.peft_prefixes;
   }
+}
+
+void set_expert_names(AdapterBase& base, std::string_view family) {
+  constexpr std::string_view kSparse = "block_sparse_moe.experts";
+  const bool is_granite = family.starts_with("granitemoe"), is_mixtral = family == "mixtral";
+  if (is_granite || is_mixtral) base.expert_names.stacked_in_mlx = "block_sparse_moe.switch_mlp";
+  if (is_granite) base.expert_names.stacked = kSparse;
+  if (!is_mixtral) return;
+  base.expert_names.single = kSparse;
+  base.expert_names.gate = "w1";
+  base.expert_names.up = "w3";
+  base.expert_names.down = "w2";
 }
 
 // Whether models of the family are written as files of the architecture.
@@ -63,27 +62,27 @@ std::optional<std::string> gguf_module_name(const GgufArchitecture& architecture
 
 AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix) {
   AdapterBase base;
-  const PartSizes sizes = part_sizes(config);
   base.num_layers = config.num_layers();
   for (int64_t layer = 0; layer < base.num_layers; ++layer) {
-    const bool is_mixture = config.layers[static_cast<size_t>(layer)].is_mixture;
-    for (const auto& [part, size] : sizes) {
-      if (is_mixture && part.starts_with("mlp.")) continue;
-      base.modules.push_back(fmt::format("layers.{}.{}", layer, part));
+    for (const auto& projections :
+         {block_projections(config, layer), shared_projections(config, layer)}) {
+      for (const BlockProjection& part : projections) {
+        base.modules.push_back(fmt::format("layers.{}.{}", layer, part.part));
+      }
     }
   }
   base.modules.emplace_back(kHeadModule);
   const MatrixSize head{config.vocab_size, config.hidden_size};
-  base.size_of = [sizes, head, num_layers = base.num_layers](
-                     std::string_view module) -> std::optional<MatrixSize> {
+  base.size_of = [config, head](std::string_view module) -> std::optional<MatrixSize> {
     if (module == kHeadModule) return head;
     const auto split = split_layer_module(module);
-    if (!split || split->layer >= num_layers) return std::nullopt;
-    const auto at = sizes.find(split->part);
-    if (at == sizes.end()) return std::nullopt;
-    return at->second;
+    if (!split || split->layer >= config.num_layers()) return std::nullopt;
+    const auto part = find_projection(config, split->layer, split->part);
+    if (!part) return std::nullopt;
+    return MatrixSize{.out = part->out_features, .in = part->in_features};
   };
   set_prefixes(base, prefix);
+  set_expert_names(base, config.family);
   base.gguf_module =
       [family = config.family, heads = config.num_heads, kv_heads = config.num_kv_heads](
           const GgufMetadata& metadata, std::string_view tensor) -> std::optional<GgufModule> {

@@ -2,7 +2,54 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "adapters/expert_names.h"
+
 namespace paceline {
+namespace {
+
+// The projections of a gated network of this name.
+struct GatedProjections {
+  std::string name;
+  MlpNames names;
+  int64_t expert = kNoExpert;
+  int64_t hidden = 0;
+  int64_t width = 0;
+
+  BlockProjection gate() const { return part(names.gate, BlockProduct::gate_up, 0, width, hidden); }
+  BlockProjection up() const { return part(names.up, BlockProduct::gate_up, width, width, hidden); }
+  BlockProjection gate_up() const {
+    return part(names.gate_up, BlockProduct::gate_up, 0, 2 * width, hidden);
+  }
+  BlockProjection down() const { return part(names.down, BlockProduct::down, 0, hidden, width); }
+
+ private:
+  BlockProjection part(const std::string& projection, BlockProduct product, int64_t first,
+                       int64_t out, int64_t in) const {
+    return {name + "." + projection, product, first, out, in, expert};
+  }
+};
+
+GatedProjections chosen_expert(const DecoderConfig& config, int64_t index) {
+  return {.name = fmt::format("{}.{}", kExpertsPart, index),
+          .names = MlpNames(),
+          .expert = index,
+          .hidden = config.hidden_size,
+          .width = config.mixture->expert_size};
+}
+
+bool is_shared(const MixtureConfig& config, int64_t expert) {
+  return expert == config.routing.num_experts;
+}
+
+bool adapts_experts(const DecoderConfig& config, int64_t layer_index) {
+  return config.layers[static_cast<size_t>(layer_index)].is_mixture && !config.mixture->expert_bias;
+}
+
+}  // namespace
 
 std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index) {
   const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
@@ -29,6 +76,64 @@ std::vector<BlockProjection> block_projections(const DecoderConfig& config, int6
   }
   parts.push_back({"mlp." + config.mlp_down, BlockProduct::down, 0, hidden, inner});
   return parts;
+}
+
+std::string expert_name(const MixtureConfig& config, int64_t expert) {
+  if (is_shared(config, expert)) return config.names.shared;
+  return fmt::format("{}.{}", config.names.experts, expert);
+}
+
+MlpNames expert_mlp_names(const MixtureConfig& config, int64_t expert) {
+  if (!is_shared(config, expert)) return config.names.projections;
+  return config.names.fused_shared.value_or(MlpNames());
+}
+
+std::vector<BlockProjection> shared_projections(const DecoderConfig& config, int64_t layer_index) {
+  if (!adapts_experts(config, layer_index)) return {};
+  const MixtureConfig& mixture = *config.mixture;
+  if (mixture.routing.shared == SharedExpert::none) return {};
+  const GatedProjections expert{.name = mixture.names.shared,
+                                .names = expert_mlp_names(mixture, mixture.routing.num_experts),
+                                .expert = mixture.routing.num_experts,
+                                .hidden = config.hidden_size,
+                                .width = mixture.shared_size};
+  if (mixture.names.fused_shared) return {expert.gate_up(), expert.down()};
+  return {expert.gate(), expert.up(), expert.down()};
+}
+
+std::vector<BlockProjection> expert_projections(const DecoderConfig& config, int64_t layer_index) {
+  std::vector<BlockProjection> parts;
+  if (!adapts_experts(config, layer_index)) return parts;
+  for (int64_t i = 0; i < config.mixture->routing.num_experts; ++i) {
+    const GatedProjections expert = chosen_expert(config, i);
+    for (BlockProjection& part :
+         std::array{expert.gate(), expert.up(), expert.gate_up(), expert.down()}) {
+      parts.push_back(std::move(part));
+    }
+  }
+  for (BlockProjection& part : shared_projections(config, layer_index)) {
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+std::optional<BlockProjection> find_projection(const DecoderConfig& config, int64_t layer_index,
+                                               std::string_view part) {
+  const auto find_among = [&](std::vector<BlockProjection> all) -> std::optional<BlockProjection> {
+    const auto at = std::ranges::find(all, part, &BlockProjection::part);
+    return at == all.end() ? std::nullopt : std::optional(std::move(*at));
+  };
+  const auto expert = split_expert_part(part);
+  if (!expert) {
+    auto found = find_among(block_projections(config, layer_index));
+    return found ? found : find_among(shared_projections(config, layer_index));
+  }
+  if (!adapts_experts(config, layer_index) ||
+      expert->expert >= config.mixture->routing.num_experts) {
+    return std::nullopt;
+  }
+  const GatedProjections one = chosen_expert(config, expert->expert);
+  return find_among({one.gate(), one.up(), one.gate_up(), one.down()});
 }
 
 std::string projection_names(const std::vector<BlockProjection>& projections) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "layers/adapter_weights.h"
@@ -11,16 +13,36 @@
 
 namespace paceline {
 
+constexpr int64_t kNoExpert = -1;
+
 struct BlockProjection {
   std::string part;  // of a module's name: "self_attn.q_proj" of "layers.3.self_attn.q_proj"
   BlockProduct product = BlockProduct::qkv;
   int64_t first_column = 0;  // of the product
   int64_t out_features = 0;
   int64_t in_features = 0;
+  int64_t expert = kNoExpert;  // as in Mixture::experts
 };
 
 // Of one layer, in the order in which its block computes them; those of experts aren't among them.
 std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index);
+
+// Those of the experts of one layer. Experts that are chosen are called "mlp.experts.3", whatever
+// the model's files call them, and have a gate_proj, an up_proj and, of both together, a
+// gate_up_proj, as transformers 5 has them. None in a dense layer, and of experts with biases.
+std::vector<BlockProjection> expert_projections(const DecoderConfig& config, int64_t layer_index);
+// Of the shared expert alone.
+std::vector<BlockProjection> shared_projections(const DecoderConfig& config, int64_t layer_index);
+
+// The one of these and of block_projections() that is called `part`; nothing without one.
+std::optional<BlockProjection> find_projection(const DecoderConfig& config, int64_t layer_index,
+                                               std::string_view part);
+
+// An expert's name in the model's files, within its block.
+std::string expert_name(const MixtureConfig& config, int64_t expert);
+// What its projections are called there.
+MlpNames expert_mlp_names(const MixtureConfig& config, int64_t expert);
+
 // Their parts' names, for messages.
 std::string projection_names(const std::vector<BlockProjection>& projections);
 

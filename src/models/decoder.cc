@@ -257,7 +257,10 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   const size_t attention = rows_of(q_width + 2 * kv_width) + sums;
   const bool holds_inner = adapters == AdapterUse::any || !config.gated_mlp;
   const size_t mlp = holds_inner ? rows_of(2 * config.intermediate_size) : 0;
-  const size_t mixture = config.mixture ? mixture_scratch_bytes(*config.mixture, max_rows) : 0;
+  size_t mixture = config.mixture ? mixture_scratch_bytes(*config.mixture, max_rows) : 0;
+  if (config.mixture && adapters == AdapterUse::any) {
+    mixture += expert_steps_bytes(*config.mixture, config.hidden_size, max_rows);
+  }
   const size_t normed = config.parallel_block ? rows_of(config.hidden_size) : 0;
   return rows_of(config.hidden_size) + normed + std::max({attention, mlp, mixture}) +
          config.ropes.size() * floats(config.rotary_dim);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,10 +18,14 @@
 namespace paceline {
 namespace {
 
-// By layer.
-using LayerProjections = std::vector<std::vector<BlockProjection>>;
+// A pair and the projection that it changes.
+struct PlacedPair {
+  const LoraPair* pair = nullptr;
+  int64_t layer = 0;
+  BlockProjection projection;
+};
 
-void check_pair(const LoraPair& pair, const LayerProjections& layers) {
+PlacedPair place_pair(const LoraPair& pair, const DecoderConfig& config) {
   const auto name = split_layer_module(pair.module);
   if (!name) {
     throw Error(ErrorCode::unsupported,
@@ -28,19 +33,19 @@ void check_pair(const LoraPair& pair, const LayerProjections& layers) {
                             "can be adapted when serving. Train it without {}",
                             pair.module, pair.module));
   }
-  if (name->layer >= std::ssize(layers)) {
+  if (name->layer >= config.num_layers()) {
     throw Error(ErrorCode::invalid,
                 fmt::format("{}: the adapter changes this module, which the model lacks; it has {} "
                             "layers",
-                            pair.module, layers.size()));
+                            pair.module, config.num_layers()));
   }
-  const auto& projections = layers[static_cast<size_t>(name->layer)];
-  const auto projection = std::ranges::find(projections, name->part, &BlockProjection::part);
-  if (projection == projections.end()) {
+  auto projection = find_projection(config, name->layer, name->part);
+  if (!projection) {
     throw Error(ErrorCode::invalid,
                 fmt::format("{}: the adapter changes this module, which layer {} lacks or which "
                             "can't be adapted; {} can",
-                            pair.module, name->layer, projection_names(projections)));
+                            pair.module, name->layer,
+                            projection_names(block_projections(config, name->layer))));
   }
   const auto [out, in] = std::pair(projection->out_features, projection->in_features);
   if (pair.out() != out || pair.in() != in || pair.b.view.size(1) != pair.rank()) {
@@ -53,6 +58,33 @@ void check_pair(const LoraPair& pair, const LayerProjections& layers) {
     throw Error(ErrorCode::invalid, fmt::format("{}: found rank {}, expected 1 to {}", pair.module,
                                                 pair.rank(), kSegmentLength));
   }
+  return {.pair = &pair, .layer = name->layer, .projection = std::move(*projection)};
+}
+
+// Sorts the pairs of a layer by expert, product and column. Throws Error invalid where two change
+// the same columns: a pair of an expert's gate and up together, and one of the gate alone.
+void sort_pairs(std::vector<PlacedPair>& pairs) {
+  const auto place_of = [](const PlacedPair& placed) {
+    const BlockProjection& at = placed.projection;
+    return std::tuple(at.expert, at.product, at.first_column);
+  };
+  std::ranges::stable_sort(pairs, {}, place_of);
+  for (size_t i = 1; i < pairs.size(); ++i) {
+    const BlockProjection &before = pairs[i - 1].projection, &at = pairs[i].projection;
+    if (before.expert != at.expert || before.product != at.product ||
+        before.first_column + before.out_features <= at.first_column) {
+      continue;
+    }
+    throw Error(ErrorCode::invalid,
+                fmt::format("{} and {}: the adapter changes the same weights twice; expected "
+                            "gate_up_proj alone, or gate_proj and up_proj",
+                            pairs[i - 1].pair->module, pairs[i].pair->module));
+  }
+}
+
+size_t num_experts(const MixtureConfig& config) {
+  const int64_t shared = config.routing.shared == SharedExpert::none ? 0 : 1;
+  return static_cast<size_t>(config.routing.num_experts + shared);
 }
 
 DType packed_type(const Tensor& matrix) {
@@ -113,23 +145,30 @@ class ProductPacking {
 }  // namespace
 
 AdapterWeights pack_adapter(const Adapter& adapter, const DecoderConfig& config, Backend& backend) {
-  LayerProjections layers;
-  for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    layers.push_back(block_projections(config, layer));
+  std::vector<std::vector<PlacedPair>> layers(static_cast<size_t>(config.num_layers()));
+  for (const LoraPair& pair : adapter.pairs()) {
+    PlacedPair placed = place_pair(pair, config);
+    layers[static_cast<size_t>(placed.layer)].push_back(std::move(placed));
   }
-  for (const LoraPair& pair : adapter.pairs()) check_pair(pair, layers);
   AdapterWeights weights;
-  for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
+  for (std::vector<PlacedPair>& pairs : layers) {
+    sort_pairs(pairs);
     BlockPairs& block = weights.blocks.emplace_back();
-    for (size_t product = 0; product < kNumBlockProducts; ++product) {
+    std::vector<BlockPairs>& experts = weights.experts.emplace_back();
+    const bool has_experts = !pairs.empty() && pairs.back().projection.expert != kNoExpert;
+    if (has_experts) experts.resize(num_experts(*config.mixture));
+    for (size_t i = 0; i < pairs.size();) {
+      const BlockProjection& first = pairs[i].projection;
+      BlockPairs& products =
+          first.expert == kNoExpert ? block : experts[static_cast<size_t>(first.expert)];
+      std::vector<AdapterPair>& packed = products[static_cast<size_t>(first.product)];
       ProductPacking packing(backend, weights.matrices);
-      for (const BlockProjection& projection : layers[static_cast<size_t>(layer)]) {
-        if (static_cast<size_t>(projection.product) != product) continue;
-        const LoraPair* const pair =
-            adapter.find(fmt::format("layers.{}.{}", layer, projection.part));
-        if (pair != nullptr) packing.add(*pair, projection.first_column, block[product]);
+      for (; i < pairs.size(); ++i) {
+        const BlockProjection& at = pairs[i].projection;
+        if (at.expert != first.expert || at.product != first.product) break;
+        packing.add(*pairs[i].pair, at.first_column, packed);
       }
-      packing.pack_parts(block[product]);
+      packing.pack_parts(packed);
     }
   }
   return weights;

@@ -73,7 +73,9 @@ Array DecoderPass::embed(const TrainBatch& batch) const {
 Array DecoderPass::feed_forward(const Prepared& prepared, const FeedForward& layer,
                                 const BlockTraining& trained, const Array& x,
                                 Elements elements) const {
-  if (layer.mixture() != nullptr) return apply_mixture(backend_, *layer.mixture(), x);
+  if (layer.mixture() != nullptr) {
+    return apply_mixture(backend_, *layer.mixture(), trained.mixture, prepared.dropout, x);
+  }
   const GatedMlp& mlp = *layer.dense();
   const Activation activation = mlp.config().activation;
   Array inner = apply_linear(backend_, mlp.gate_up(), trained.gate_up, prepared.dropout, x);

@@ -7,6 +7,7 @@
 
 #include "train/block_operations.h"
 #include "train/linear_operation.h"
+#include "train/mixture_training.h"
 
 namespace paceline {
 
@@ -22,6 +23,7 @@ struct BlockTraining {
   LinearTraining output;
   LinearTraining gate_up;
   LinearTraining down;
+  MixtureTraining mixture;  // of a mixture, instead of gate_up and down
   NormGradient before_attention;
   HeadNormGradients head_norms;
   NormGradient after_attention;

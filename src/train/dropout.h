@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tensor/tensor.h"
 
@@ -22,5 +23,8 @@ struct Dropout {
 // whatever the micro-batch: element (r, c) depends on the seed, the step, the module, first_row + r
 // and c alone.  x, out [rows, width], rows contiguous
 void drop_elements(const Dropout& dropout, uint64_t module, const Tensor& x, const Tensor& out);
+// The same of some rows of the batch: row i of x is row batch_rows[i].
+void drop_elements(const Dropout& dropout, uint64_t module, std::span<const int32_t> batch_rows,
+                   const Tensor& x, const Tensor& out);
 
 }  // namespace paceline

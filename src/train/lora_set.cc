@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "adapters/expert_names.h"
 #include "autodiff/new_arrays.h"
 #include "base/error.h"
 #include "base/siphash.h"
@@ -34,7 +35,12 @@ void check_shape(const std::string& module, const LoraShape& shape) {
   }
 }
 
-std::vector<LoraProjection>& projections_of(BlockTraining& block, BlockProduct product) {
+std::vector<LoraProjection>& projections_of(BlockTraining& block, const BlockProjection& at) {
+  if (at.expert != kNoExpert) {
+    ExpertTraining& expert = block.mixture.experts[static_cast<size_t>(at.expert)];
+    return at.product == BlockProduct::down ? expert.down.loras : expert.gate_up.loras;
+  }
+  const BlockProduct product = at.product;
   switch (product) {
     case BlockProduct::qkv:
       return block.qkv.loras;
@@ -48,12 +54,46 @@ std::vector<LoraProjection>& projections_of(BlockTraining& block, BlockProduct p
   return block.down.loras;
 }
 
+// All that can be adapted.
+std::vector<BlockProjection> all_projections(const DecoderConfig& config, int64_t layer) {
+  std::vector<BlockProjection> all = block_projections(config, layer);
+  for (BlockProjection& one : expert_projections(config, layer)) all.push_back(std::move(one));
+  return all;
+}
+
+// Pairs of a product don't overlap.
+void check_columns(std::string_view module, const std::vector<LoraProjection>& others,
+                   const BlockProjection& projection) {
+  for (const LoraProjection& other : others) {
+    if (other.first_column + other.b->value().size(0) <= projection.first_column) continue;
+    throw Error(ErrorCode::invalid,
+                fmt::format("target-modules: {} has gate and up together, which are adapted one by "
+                            "one, too; expected experts.gate_up_proj alone, or experts.gate_proj "
+                            "and experts.up_proj",
+                            module));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> linear_modules(const DecoderConfig& config) {
   std::vector<std::string> names;
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    for (const BlockProjection& projection : block_projections(config, layer)) {
+    for (const auto& projections :
+         {block_projections(config, layer), shared_projections(config, layer)}) {
+      for (const BlockProjection& projection : projections) {
+        names.push_back(fmt::format("layers.{}.{}", layer, projection.part));
+      }
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> expert_modules(const DecoderConfig& config) {
+  std::vector<std::string> names;
+  for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
+    for (const BlockProjection& projection : expert_projections(config, layer)) {
+      if (!split_expert_part(projection.part)) continue;  // the shared expert's
       names.push_back(fmt::format("layers.{}.{}", layer, projection.part));
     }
   }
@@ -63,17 +103,25 @@ std::vector<std::string> linear_modules(const DecoderConfig& config) {
 LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& options) {
   training_.blocks.resize(decoder.blocks().size());
   for (size_t i = 0; i < training_.blocks.size(); ++i) {
+    BlockTraining& block = training_.blocks[i];
+    const Mixture* const mixture = decoder.blocks()[i].mlp().mixture();
+    if (mixture != nullptr) block.mixture.experts.resize(mixture->experts().size());
     for (const BlockProjection& projection :
-         block_projections(decoder.config(), static_cast<int64_t>(i))) {
-      const Module module = {
-          .name = fmt::format("layers.{}.{}", i, projection.part),
-          .projections = &projections_of(training_.blocks[i], projection.product),
-          .first_column = projection.first_column,
-          .out_features = projection.out_features,
-          .in_features = projection.in_features};
-      const auto shape = options.shape_of(module.name);
-      if (shape) add_pair(backend, module, *shape, options);
+         all_projections(decoder.config(), static_cast<int64_t>(i))) {
+      const std::string name = fmt::format("layers.{}.{}", i, projection.part);
+      const auto shape = options.shape_of(name);
+      if (!shape) continue;
+      std::vector<LoraProjection>& projections = projections_of(block, projection);
+      check_columns(name, projections, projection);
+      add_pair(backend,
+               {.name = name,
+                .projections = &projections,
+                .first_column = projection.first_column,
+                .out_features = projection.out_features,
+                .in_features = projection.in_features},
+               *shape, options);
     }
+    if (!block.mixture.has_loras()) block.mixture.experts.clear();
   }
   if (pairs_.empty()) {
     throw Error(

@@ -67,7 +67,10 @@ class LoraSet final : public TrainedSet {
   std::vector<LoraPairRef> pairs_;
 };
 
-// The canonical names of a decoder's linear modules, in the order of its layers.
+// The canonical names of a decoder's linear modules, in the order of its layers; the experts that a
+// mixture chooses among have others.
 std::vector<std::string> linear_modules(const DecoderConfig& config);
+// Those of these experts. gate_up_proj is gate_proj and up_proj as one module.
+std::vector<std::string> expert_modules(const DecoderConfig& config);
 
 }  // namespace paceline

@@ -172,7 +172,6 @@ TEST_F(PeftDirectory, OtherMethodsAreRefusedByName) {
       {R"("trainable_token_indices": {"embed_tokens": [3]},)", {"trainable_token_indices"}},
       {R"("alora_invocation_tokens": [1, 2],)", {"alora_invocation_tokens"}},
       {R"("megatron_config": {"tensor_model_parallel_size": 2},)", {"megatron_config"}},
-      {R"("target_parameters": ["experts.gate_up_proj"],)", {"target_parameters"}},
       {R"("layer_replication": [[0, 2], [1, 2]],)", {"layer_replication"}},
       {R"("use_qalora": true,)", {"use_qalora"}},
       {R"("use_bdlora": {"nblocks": 2},)", {"use_bdlora"}},

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "load/loaded_model.h"
 #include "load/model_adapter_base.h"
 #include "load/model_source.h"
@@ -54,6 +56,30 @@ TEST(LoraShapes, PatternsAreMatchedAsPeftDoes) {
   EXPECT_EQ(shapes.at("layers.0.mlp.down_proj").alpha, 8);
   expect_error(ErrorCode::invalid, {"--rank-pattern: proj", "no module", "layers.0"},
                [&] { shapes_of(choice); });
+}
+
+TEST(LoraShapes, ExpertsAreTargetsByName) {
+  const ModelSource source(source_path("tests/goldens/models/qwen2_moe_sparse_step"));
+  const DecoderConfig config = read_model_config(source, LoadFormat::files);
+  const auto shapes_of_targets = [&](std::vector<std::string> targets) {
+    TrainChoice choice{.target_modules = std::move(targets)};
+    return lora_shapes(choice, config, {});
+  };
+  const auto num_chosen = [](const LoraShapes& shapes) {
+    return std::ranges::count_if(shapes, [](const auto& shape) {
+      return shape.first.find(".experts.") != std::string::npos;
+    });
+  };
+  const LoraShapes all = shapes_of_targets({});
+  EXPECT_EQ(num_chosen(all), 0);
+  EXPECT_TRUE(all.contains("layers.1.mlp.shared_expert.gate_proj"));
+  EXPECT_EQ(num_chosen(shapes_of_targets({"gate_proj", "down_proj"})), 0);
+  const LoraShapes some = shapes_of_targets({"experts.gate_up_proj", "q_proj"});
+  const int64_t num_mixtures =
+      std::ranges::count_if(config.layers, [](const auto& layer) { return layer.is_mixture; });
+  EXPECT_EQ(num_chosen(some), num_mixtures * config.mixture->routing.num_experts);
+  EXPECT_TRUE(some.contains("layers.1.mlp.experts.0.gate_up_proj"));
+  EXPECT_EQ(some.size(), static_cast<size_t>(num_chosen(some) + config.num_layers()));
 }
 
 TEST(LoraShapes, AScaleIsTheFactorWhateverTheRank) {

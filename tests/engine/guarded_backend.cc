@@ -80,6 +80,12 @@ PackedMatrix GuardedBackend::do_gather_columns(const PackedMatrix& matrix,
   return inner_->gather_columns(matrix, columns);
 }
 
+void GuardedBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                                        std::span<const float> weights, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->add_scaled_rows(x, rows, weights, out);
+}
+
 void GuardedBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
                                     const Tensor& out) {
   const GuardedPages::Opened opened(pages_);

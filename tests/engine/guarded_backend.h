@@ -59,6 +59,8 @@ class GuardedBackend final : public Backend {
                               ActivationType activations) override;
   PackedMatrix do_gather_columns(const PackedMatrix& matrix,
                                  std::span<const int32_t> columns) override;
+  void do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                          std::span<const float> weights, const Tensor& out) override;
   void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
   void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
   void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,

@@ -73,6 +73,29 @@ TEST_P(MixtureOp, HasTheBitsOfItsStepsWhateverTheThreads) {
   }
 }
 
+// Added to the sums expert by expert, whatever the threads.
+TEST_P(MixtureOp, AddScaledRowsHasTheBitsOfItsSums) {
+  const MixtureInputs in(weight_types()[2], {.rows = 70, .experts = 5, .slots = 2}, threads(),
+                         memory_);
+  const std::vector<float> expected = by_steps(in);
+  const Routing routing = in.routing();
+  std::vector<float> outputs = slot_outputs(in), weights;
+  std::vector<int32_t> rows;
+  for (int64_t r = 0; r < routing.num_rows(); ++r) {
+    for (int64_t slot = 0; slot < routing.num_slots(); ++slot) {
+      rows.push_back(static_cast<int32_t>(r));
+      weights.push_back(routing.row(r).weights[slot]);
+    }
+  }
+  const int64_t n = in.out.view.size(1);
+  const Tensor x(outputs.data(), DType::f32, {std::ssize(rows), n});
+  for (const auto& backend : backends()) {
+    const OwnedTensor sums = allocate_tensor(memory_, DType::f32, {routing.num_rows(), n});
+    backend->add_scaled_rows(x, rows, weights, sums.view);
+    EXPECT_SAME_BITS(expected, to_vector(sums.view));
+  }
+}
+
 TEST_P(MixtureOp, HasTheSameBitsInManyRowsOfFewExperts) {
   const WeightType& type = weight_types()[2];
   const MixtureInputs in(type,

@@ -133,7 +133,8 @@ TEST_P(ModelAdapters, WithoutAnyBTheyHaveTheBitsOfTheBase) {
 INSTANTIATE_TEST_SUITE_P(all, ModelAdapters,
                          ::testing::Values("llama_scaled_tied", "qwen2_tied", "gemma2_odd",
                                            "gemma3_text_pattern2", "mistral_window",
-                                           "qwen3_moe_tied"),
+                                           "qwen3_moe_tied", "qwen2_moe_sparse_step",
+                                           "granitemoeshared_tied_stacked"),
                          [](const auto& golden) { return golden.param; });
 
 TEST(PackAdapter, StacksThePairsOfAProductAndCountsItsBytes) {

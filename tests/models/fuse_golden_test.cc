@@ -88,7 +88,8 @@ INSTANTIATE_TEST_SUITE_P(all, FuseGoldenOfPeft,
 // Adapters on every projection; the engine computes them beside the base's products.
 TEST_F(FuseGolden, LogitsAreThoseOfBaseAndAdapter) {
   for (const std::string name : {"llama_scaled_tied", "qwen2_tied", "qwen3_untied_linear_sharded",
-                                 "gemma2_odd", "gemma3_text_pattern2", "mistral_window"}) {
+                                 "gemma2_odd", "gemma3_text_pattern2", "mistral_window",
+                                 "qwen2_moe_sparse_step", "mixtral_window_stacked"}) {
     SCOPED_TRACE(name);
     const Golden golden = read_golden(name);
     TestModel base(golden.directory, {.isa = isas_to_run().back()});

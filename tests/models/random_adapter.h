@@ -3,11 +3,16 @@
 
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include "adapters/adapter.h"
+#include "models/block_projections.h"
 #include "models/decoder_config.h"
 
 namespace paceline::testing {
+
+// Every projection of a layer once: of experts with even numbers gate and up, of others gate_up.
+std::vector<BlockProjection> distinct_projections(const DecoderConfig& config, int64_t layer);
 
 struct RandomAdapter {
   uint64_t seed = 1;

@@ -91,28 +91,34 @@ struct GradientTolerance {
 constexpr GradientTolerance kTolerances[] = {{DType::f32, "float32", 1e-5, 1e-5},
                                              {DType::bf16, "bfloat16", 1e-2, 2e-2}};
 
+// All weights, whose gradients are those of `expected`.
+void expect_full(const std::string& name, const Json& expected,
+                 const GradientTolerance& tolerance) {
+  const Golden golden = read_golden(name);
+  TestModel model(golden.directory, {.isa = isas_to_run().back(),
+                                     .num_threads = 2,
+                                     .weight_dtype = tolerance.dtype,
+                                     .kv_dtype = tolerance.dtype});
+  WeightSet weights(model.backend(), model.decoder());
+  SCOPED_TRACE(tolerance.name);
+  EXPECT_NEAR(run_prompt(model, weights, golden.prompt_ids), *expected.find("loss")->number(),
+              tolerance.loss);
+  const Json& gradients = *expected.find("gradients");
+  EXPECT_EQ(weights.parameters().size(), gradients.object()->size());
+  for (const TrainedParameter* const one : weights.parameters()) {
+    SCOPED_TRACE(one->path());
+    const Json* const found = gradients.find(one->path());
+    ASSERT_NE(found, nullptr);
+    expect_gradient(one->gradient(), *found, tolerance.gradient);
+  }
+}
+
 class FullGradientGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FullGradientGolden, IsPyTorchs) {
-  const Golden golden = read_golden(GetParam());
   for (const GradientTolerance& tolerance : kTolerances) {
-    const Json& expected = *goldens("full.json").find(GetParam())->find(tolerance.name);
-    TestModel model(golden.directory, {.isa = isas_to_run().back(),
-                                       .num_threads = 2,
-                                       .weight_dtype = tolerance.dtype,
-                                       .kv_dtype = tolerance.dtype});
-    WeightSet weights(model.backend(), model.decoder());
-    SCOPED_TRACE(tolerance.name);
-    EXPECT_NEAR(run_prompt(model, weights, golden.prompt_ids), *expected.find("loss")->number(),
-                tolerance.loss);
-    const Json& gradients = *expected.find("gradients");
-    EXPECT_EQ(weights.parameters().size(), gradients.object()->size());
-    for (const TrainedParameter* const one : weights.parameters()) {
-      SCOPED_TRACE(one->path());
-      const Json* const found = gradients.find(one->path());
-      ASSERT_NE(found, nullptr);
-      expect_gradient(one->gradient(), *found, tolerance.gradient);
-    }
+    expect_full(GetParam(), *goldens("full.json").find(GetParam())->find(tolerance.name),
+                tolerance);
   }
 }
 
@@ -124,13 +130,12 @@ TEST(FullGradientGoldens, HaveEveryDenseModel) {
   EXPECT_EQ(golden_models("full.json"), dense_golden_names());
 }
 
-class LoraGradientGolden : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(LoraGradientGolden, IsPefts) {
-  const Golden golden = read_golden(GetParam());
+// An adapter of PEFT beside a model: the gradients of its matrices are those of `expected`.
+void expect_lora(const std::string& name, const std::string& path, const Json& expected) {
+  const Golden golden = read_golden(name);
   Memory memory;
-  const Adapter adapter = read_adapter(source_path("tests/goldens/family_adapters/" + GetParam()),
-                                       read_adapter_base(ModelSource(golden.directory)), memory);
+  const Adapter adapter =
+      read_adapter(source_path(path), read_adapter_base(ModelSource(golden.directory)), memory);
   const LoraOptions options = {
       .shape_of = [&](std::string_view module) -> std::optional<LoraShape> {
         const LoraPair* const pair = adapter.find(module);
@@ -142,7 +147,6 @@ TEST_P(LoraGradientGolden, IsPefts) {
   TestModel model(golden.directory, {.isa = isas_to_run().back(), .num_threads = 2});
   LoraSet loras(model.backend(), model.decoder(), options);
   loras.load(model.backend(), adapter);
-  const Json& expected = *goldens("lora.json").find(GetParam());
   EXPECT_NEAR(run_prompt(model, loras, golden.prompt_ids), *expected.find("loss")->number(), 1e-5);
   const Json& gradients = *expected.find("gradients");
   EXPECT_EQ(2 * loras.pairs().size(), gradients.object()->size());
@@ -159,9 +163,26 @@ TEST_P(LoraGradientGolden, IsPefts) {
   }
 }
 
+class LoraGradientGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(LoraGradientGolden, IsPefts) {
+  expect_lora(GetParam(), "tests/goldens/family_adapters/" + GetParam(),
+              *goldens("lora.json").find(GetParam()));
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, LoraGradientGolden,
                          ::testing::ValuesIn(cases_to_run(golden_models("lora.json"), 0, 4)),
                          [](const auto& info) { return info.param; });
+
+// Mixtures (tools/goldens/make_expert_goldens.py).
+TEST(ExpertGradientGolden, OfLoraInExpertsIsPefts) {
+  constexpr std::string_view kStacked = "_stacked";
+  for (const auto& [adapter, expected] : *goldens("experts.json").find("lora")->object()) {
+    SCOPED_TRACE(adapter);
+    expect_lora(adapter.substr(0, adapter.size() - kStacked.size()),
+                "tests/goldens/expert_adapters/" + adapter, expected);
+  }
+}
 
 }  // namespace
 }  // namespace paceline::testing

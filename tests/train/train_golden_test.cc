@@ -175,16 +175,23 @@ TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
   const Json golden = read_json(name + "/run.json");
   const JsonCursor run(golden, "run.json");
   TestModel model(read_golden(name).directory, {});
-  LoraSet loras(model.backend(), model.decoder(), rank_4(DType::f32));
   Memory memory;
-  loras.load(model.backend(), read_adapter(source_path("tests/goldens/train/" + name), {}, memory));
+  const Adapter start = read_adapter(source_path("tests/goldens/train/" + name), {}, memory);
+  LoraOptions options = rank_4(DType::f32);
+  options.shape_of = [&](std::string_view module) -> std::optional<LoraShape> {
+    if (start.find(module) == nullptr) return std::nullopt;
+    return LoraShape{.rank = 4, .alpha = 8};
+  };
+  LoraSet loras(model.backend(), model.decoder(), options);
+  loras.load(model.backend(), start);
   expect_steps(model, loras, counted_batches(run),
                {.rate = run.at("rate").number(), .weight_decay = run.at("weight_decay").number()},
                expected_steps(run));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PeftRun,
-                         ::testing::Values("llama_bias", "gemma3_text_pattern2", "qwen3_tied"),
+                         ::testing::Values("llama_bias", "gemma3_text_pattern2", "qwen3_tied",
+                                           "olmoe_plain"),
                          [](const auto& info) { return info.param; });
 
 // The bundled draft model on a page of text.

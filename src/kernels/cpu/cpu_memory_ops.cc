@@ -5,12 +5,15 @@
 #include "base/divide_up.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/finite.h"
+#include "kernels/cpu/row_split.h"
 
 namespace paceline {
 namespace {
 
 // Columns of one task of pool_rows: their sums stay in the first-level cache.
 constexpr int64_t kPooledColumns = 256;
+// Those of one task of add_scaled_rows.
+constexpr int64_t kAddedColumns = 256;
 
 // Combines the columns of one row with theirs in `pooled`.
 void pool_row(RowPooling how, const float* row, double weight, std::span<double> pooled) {
@@ -81,6 +84,21 @@ void CpuBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows, 
   for_each_row(out.size(0), width, [&](int64_t row) {
     const auto* const from = x.row<float>(rows[static_cast<size_t>(row)]);
     std::copy(from, from + width, out.row<float>(row));
+  });
+}
+
+// Each thread has some columns of all rows, in order.
+void CpuBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                                    std::span<const float> weights, const Tensor& out) {
+  const int64_t num_rows = x.size(0), width = x.size(1);
+  const int64_t blocks = divide_up(width, kAddedColumns);
+  split_rows(threads_, blocks, num_rows * std::min(width, kAddedColumns), [&](int64_t block) {
+    const int64_t first = block * kAddedColumns, count = std::min(kAddedColumns, width - first);
+    for (int64_t i = 0; i < num_rows; ++i) {
+      const auto index = static_cast<size_t>(i);
+      kernels_.add_scaled(x.row<float>(i) + first, weights[index], count,
+                          out.row<float>(rows[index]) + first);
+    }
   });
 }
 

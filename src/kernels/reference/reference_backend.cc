@@ -134,6 +134,16 @@ void ReferenceBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> 
   }
 }
 
+void ReferenceBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                                          std::span<const float> weights, const Tensor& out) {
+  for (int64_t i = 0; i < x.size(0); ++i) {
+    const auto index = static_cast<size_t>(i);
+    const float* const from = x.row<float>(i);
+    float* const to = out.row<float>(rows[index]);
+    for (int64_t j = 0; j < x.size(1); ++j) to[j] = std::fma(weights[index], from[j], to[j]);
+  }
+}
+
 void ReferenceBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
   for (int64_t r = 0; r < x.size(0); ++r) {
     const float* const row = x.row<float>(r);

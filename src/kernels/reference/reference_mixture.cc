@@ -108,20 +108,18 @@ void ReferenceBackend::do_mix_experts(std::span<const GatedMlpWeights> experts,
                                       const Routing& routing, const Tensor& x, const Tensor& out) {
   const int64_t n = out.size(1);
   std::vector<float> product(static_cast<size_t>(n));
-  std::vector<double> sums(static_cast<size_t>(n));
+  std::vector<float> sums(static_cast<size_t>(n));
   for (int64_t r = 0; r < x.size(0); ++r) {
-    std::fill(sums.begin(), sums.end(), 0.0);
+    std::fill(sums.begin(), sums.end(), 0.0f);
     for (int64_t slot = 0; slot < routing.num_slots(); ++slot) {
       const int32_t expert = routing.experts.row<int32_t>(r)[slot];
       PL_CHECK(expert >= 0 && expert < std::ssize(experts), "mix_experts: no such expert");
       do_gated_mlp(experts[static_cast<size_t>(expert)], x.slice(0, r, r + 1),
                    Tensor(product.data(), DType::f32, {1, n}));
-      const auto weight = double{routing.weights.row<float>(r)[slot]};
-      for (size_t i = 0; i < sums.size(); ++i) sums[i] += weight * double{product[i]};
+      const float weight = routing.weights.row<float>(r)[slot];
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] = std::fma(weight, product[i], sums[i]);
     }
-    for (int64_t i = 0; i < n; ++i) {
-      out.row<float>(r)[i] = static_cast<float>(sums[static_cast<size_t>(i)]);
-    }
+    std::copy(sums.begin(), sums.end(), out.row<float>(r));
   }
 }
 

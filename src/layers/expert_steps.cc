@@ -1,0 +1,155 @@
+#include "layers/expert_steps.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/backend.h"
+
+namespace paceline {
+namespace {
+
+// Slots that are computed together when a batch has fewer rows.
+constexpr int64_t kLeastSlots = 256;
+
+int64_t most_slots(int64_t rows) { return std::max(rows, kLeastSlots); }
+
+// Neighbouring experts of one width, whose products are computed together.
+struct ExpertBatch {
+  std::span<const RowsOfExpert> groups;
+  int64_t first_slot = 0;
+  int64_t num_slots = 0;
+};
+
+class ExpertSteps {
+ public:
+  ExpertSteps(Backend& backend, std::span<const GatedMlp> experts, const SortedExperts& sorted,
+              const ListExpertSegments& list_segments)
+      : backend_(backend), experts_(experts), sorted_(sorted), list_segments_(list_segments) {}
+
+  // From the group `first` on.
+  ExpertBatch next_batch(size_t first, int64_t most) const {
+    const std::span<const RowsOfExpert> all = sorted_.groups().subspan(first);
+    const int64_t width = width_of(all.front());
+    ExpertBatch batch{.first_slot = all.front().first_row};
+    size_t count = 0;
+    for (; count < all.size(); ++count) {
+      const int64_t rows = std::ssize(all[count].batch_rows);
+      if (count > 0 && (batch.num_slots + rows > most || width_of(all[count]) != width)) break;
+      batch.num_slots += rows;
+    }
+    batch.groups = all.first(count);
+    return batch;
+  }
+
+  // sums[row] += weight * the expert's output, for all slots of the batch.
+  void add(const ExpertBatch& batch, const Tensor& x, Scratch& scratch, const Tensor& sums) {
+    const Scratch::Frame frame(scratch);
+    const auto first = static_cast<size_t>(batch.first_slot),
+               count = static_cast<size_t>(batch.num_slots);
+    const std::span<const int32_t> rows = sorted_.batch_rows().subspan(first, count);
+    const int64_t width = width_of(batch.groups.front());
+    const Tensor inputs = scratch.take_rows(batch.num_slots, x.size(1));
+    const Tensor gate_up = scratch.take_rows(batch.num_slots, 2 * width);
+    const Tensor outputs = scratch.take_rows(batch.num_slots, sums.size(1));
+    backend_.gather_rows(x, rows, inputs);
+    multiply(batch, BlockProduct::gate_up, inputs, gate_up);
+    const Tensor gate = gate_up.slice(1, 0, width);
+    backend_.gated_activation(experts_.front().config().activation, gate,
+                              gate_up.slice(1, width, 2 * width), gate);
+    multiply(batch, BlockProduct::down, gate, outputs);
+    backend_.add_scaled_rows(outputs, rows, sorted_.weights().subspan(first, count), sums);
+  }
+
+ private:
+  int64_t width_of(const RowsOfExpert& rows) const {
+    return experts_[rows.expert].config().intermediate_size;
+  }
+
+  void multiply(const ExpertBatch& batch, BlockProduct product, const Tensor& x,
+                const Tensor& out) {
+    segments_.clear();
+    for (const RowsOfExpert& group : batch.groups) {
+      const GatedMlp& expert = experts_[group.expert];
+      const int64_t first = group.first_row - batch.first_slot;
+      const int64_t end = first + std::ssize(group.batch_rows);
+      const Linear& linear = product == BlockProduct::down ? expert.down() : expert.gate_up();
+      linear.forward(backend_, x.slice(0, first, end), out.slice(0, first, end));
+      list_segments_(product,
+                     {.expert = group.expert, .first_row = first, .batch_rows = group.batch_rows},
+                     segments_);
+    }
+    if (!segments_.empty()) backend_.add_lora(x, segments_, out);
+  }
+
+  Backend& backend_;
+  std::span<const GatedMlp> experts_;
+  const SortedExperts& sorted_;
+  const ListExpertSegments& list_segments_;
+  std::vector<LoraSegment> segments_;
+};
+
+}  // namespace
+
+SortedExperts::SortedExperts(const Routing& routing, size_t num_experts) {
+  const auto slots = static_cast<size_t>(routing.num_slots());
+  const auto expert_of = [&](int64_t row, size_t slot) {
+    const int32_t expert = routing.row(row).experts[slot];
+    PL_CHECK(expert >= 0 && static_cast<size_t>(expert) < num_experts, "no such expert");
+    return static_cast<size_t>(expert);
+  };
+  std::vector<size_t> begins(num_experts + 1, 0);
+  for (int64_t row = 0; row < routing.num_rows(); ++row) {
+    for (size_t slot = 0; slot < slots; ++slot) ++begins[expert_of(row, slot) + 1];
+  }
+  for (size_t i = 0; i < num_experts; ++i) begins[i + 1] += begins[i];
+  rows_.resize(begins.back());
+  weights_.resize(begins.back());
+  places_.resize(begins.back());
+  std::vector<size_t> next(begins.begin(), begins.end() - 1);
+  for (int64_t row = 0; row < routing.num_rows(); ++row) {
+    for (size_t slot = 0; slot < slots; ++slot) {
+      const size_t at = next[expert_of(row, slot)]++;
+      rows_[at] = static_cast<int32_t>(row);
+      weights_[at] = routing.row(row).weights[slot];
+      places_[at] = static_cast<size_t>(row) * slots + slot;
+    }
+  }
+  for (size_t i = 0; i < num_experts; ++i) {
+    const size_t count = begins[i + 1] - begins[i];
+    if (count == 0) continue;
+    groups_.push_back({.expert = i,
+                       .first_row = static_cast<int64_t>(begins[i]),
+                       .batch_rows = std::span(rows_).subspan(begins[i], count)});
+  }
+}
+
+void mix_adapted_experts(Backend& backend, std::span<const GatedMlp> experts,
+                         const Routing& routing, const ListExpertSegments& list_segments,
+                         const Tensor& x, Scratch& scratch, const Tensor& out) {
+  const Scratch::Frame frame(scratch);
+  const int64_t rows = x.size(0);
+  const Tensor sums = scratch.take_rows(rows, out.size(1));  // `out` may be x
+  for (int64_t row = 0; row < rows; ++row) {
+    std::fill_n(sums.row<float>(row), sums.size(1), 0.0f);
+  }
+  const SortedExperts sorted(routing, experts.size());
+  ExpertSteps steps(backend, experts, sorted, list_segments);
+  for (size_t first = 0; first < sorted.groups().size();) {
+    const ExpertBatch batch = steps.next_batch(first, most_slots(rows));
+    steps.add(batch, x, scratch, sums);
+    first += batch.groups.size();
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    std::copy_n(sums.row<float>(row), sums.size(1), out.row<float>(row));
+  }
+}
+
+size_t expert_steps_bytes(const MixtureConfig& config, int64_t hidden_size, int64_t max_rows) {
+  const int64_t slots = most_slots(max_rows);
+  const int64_t width = std::max(config.expert_size, config.shared_size);
+  return scratch_bytes(DType::f32, max_rows * row_stride(hidden_size)) +
+         2 * scratch_bytes(DType::f32, slots * row_stride(hidden_size)) +
+         scratch_bytes(DType::f32, slots * row_stride(2 * width));
+}
+
+}  // namespace paceline

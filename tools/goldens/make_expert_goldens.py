@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Makes the goldens of trained and adapted experts of mixtures, by PEFT and PyTorch.
+
+    python tools/goldens/make_expert_goldens.py
+
+Needs peft, torch, transformers and safetensors of requirements.txt. It writes under tests/goldens:
+
+expert_adapters/NAME_stacked is an adapter with `target_parameters`, as PEFT saves it for transformers 5; NAME_single one
+with modules of single experts, as PEFT saved it for transformers 4, which PEFT converts when it reads it. Both are in
+float16. logits/model.safetensors has the logits that PEFT's models compute in float32 for the last rows of the prompt.
+
+model_gradients/experts.json has losses and gradients as make_model_gradient_goldens.py describes them, in float64: `full`
+of all weights, `lora` of the stacked adapters. Those of a stack are given expert by expert.
+
+train/NAME is a run of 50 steps with LoRA on attention and experts, as make_train_goldens.py makes them.
+"""
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import peft
+import torch
+import transformers
+from safetensors.torch import save_file
+
+from make_model_gradient_goldens import NAME, loss_of, summary
+from make_train_goldens import DECAY, RATE, batches, loss_of as train_loss
+from peft_models import GOLDENS, SEED, load_model, randomise, sort_lists
+
+STACKED = ["glm4_moe_plain_stacked", "granitemoe_bias", "mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step",
+           "qwen3_moe_tied"]
+SINGLE = ["mixtral_plain", "olmoe_plain", "qwen3_moe_tied"]
+FULL = ["mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step", "qwen3_moe_tied"]
+RUN = "olmoe_plain"
+ATTENTION = ["q_proj", "o_proj"]
+LAST_ROWS = 2
+
+
+def prompt(name: str) -> torch.Tensor:
+    return torch.tensor([json.loads((GOLDENS / "models" / name / "golden.json").read_text())["prompt_ids"]])
+
+
+def exact_model(name: str) -> torch.nn.Module:
+    """Experts one by one: their grouped products have no float64."""
+    model = load_model(GOLDENS / "models" / name)
+    model.set_experts_implementation("eager")
+    return model
+
+
+def logits_of(model: torch.nn.Module, name: str) -> torch.Tensor:
+    model.eval()
+    for parameter in model.parameters():
+        parameter.data = parameter.data.float()
+    with torch.no_grad():
+        logits = model(input_ids=prompt(name)).logits[0, -LAST_ROWS:].float().contiguous()
+    print(f"{name}: logits up to {logits.abs().max():.3f}")
+    return logits
+
+
+def stacked_adapter(name: str, out: Path) -> torch.Tensor:
+    block = "block_sparse_moe" if name.startswith("granitemoe") else "mlp"
+    config = peft.LoraConfig(
+        task_type="CAUSAL_LM", r=2, lora_alpha=3, target_modules=ATTENTION,
+        target_parameters=[f"{block}.experts.gate_up_proj", f"{block}.experts.down_proj"],
+        rank_pattern={r".*\.experts\.down_proj": 1}, alpha_pattern={r"layers\.1\..*experts\.gate_up_proj": 5})
+    model = peft.get_peft_model(exact_model(name), config)
+    randomise(model, torch.float16)
+    model.peft_config["default"].base_model_name_or_path = f"paceline/{name}"
+    model.save_pretrained(out, save_embedding_layers=False)
+    (out / "README.md").unlink(missing_ok=True)
+    sort_lists(out / "adapter_config.json")
+    return logits_of(model, name)
+
+
+def single_adapter(name: str, out: Path) -> torch.Tensor:
+    """The files of transformers 4, from the base's modules of then."""
+    sparse = name.startswith("mixtral")
+    experts, projections = ("block_sparse_moe.experts", ["w1", "w2", "w3"]) if sparse else (
+        "mlp.experts", ["gate_proj", "down_proj", "up_proj"])
+    base = json.loads((GOLDENS / "models" / name / "config.json").read_text())
+    hidden = base["hidden_size"]
+    width = base.get("moe_intermediate_size", base["intermediate_size"])
+    count = base.get("num_local_experts") or base["num_experts"]
+    generator = torch.Generator().manual_seed(SEED)
+    tensors = {}
+    for layer in set(range(base["num_hidden_layers"])) - set(base.get("mlp_only_layers") or []):
+        for expert in range(count):
+            for projection in projections:
+                inputs, outputs = (width, hidden) if projection in ("w2", "down_proj") else (hidden, width)
+                module = f"base_model.model.model.layers.{layer}.{experts}.{expert}.{projection}"
+                for side, shape in (("A", (1, inputs)), ("B", (outputs, 1))):
+                    tensors[f"{module}.lora_{side}.weight"] = (
+                        torch.randn(shape, generator=generator) * 0.1).to(torch.float16)
+    out.mkdir(parents=True)
+    save_file(tensors, out / "adapter_model.safetensors", metadata={"format": "pt"})
+    config = {"base_model_name_or_path": f"paceline/{name}", "bias": "none", "lora_alpha": 3, "lora_dropout": 0.0,
+              "peft_type": "LORA", "r": 1, "target_modules": sorted(projections), "task_type": "CAUSAL_LM"}
+    (out / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
+    return logits_of(peft.PeftModel.from_pretrained(exact_model(name), out), name)
+
+
+def adapters(out: Path) -> None:
+    shutil.rmtree(out, ignore_errors=True)
+    (out / "logits").mkdir(parents=True)
+    logits = {f"{name}_stacked": stacked_adapter(name, out / f"{name}_stacked") for name in STACKED}
+    logits |= {f"{name}_single": single_adapter(name, out / f"{name}_single") for name in SINGLE}
+    save_file(logits, out / "logits" / "model.safetensors")
+    for path in out.glob("*/*.safetensors"):
+        path.chmod(0o644)
+
+
+def full_gradients(model: torch.nn.Module) -> dict:
+    """By the names of the modules of single experts."""
+    found = {}
+    for key, parameter in model.named_parameters():
+        name = NAME.match(key)[1]
+        experts, _, projection = name.rpartition(".")
+        if projection not in ("gate_up_proj", "down_proj") or parameter.dim() != 3:
+            found[name] = summary(parameter.grad)
+            continue
+        for expert, gradient in enumerate(parameter.grad):
+            halves = {"gate_proj": 0, "up_proj": 1} if projection == "gate_up_proj" else {"down_proj": 0}
+            for (part, index), half in zip(halves.items(), gradient.chunk(len(halves))):
+                found[f"{experts}.{expert}.{part}.weight"] = summary(half)
+    return found
+
+
+def lora_gradients(model: torch.nn.Module) -> dict:
+    found = {}
+    for key, parameter in model.named_parameters():
+        if parameter.grad is None:
+            continue
+        module, _, side = NAME.match(key)[1].replace(".default.weight", "").rpartition(".")
+        wrapper = model.get_submodule(key[:key.index(".lora_")])
+        if not isinstance(wrapper, peft.tuners.lora.layer.ParamWrapper):
+            found[f"{module}.{side}"] = summary(parameter.grad)
+            continue
+        experts = module.replace(".base_layer", "").replace("block_sparse_moe", "mlp")
+        count = wrapper.num_experts
+        stack = (parameter.grad.reshape(count, -1, parameter.shape[1]) if side == "lora_A" else
+                 parameter.grad.reshape(parameter.shape[0], -1, count).permute(2, 0, 1))
+        for expert, gradient in enumerate(stack):
+            found[f"{experts}.{expert}.{wrapper.parameter_name}.{side}"] = summary(gradient)
+    return found
+
+
+def loss_and(gradients, model: torch.nn.Module, name: str) -> dict:
+    model.eval()
+    loss = loss_of(model, name)
+    loss.backward()
+    return {"loss": float(f"{loss.item():.9g}"), "gradients": gradients(model)}
+
+
+def gradients() -> None:
+    full = {name: loss_and(full_gradients, exact_model(name).double(), name) for name in FULL}
+    lora = {}
+    for name in STACKED:
+        path = GOLDENS / "expert_adapters" / f"{name}_stacked"
+        model = peft.PeftModel.from_pretrained(exact_model(name), path, is_trainable=True).double()
+        lora[f"{name}_stacked"] = loss_and(lora_gradients, model, name)
+    lines = [f'"full": {json.dumps(full)}', f'"lora": {json.dumps(lora)}']
+    (GOLDENS / "model_gradients" / "experts.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def run(name: str) -> None:
+    torch.manual_seed(0)
+    config = peft.LoraConfig(r=4, lora_alpha=8, target_modules=ATTENTION, lora_dropout=0.0, task_type="CAUSAL_LM",
+                             target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"])
+    model = peft.get_peft_model(exact_model(name), config)
+    out = GOLDENS / "train" / name
+    shutil.rmtree(out, ignore_errors=True)
+    model.peft_config["default"].base_model_name_or_path = name
+    model.save_pretrained(out)
+    (out / "README.md").unlink(missing_ok=True)
+    sort_lists(out / "adapter_config.json")
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=RATE, weight_decay=DECAY)
+    steps, losses, norms = [], [], []
+    for tokens, counts in batches(model.config.vocab_size):
+        loss = train_loss(model, tokens, counts)
+        loss.backward()
+        norms.append(float(torch.nn.utils.clip_grad_norm_(trained, 1.0)))
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        if len(steps) < 3:
+            steps.append({"tokens": tokens.tolist(), "counts": counts.tolist()})
+    (out / "run.json").write_text(json.dumps(
+        {"rate": RATE, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps,
+         "losses": losses, "gradient_norms": norms}))
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore")
+    transformers.utils.logging.disable_progress_bar()
+    adapters(GOLDENS / "expert_adapters")
+    gradients()
+    run(RUN)
+
+
+if __name__ == "__main__":
+    main()
