@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -126,6 +127,16 @@ void check_norms(RowCheck& rows) {
   rows.check("rms_norm", out.view, [&](RowRange range) {
     rows.backend().rms_norm(x.view.slice(0, range.begin, range.end), weight.view, 1e-5f,
                             out.view.slice(0, range.begin, range.end));
+  });
+  const OwnedTensor y = random_tensor(memory, DType::f32, {rows.num_rows(), kWidth}, 3);
+  const OwnedTensor sum = allocate_tensor(memory, DType::f32, {rows.num_rows(), kWidth});
+  rows.check("add_rms_norm", out.view, [&](RowRange range) {
+    const auto part = [range](const OwnedTensor& all) {
+      return all.view.slice(0, range.begin, range.end);
+    };
+    const RmsNormWeights norm{weight.view, 1e-5f};
+    rows.backend().scale(part(y), std::array{1.0f}, part(sum));
+    rows.backend().add_rms_norm(part(sum), part(x), &norm, norm, part(out));
   });
   rows.check("layer_norm", out.view, [&](RowRange range) {
     rows.backend().layer_norm(x.view.slice(0, range.begin, range.end), weight.view, nullptr, 1e-5f,

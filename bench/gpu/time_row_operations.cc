@@ -39,6 +39,10 @@ void time_rows(KernelTimer& timer, const ModelShape& shape, int64_t rows, int64_
   timer.time(name("add"), {.bytes = 3 * tensor_bytes}, [&](int64_t i) {
     timer.backend().add(turn(i).x.view, turn(i).y.view, turn(i).out.view);
   });
+  timer.time(name("add_rms_norm"), {.bytes = 4 * tensor_bytes}, [&](int64_t i) {
+    timer.backend().add_rms_norm(turn(i).x.view, turn(i).y.view, nullptr, {weight.view, 1e-5f},
+                                 turn(i).out.view);
+  });
   timer.time(name("gated_activation"), {.bytes = 3 * tensor_bytes}, [&](int64_t i) {
     timer.backend().gated_activation(Activation::silu, turn(i).x.view, turn(i).y.view,
                                      turn(i).out.view);

@@ -353,6 +353,26 @@ void Backend::rms_norm(const Tensor& x, const Tensor& weight, float eps, const T
   if (!out.empty()) do_rms_norm(x, weight, eps, out);
 }
 
+void Backend::add_rms_norm(const Tensor& residual, const Tensor& branch,
+                           const RmsNormWeights* branch_norm, const RmsNormWeights& norm,
+                           const Tensor& out) {
+  ShapeCheck check("add_rms_norm");
+  check.tensor("residual", residual, {"rows", "width"});
+  check.tensor("branch", branch, {"rows", "width"});
+  if (branch_norm != nullptr) check.tensor("branch_norm", branch_norm->weight, {"width"});
+  check.tensor("norm", norm.weight, {"width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_add_rms_norm(residual, branch, branch_norm, norm, out);
+}
+
+void Backend::do_add_rms_norm(const Tensor& residual, const Tensor& branch,
+                              const RmsNormWeights* branch_norm, const RmsNormWeights& norm,
+                              const Tensor& out) {
+  if (branch_norm != nullptr) do_rms_norm(branch, branch_norm->weight, branch_norm->eps, out);
+  do_add(residual, branch_norm != nullptr ? out : branch, residual);
+  do_rms_norm(residual, norm.weight, norm.eps, out);
+}
+
 void Backend::rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
                          const Tensor& table) {
   ShapeCheck check("rope_table");
@@ -364,19 +384,18 @@ void Backend::rope_table(std::span<const int32_t> positions, const Tensor& inv_f
   if (!table.empty()) do_rope_table(positions, inv_freq, scale, table);
 }
 
-void Backend::rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
-  ShapeCheck check("rope");
+namespace {
+
+// x [rows, heads, head_dim], whatever the heads are called.
+void check_rotation(ShapeCheck& check, const Tensor& table) {
   check.dimension("a pair", "2", 2);
   check.tensor("table", table, {"rows", "half", "2"});
-  check.tensor("x", x, {"rows", "heads", "head_dim"});
   PL_CHECK(table.size(1) <= 1 || table.stride(1) == 2, "rope: a row of table is contiguous");
   PL_CHECK(2 * check.size("half") <= check.size("head_dim"), "rope: half is at most head_dim / 2");
-  if (!x.empty() && !table.empty()) do_rope(table, pairs, x);
 }
 
-void Backend::store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
-                       const KvStore& store) {
-  ShapeCheck check("store_kv");
+void check_stored(ShapeCheck& check, const Tensor& k, const Tensor& v,
+                  std::span<const int64_t> slots, const KvStore& store) {
   check.dimension("slots", "rows", static_cast<int64_t>(slots.size()));
   check.tensor("k", k, {"rows", "kv_heads", "head_dim"});
   check.tensor("v", v, {"rows", "kv_heads", "head_dim"});
@@ -386,7 +405,46 @@ void Backend::store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t
     PL_CHECK(slot >= 0 && slot < num_slots,
              fmt::format("store_kv: slot {} of {}", slot, num_slots));
   }
+}
+
+}  // namespace
+
+void Backend::rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
+  ShapeCheck check("rope");
+  check.tensor("x", x, {"rows", "heads", "head_dim"});
+  check_rotation(check, table);
+  if (!x.empty() && !table.empty()) do_rope(table, pairs, x);
+}
+
+void Backend::store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+                       const KvStore& store) {
+  ShapeCheck check("store_kv");
+  check_stored(check, k, v, slots, store);
   if (!k.empty()) do_store_kv(k, v, slots, store);
+}
+
+void Backend::place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
+                          const Tensor& v, std::span<const int64_t> slots, const KvStore& store) {
+  ShapeCheck check("place_heads");
+  check_stored(check, k, v, slots, store);
+  check.tensor("q", q, {"rows", "heads", "head_dim"});
+  for (const auto* norm : {&placement.q_norm, &placement.k_norm}) {
+    if (*norm) check.tensor("norm", (*norm)->weight, {"head_dim"});
+  }
+  if (placement.rope_table != nullptr) check_rotation(check, *placement.rope_table);
+  if (!q.empty()) do_place_heads(placement, q, k, v, slots, store);
+}
+
+void Backend::do_place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
+                             const Tensor& v, std::span<const int64_t> slots,
+                             const KvStore& store) {
+  if (placement.q_norm) do_rms_norm(q, placement.q_norm->weight, placement.q_norm->eps, q);
+  if (placement.k_norm) do_rms_norm(k, placement.k_norm->weight, placement.k_norm->eps, k);
+  if (placement.rope_table != nullptr && !placement.rope_table->empty()) {
+    do_rope(*placement.rope_table, placement.pairs, q);
+    do_rope(*placement.rope_table, placement.pairs, k);
+  }
+  do_store_kv(k, v, slots, store);
 }
 
 void Backend::attention(const Tensor& q, const KvStore& store,

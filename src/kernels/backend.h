@@ -127,6 +127,12 @@ class Backend {
   // weight [width]
   void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out);
 
+  // residual += branch, or its rms_norm where there is a branch_norm; then out =
+  // rms_norm(residual). The bits are those of single operations; out may be branch.
+  //                                       residual, branch, out [rows, width]
+  void add_rms_norm(const Tensor& residual, const Tensor& branch, const RmsNormWeights* branch_norm,
+                    const RmsNormWeights& norm, const Tensor& out);
+
   // out = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias, in place.
   //                                       like rms_norm; bias [width] or nullptr
   void layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
@@ -148,6 +154,12 @@ class Backend {
   // element isn't finite the scale is NaN. k, v [rows, kv_heads, head_dim], slots [rows]
   void store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
                 const KvStore& store);
+
+  // q and k become what `placement` says, q in place; then store_kv of k and v. The bits are those
+  // of single operations; what k holds afterwards is undefined.
+  //                                       q [rows, heads, head_dim], k, v, slots like store_kv
+  void place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
+                   const Tensor& v, std::span<const int64_t> slots, const KvStore& store);
 
   // out[r, h] = softmax(scale * q[r, h] . K) V over the keys that row r may see, in chunks of 64
   // absolute positions combined in position order, in place. K and V are read as stored; the
@@ -183,6 +195,16 @@ class Backend {
 
   // out[r] = log(sum(exp(x[r]))).         x [rows, width], out [rows]
   void log_sum_exp(const Tensor& x, std::span<float> out);
+
+ protected:
+  // By default by do_rms_norm and do_add.
+  virtual void do_add_rms_norm(const Tensor& residual, const Tensor& branch,
+                               const RmsNormWeights* branch_norm, const RmsNormWeights& norm,
+                               const Tensor& out);
+  // By default by do_rms_norm, do_rope and do_store_kv.
+  virtual void do_place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
+                              const Tensor& v, std::span<const int64_t> slots,
+                              const KvStore& store);
 
  private:
   virtual std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "kernels/packed_matrix.h"
@@ -16,6 +17,20 @@ enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, clamped_swiglu };
 // Which elements of a head rope rotates together: i and i + half (HF rotate_half), or the
 // neighbours 2 i and 2 i + 1 (GPT-J).
 enum class RopePairs : uint8_t { halves, neighbours };
+
+// x / sqrt(mean(x^2) + eps) * weight.
+struct RmsNormWeights {
+  Tensor weight;
+  float eps = 0.0f;
+};
+
+// What becomes of the heads of queries and keys before attention: the norm of each head, if there
+// is one, then the rotation by `rope_table`, if there is one.
+struct HeadPlacement {
+  std::optional<RmsNormWeights> q_norm{}, k_norm{};  // [head_dim]
+  const Tensor* rope_table = nullptr;                // [rows, half, 2]
+  RopePairs pairs = RopePairs::halves;
+};
 
 // The stored keys and values of one layer. Keys lie transposed inside a block so that neighbouring
 // positions are neighbouring lanes.

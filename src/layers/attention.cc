@@ -94,23 +94,46 @@ Tensor SelfAttention::norm_input(const Tensor& heads, size_t index) const {
                           head * heads.stride(1));
 }
 
-void SelfAttention::place_heads(Backend& backend, const PositionInputs& positions,
-                                const AttentionHeads& heads) const {
-  const auto normalise = [&](const std::vector<Norm>& norms, const Tensor& of) {
+void SelfAttention::normalise(Backend& backend, const AttentionHeads& heads) const {
+  const auto normalise_all = [&](const std::vector<Norm>& norms, const Tensor& of) {
     for (size_t i = 0; i < norms.size(); ++i) {
       const Tensor x = norm_input(of, i);
       norms[i].forward(backend, x, x);
     }
   };
-  normalise(q_norms_, heads.q);
-  normalise(k_norms_, heads.k);
+  normalise_all(q_norms_, heads.q);
+  normalise_all(k_norms_, heads.k);
+}
+
+void SelfAttention::scale_queries(Backend& backend, const PositionInputs& positions,
+                                  const Tensor& q) const {
+  if (positions.query_factors.empty()) return;
+  const Tensor queries = as_rows(q);
+  backend.scale(queries, positions.query_factors, queries);
+}
+
+void SelfAttention::place_heads(Backend& backend, const PositionInputs& positions,
+                                const AttentionHeads& heads) const {
+  normalise(backend, heads);
   if (positions.rope_table != nullptr) {
     backend.rope(*positions.rope_table, config_.rope_pairs, heads.q);
     backend.rope(*positions.rope_table, config_.rope_pairs, heads.k);
   }
-  if (positions.query_factors.empty()) return;
-  const Tensor queries = as_rows(heads.q);
-  backend.scale(queries, positions.query_factors, queries);
+  scale_queries(backend, positions, heads.q);
+}
+
+void SelfAttention::place_and_store(Backend& backend, const PositionInputs& positions,
+                                    const AttentionHeads& heads, std::span<const int64_t> slots,
+                                    const KvStore& store) const {
+  HeadPlacement placement{.rope_table = positions.rope_table, .pairs = config_.rope_pairs};
+  if (config_.qk_norm == QkNorm::head && config_.norm.kind == NormKind::rms) {
+    placement.q_norm = q_norms_.front().rms_weights();
+    placement.k_norm = k_norms_.front().rms_weights();
+  } else {
+    normalise(backend, heads);
+  }
+  backend.place_heads(placement, heads.q, heads.k, heads.v, slots, store);
+  scale_queries(backend, positions, heads.q);
 }
 
 void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInputs& positions,
@@ -124,8 +147,7 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
   qkv_.forward(backend, x, qkv);
   adapters.add(backend, BlockProduct::qkv, x, qkv);
   const AttentionHeads heads(qkv, config_);
-  place_heads(backend, positions, heads);
-  backend.store_kv(heads.k, heads.v, group.slots, store);
+  place_and_store(backend, positions, heads, group.slots, store);
 
   if (sinks_) {
     const Tensor log_sum_exp = scratch.take(DType::f32, {x.size(0), config_.num_heads});

@@ -60,6 +60,10 @@ class SelfAttention {
   // The part of it between the products and the cache, in place: norms, rotation, factors of q.
   void place_heads(Backend& backend, const PositionInputs& positions,
                    const AttentionHeads& heads) const;
+  // The same, and stores keys and values; what heads.k holds afterwards is undefined.
+  void place_and_store(Backend& backend, const PositionInputs& positions,
+                       const AttentionHeads& heads, std::span<const int64_t> slots,
+                       const KvStore& store) const;
 
   std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }
 
@@ -80,6 +84,8 @@ class SelfAttention {
 
  private:
   void load_norms(const LoadContext& context, const std::string& name);
+  void normalise(Backend& backend, const AttentionHeads& heads) const;
+  void scale_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
 
   AttentionConfig config_;
   Linear qkv_;

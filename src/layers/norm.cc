@@ -28,6 +28,18 @@ void Norm::forward(Backend& backend, const Tensor& x, const Tensor& out) const {
   }
 }
 
+void Norm::add_forward(Backend& backend, const Tensor& residual, const Tensor& branch,
+                       const Norm* branch_norm, const Tensor& out) const {
+  const std::optional<RmsNormWeights> own = rms_weights();
+  const auto of_branch = branch_norm != nullptr ? branch_norm->rms_weights() : std::nullopt;
+  if (own && (branch_norm == nullptr || of_branch)) {
+    return backend.add_rms_norm(residual, branch, of_branch ? &*of_branch : nullptr, *own, out);
+  }
+  if (branch_norm != nullptr) branch_norm->forward(backend, branch, out);
+  backend.add(residual, branch_norm != nullptr ? out : branch, residual);
+  forward(backend, residual, out);
+}
+
 void Norm::set_values(Backend& backend, std::span<const float> weight,
                       std::span<const float> bias) {
   PL_CHECK(std::ssize(weight) == weight_.view.num_elements(), "values of the weight's width");

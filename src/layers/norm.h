@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/operands.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
@@ -37,11 +38,20 @@ class Norm {
 
   // x, out [..., width]; in place when they are the same.
   void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
+  // residual += branch, or the branch_norm of it where there is one; then out = this norm of
+  // residual.                             residual, branch, out [rows, width]; out may be branch
+  void add_forward(Backend& backend, const Tensor& residual, const Tensor& branch,
+                   const Norm* branch_norm, const Tensor& out) const;
   // The gradient of x, and adds those of the weight and the bias to `added`; dx may be x or dy.
   void gradient(GradientOps& gradients, const Tensor& x, const Tensor& dy, const Tensor& dx,
                 const NormGradient& added) const;
 
   NormKind kind() const { return kind_; }
+  // Of a norm of another kind nothing.
+  std::optional<RmsNormWeights> rms_weights() const {
+    if (kind_ != NormKind::rms) return std::nullopt;
+    return RmsNormWeights{weight_.view, eps_};
+  }
   const Tensor& weight() const { return weight_.view; }  // [width], the offset included
   const Tensor* bias() const { return bias_ ? &bias_->view : nullptr; }  // [width]
   float eps() const { return eps_; }

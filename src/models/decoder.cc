@@ -98,42 +98,47 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
       mlp_(load_feed_forward(context, config, layer_index)),
       after_mlp_(load_optional_norm(context, config, layer_index, config.norms.after_mlp)) {}
 
-void DecoderBlock::add_branch(Backend& backend, const Tensor& residual,
-                              const Tensor& branch) const {
-  if (residual_scale_ != 1.0f) backend.scale(branch, std::array{residual_scale_}, branch);
-  backend.add(residual, branch, residual);
+void DecoderBlock::add_branch(Backend& backend, const Addition& addition) const {
+  const auto& [residual, branch, after, next, out] = addition;
+  const bool is_scaled = residual_scale_ != 1.0f;
+  const bool is_apart = after != nullptr && (is_scaled || next == nullptr);
+  if (is_apart) after->forward(backend, branch, branch);
+  if (is_scaled) backend.scale(branch, std::array{residual_scale_}, branch);
+  if (next == nullptr) return backend.add(residual, branch, residual);
+  next->add_forward(backend, residual, branch, is_apart ? nullptr : after, out);
 }
 
 void DecoderBlock::forward(Backend& backend, const PositionInputs& positions,
                            const GroupBatch& group, const BlockAdapters& adapters,
                            const KvStore& store, Scratch& scratch, const Tensor& residual,
-                           const Tensor& branch) const {
+                           const Tensor& branch, const Norm* next) const {
   if (is_parallel_) {
-    return forward_parallel(backend, positions, group, adapters, store, scratch, residual, branch);
+    return forward_parallel(backend, positions, group, adapters, store, scratch, residual, branch,
+                            next);
   }
-  if (before_attention_) before_attention_->forward(backend, residual, branch);
   attention_.forward(backend, before_attention_ ? branch : residual, positions, group, adapters,
                      store, scratch, branch);
-  if (after_attention_) after_attention_->forward(backend, branch, branch);
-  add_branch(backend, residual, branch);
-
-  if (before_mlp_) before_mlp_->forward(backend, residual, branch);
+  add_branch(backend, {.residual = residual,
+                       .branch = branch,
+                       .after = after_attention(),
+                       .next = before_mlp(),
+                       .out = branch});
   mlp_.forward(backend, before_mlp_ ? branch : residual, adapters, scratch, branch);
-  if (after_mlp_) after_mlp_->forward(backend, branch, branch);
-  add_branch(backend, residual, branch);
+  add_branch(
+      backend,
+      {.residual = residual, .branch = branch, .after = after_mlp(), .next = next, .out = branch});
 }
 
 void DecoderBlock::forward_parallel(Backend& backend, const PositionInputs& positions,
                                     const GroupBatch& group, const BlockAdapters& adapters,
                                     const KvStore& store, Scratch& scratch, const Tensor& residual,
-                                    const Tensor& branch) const {
+                                    const Tensor& normed, const Norm* next) const {
   const Scratch::Frame frame(scratch);
-  const Tensor normed = scratch.take_rows(residual.size(0), residual.size(1));
-  before_attention_->forward(backend, residual, normed);
+  const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
   attention_.forward(backend, normed, positions, group, adapters, store, scratch, branch);
-  add_branch(backend, residual, branch);
+  add_branch(backend, {.residual = residual, .branch = branch, .out = branch});
   mlp_.forward(backend, normed, adapters, scratch, branch);
-  add_branch(backend, residual, branch);
+  add_branch(backend, {.residual = residual, .branch = branch, .next = next, .out = normed});
 }
 
 void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const {
@@ -189,6 +194,10 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
     PL_CHECK(rows.weights->blocks.size() == blocks_.size(), "an adapter of another decoder");
   }
   std::vector<LoraSegment> segments;
+  const auto norm_before = [this](size_t block) {
+    return block < blocks_.size() ? blocks_[block].before_attention() : nullptr;
+  };
+  if (const Norm* const first = norm_before(0)) first->forward(backend, residual, branch);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const BlockAdapters adapters(batch.adapters, i, segments, batch.slots);
@@ -198,7 +207,7 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
         .rope_table = rope == kNoRope ? nullptr : &rope_tables[static_cast<size_t>(rope)],
         .query_factors = query_factors};
     blocks_[i].forward(backend, positions, batch.groups[group], adapters, kv.layer(layer), scratch,
-                       residual, branch);
+                       residual, branch, norm_before(i + 1));
   }
   // A row attends to itself, so its state shows a NaN or an infinity in its keys or values.
   if (!result.finite.empty()) backend.finite_rows(residual, result.finite);

@@ -24,10 +24,11 @@ class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
 
-  // Updates `residual` [rows, hidden] in place; `branch` is scratch of the same size.
+  // Updates `residual` [rows, hidden] in place. `branch`, of the same size, is before_attention()
+  // of it, where there is one; afterwards it is `next` of it, or scratch where next is null.
   void forward(Backend& backend, const PositionInputs& positions, const GroupBatch& group,
                const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
-               const Tensor& residual, const Tensor& branch) const;
+               const Tensor& residual, const Tensor& branch, const Norm* next) const;
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
@@ -50,8 +51,16 @@ class DecoderBlock {
  private:
   void forward_parallel(Backend& backend, const PositionInputs& positions, const GroupBatch& group,
                         const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
-                        const Tensor& residual, const Tensor& branch) const;
-  void add_branch(Backend& backend, const Tensor& residual, const Tensor& branch) const;
+                        const Tensor& residual, const Tensor& normed, const Norm* next) const;
+  // residual += branch, which is normalised first if there is an `after`; then out = next of it.
+  struct Addition {
+    const Tensor& residual;
+    const Tensor& branch;
+    const Norm* after = nullptr;
+    const Norm* next = nullptr;
+    const Tensor& out;
+  };
+  void add_branch(Backend& backend, const Addition& addition) const;
 
   bool is_parallel_;
   float residual_scale_;

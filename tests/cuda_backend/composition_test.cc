@@ -6,6 +6,9 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "kernels/cuda/code/place_heads.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/operand_views.h"
 #include "tests/cuda_backend/emulated_backend.h"
 #include "tests/kernels/mixture_inputs.h"
 #include "tests/kernels/op_inputs.h"
@@ -133,6 +136,121 @@ TEST(CudaCompositions, Mixtures) {
     cuda->mix_experts(in.experts, in.routing(), in.x.view, in.out.view);
     expect_same_bits(in.out.view, expected.view, type.name);
   }
+}
+
+// What a residual's addition leaves: the sum, and its norm.
+TEST(CudaCompositions, AdditionsAndNorms) {
+  EmulatedBackend cuda({.num_threads = 2});
+  Memory& memory = cuda->memory();
+  for (const int64_t width : {1, 33, 260, 1152}) {
+    for (const bool has_branch_norm : {false, true}) {
+      const Extents shape = {3, width};
+      const OwnedTensor residual = random_tensor(memory, DType::f32, shape, 1);
+      const OwnedTensor sum = random_tensor(memory, DType::f32, shape, 1);
+      const OwnedTensor branch = random_tensor(memory, DType::f32, shape, 2);
+      const OwnedTensor normed = random_tensor(memory, DType::f32, shape, 2);
+      const OwnedTensor weights = random_tensor(memory, DType::f32, {2, width}, 3);
+      const RmsNormWeights first{weights.view.slice(0, 0, 1).reshape({width}), 1e-3f};
+      const RmsNormWeights second{weights.view.slice(0, 1, 2).reshape({width}), 1e-6f};
+      if (has_branch_norm) cuda->rms_norm(normed.view, first.weight, first.eps, normed.view);
+      cuda->add(sum.view, normed.view, sum.view);
+      cuda->rms_norm(sum.view, second.weight, second.eps, normed.view);
+      cuda->add_rms_norm(residual.view, branch.view, has_branch_norm ? &first : nullptr, second,
+                         branch.view);
+      expect_same_bits(residual.view, sum.view, "the sum of " + std::to_string(width));
+      expect_same_bits(branch.view, normed.view, "the norm of " + std::to_string(width));
+    }
+  }
+}
+
+struct PlacedHeads {
+  PlacedHeads(Memory& memory, DType dtype, int64_t head_dim)
+      : qkv(random_tensor(memory, DType::f32, {6, 9 * head_dim}, 1, 2.0f)),
+        stored(memory, dtype, 2, 2, head_dim, 16) {}
+
+  // Of 5, 2 and 2 heads.
+  Tensor heads(int64_t first, int64_t count) const {
+    const int64_t dims = qkv.view.size(1) / 9;
+    return qkv.view.as_strided({6, count, dims}, {9 * dims, dims, 1}, first * dims);
+  }
+  Tensor q() const { return heads(0, 5); }
+  Tensor k() const { return heads(5, 2); }
+  Tensor v() const { return heads(7, 2); }
+  std::vector<std::byte> stored_bytes() const {
+    std::vector<std::byte> bytes;
+    for (const OwnedTensor* part :
+         {&stored.keys, &stored.values, &stored.key_scales, &stored.value_scales}) {
+      if (part->view.raw() == nullptr) continue;
+      const auto* const first = static_cast<const std::byte*>(part->view.raw());
+      bytes.insert(bytes.end(), first, first + part->view.size_bytes());
+    }
+    return bytes;
+  }
+
+  OwnedTensor qkv;
+  OwnedStore stored;
+};
+
+void place_by_steps(Backend& backend, const HeadPlacement& how, const PlacedHeads& heads,
+                    std::span<const int64_t> slots) {
+  if (how.q_norm) backend.rms_norm(heads.q(), how.q_norm->weight, how.q_norm->eps, heads.q());
+  if (how.k_norm) backend.rms_norm(heads.k(), how.k_norm->weight, how.k_norm->eps, heads.k());
+  if (how.rope_table != nullptr) {
+    backend.rope(*how.rope_table, how.pairs, heads.q());
+    backend.rope(*how.rope_table, how.pairs, heads.k());
+  }
+  backend.store_kv(heads.k(), heads.v(), slots, heads.stored.view());
+}
+
+// 520 elements are more than a warp has room for.
+TEST(CudaCompositions, PlacedHeadsAndStores) {
+  EmulatedBackend cuda({.num_threads = 2});
+  Memory& memory = cuda->memory();
+  const std::vector<int64_t> slots = {3, 17, 0, 31, 16, 9};
+  int index = 0;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    for (const int64_t dims : {6, 40, 64, 128, 290, 512, 520}) {
+      const PlacedHeads fused(memory, dtype, dims), steps(memory, dtype, dims);
+      const OwnedTensor norms = random_tensor(memory, DType::f32, {2, dims}, 2);
+      const OwnedTensor table =
+          random_tensor(memory, DType::f32, {6, dims / (2 + index % 3), 2}, 3);
+      HeadPlacement how{.pairs = static_cast<RopePairs>(index % 2)};
+      if (index % 5 > 0) how.rope_table = &table.view;
+      if (index % 4 > 0) {
+        how.q_norm = {norms.view.slice(0, 0, 1).reshape({dims}), 1e-3f};
+        how.k_norm = {norms.view.slice(0, 1, 2).reshape({dims}), 1e-6f};
+      }
+      ++index;
+      place_by_steps(*cuda, how, steps, slots);
+      cuda->place_heads(how, fused.q(), fused.k(), fused.v(), slots, fused.stored.view());
+      const std::string what = std::string(dtype_name(dtype)) + " " + std::to_string(dims);
+      expect_same_bits(fused.q(), steps.q(), what);
+      EXPECT_EQ(fused.stored_bytes(), steps.stored_bytes()) << what;
+    }
+  }
+}
+
+// The row of an empty slot is placed, but not stored.
+TEST(CudaCompositions, PlacedHeadsOfEmptySlotsAreNotStored) {
+  EmulatedBackend cuda;
+  constexpr int64_t kDims = 8, kBlocks = 2, kBlock = 16;
+  const OwnedTensor rows = random_tensor(cuda->memory(), DType::f32, {2, 3, kDims}, 1);
+  const Tensor q = rows.view.slice(1, 0, 1), k = rows.view.slice(1, 1, 2);
+  const Tensor v = rows.view.slice(1, 2, 3);
+  const OwnedStore stored(cuda->memory(), DType::f32, kBlocks, 1, kDims, kBlock);
+  const OwnedStore expected(cuda->memory(), DType::f32, kBlocks, 1, kDims, kBlock);
+  const OwnedTensor slots = allocate_tensor(cuda->memory(), DType::f32, {4});
+  auto* const first_slot = static_cast<int64_t*>(slots.view.raw());
+  first_slot[0] = -1;
+  first_slot[1] = 7;
+  launch<PlaceHeads<float>>(*cuda.device, {2},
+                            {.q = heads_of(q),
+                             .k = heads_of(k),
+                             .v = heads_of(v),
+                             .slots = first_slot,
+                             .kv = kv_blocks(stored.view())});
+  cuda->store_kv(k.slice(0, 1, 2), v.slice(0, 1, 2), std::vector<int64_t>{7}, expected.view());
+  EXPECT_EQ(stored.elements(), expected.elements());
 }
 
 TEST(CudaCompositions, Adapters) {

@@ -53,6 +53,9 @@ std::vector<std::byte> reduce_rows(CudaDevice& device) {
   results.keep(out.view);
   backend->layer_norm(x.view, weight.view, nullptr, 1e-5f, out.view);
   results.keep(out.view);
+  const RmsNormWeights norm{weight.view, 1e-5f};
+  backend->add_rms_norm(x.view, out.view, &norm, norm, out.view);
+  results.keep(out.view);
   std::vector<float> sums(kRows);
   backend->log_sum_exp(x.view, sums);
   results.append(std::as_bytes(std::span(sums)));
@@ -80,6 +83,33 @@ std::vector<std::byte> choose_experts(CudaDevice& device) {
   backend->route(logits.view, params, nullptr, {experts.view, weights.view});
   results.keep(weights.view);
   results.keep(Tensor(experts.view.raw(), DType::f32, experts.view.shape()));
+  return results.take();
+}
+
+// Heads that are normalised, rotated and stored.
+std::vector<std::byte> place(CudaDevice& device, DType dtype) {
+  constexpr int64_t kHeadDim = 40, kBlocks = 2;
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  Results results(*backend);
+  const OwnedStore stored(backend->memory(), dtype, kBlocks, 2, kHeadDim, 2);
+  const OwnedTensor q = random_on_device(*backend, {kRows, 3, kHeadDim}, 1);
+  const OwnedTensor k = random_on_device(*backend, {kRows, 2, kHeadDim}, 2);
+  const OwnedTensor v = random_on_device(*backend, {kRows, 2, kHeadDim}, 3);
+  const OwnedTensor table = random_on_device(*backend, {kRows, kHeadDim / 2, 2}, 4);
+  const OwnedTensor weight = random_on_device(*backend, {kHeadDim}, 5);
+  const HeadPlacement placement{.q_norm = RmsNormWeights{weight.view, 1e-5f},
+                                .k_norm = RmsNormWeights{weight.view, 1e-5f},
+                                .rope_table = &table.view};
+  backend->place_heads(placement, q.view, k.view, v.view, std::vector<int64_t>{2, 0, 3},
+                       stored.view());
+  results.keep(q.view);
+  for (const OwnedTensor* part :
+       {&stored.keys, &stored.values, &stored.key_scales, &stored.value_scales}) {
+    if (part->view.raw() == nullptr) continue;
+    const auto words = static_cast<int64_t>(part->view.size_bytes() / sizeof(float));
+    results.keep(Tensor(part->view.raw(), DType::f32, {words}));
+  }
   return results.take();
 }
 
@@ -135,6 +165,12 @@ void expect_needed(const testing::DeviceRun& run) {
 }
 
 TEST(CudaThreadOrders, RowsAreReducedAlike) { expect_needed(reduce_rows); }
+
+TEST(CudaThreadOrders, HeadsArePlacedAlike) {
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    expect_needed([dtype](CudaDevice& device) { return place(device, dtype); });
+  }
+}
 
 TEST(CudaThreadOrders, ExpertsAreChosenAlike) { expect_needed(choose_experts); }
 

@@ -82,6 +82,104 @@ OpCase store_case(DType dtype, int64_t rows, int64_t heads, int64_t head_dim, in
       }};
 }
 
+struct PlacedShape {
+  DType dtype = DType::f32;
+  int64_t head_dim = 64;
+  int64_t half = 32;  // 0: nothing rotates
+  RopePairs pairs = RopePairs::halves;
+  bool has_norms = true;
+};
+
+struct PlacedInputs {
+  PlacedInputs(const PlacedShape& shape, Memory& memory);
+
+  HeadPlacement placement(const PlacedShape& shape) const;
+
+  OwnedTensor q, k, v, placed_q, placed_k, norm, table;
+  OwnedStore stored;
+  std::vector<int64_t> slots;
+};
+
+constexpr int64_t kPlacedRows = 5, kPlacedHeads = 3, kPlacedKvHeads = 2, kPlacedBlock = 16;
+
+PlacedInputs::PlacedInputs(const PlacedShape& shape, Memory& memory)
+    : q(random_tensor(memory, DType::f32, {kPlacedRows, kPlacedHeads, shape.head_dim}, kCaseSeed,
+                      2.0f)),
+      k(random_tensor(memory, DType::f32, {kPlacedRows, kPlacedKvHeads, shape.head_dim},
+                      kCaseSeed + 1, 2.0f)),
+      v(random_tensor(memory, DType::f32, k.view.shape(), kCaseSeed + 2, 2.0f)),
+      placed_q(allocate_tensor(memory, DType::f32, q.view.shape())),
+      placed_k(allocate_tensor(memory, DType::f32, k.view.shape())),
+      norm(random_tensor(memory, DType::f32, {shape.head_dim}, kCaseSeed + 3)),
+      table(random_tensor(memory, DType::f32, {kPlacedRows, std::max<int64_t>(shape.half, 1), 2},
+                          kCaseSeed + 4)),
+      stored(memory, shape.dtype, 2, kPlacedKvHeads, shape.head_dim, kPlacedBlock) {
+  for (int64_t row = 0; row < kPlacedRows; ++row) slots.push_back((row * 7 + 3) % 32);
+}
+
+HeadPlacement PlacedInputs::placement(const PlacedShape& shape) const {
+  HeadPlacement placement{.rope_table = shape.half > 0 ? &table.view : nullptr,
+                          .pairs = shape.pairs};
+  if (shape.has_norms) {
+    placement.q_norm = {norm.view, 1e-5f};
+    placement.k_norm = {norm.view, 1e-6f};
+  }
+  return placement;
+}
+
+// What another last place in float32 changes where it is rounded to the type.
+double placed_tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 1e-3;
+    case DType::bf16:
+      return 8e-3;
+    case DType::i8:
+      return 5e-2;
+    default:
+      return 2e-6;
+  }
+}
+
+// The placed queries, then the stored keys and values.
+OpCase place_case(const PlacedShape& shape) {
+  return {.name = fmt::format("place_heads {} {}x({}+2x{})x{} half {}{}{}", dtype_name(shape.dtype),
+                              kPlacedRows, kPlacedHeads, kPlacedKvHeads, shape.head_dim, shape.half,
+                              shape.pairs == RopePairs::neighbours ? " neighbours" : "",
+                              shape.has_norms ? " norms" : ""),
+          .tolerance = placed_tolerance(shape.dtype),
+          .make = [shape](ThreadPool&, Memory& memory) {
+            auto inputs = std::make_shared<PlacedInputs>(shape, memory);
+            return OpInstance{[inputs, shape](Backend& backend) {
+                                copy_elements(inputs->q.view, inputs->placed_q.view);
+                                copy_elements(inputs->k.view, inputs->placed_k.view);
+                                backend.place_heads(inputs->placement(shape), inputs->placed_q.view,
+                                                    inputs->placed_k.view, inputs->v.view,
+                                                    inputs->slots, inputs->stored.view());
+                              },
+                              [inputs] {
+                                std::vector<float> all = to_vector(inputs->placed_q.view);
+                                const std::vector<float> stored = inputs->stored.elements();
+                                all.insert(all.end(), stored.begin(), stored.end());
+                                return all;
+                              },
+                              inputs};
+          }};
+}
+
+void add_place_cases(std::vector<OpCase>& cases) {
+  for (const DType dtype : kKvTypes) {
+    cases.push_back(place_case({.dtype = dtype}));
+    cases.push_back(place_case({.dtype = dtype, .half = 0, .has_norms = false}));
+    cases.push_back(place_case({.dtype = dtype, .head_dim = 20, .half = 10}));
+    cases.push_back(place_case({.dtype = dtype,
+                                .head_dim = 300,
+                                .half = 70,
+                                .pairs = RopePairs::neighbours,
+                                .has_norms = dtype != DType::f16}));
+  }
+}
+
 // Stored as above, then copied: a written block onto others, and one of the copies onwards.
 OpCase copy_case(DType dtype, int64_t block_size) {
   OpCase stored = store_case(dtype, 4 * block_size, 2, 24, block_size, CaseSize::small);
@@ -186,6 +284,7 @@ std::vector<OpCase> kv_cases() {
   std::vector<OpCase> cases;
   add_attention_cases(cases);
   add_store_cases(cases);
+  add_place_cases(cases);
   return cases;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 
 #include "tests/kernels/gradient_cases.h"
@@ -21,10 +22,19 @@ struct Rows {
       : x(random_tensor(memory, DType::f32, {rows, width}, kCaseSeed, size)),
         y(random_tensor(memory, DType::f32, {rows, width}, kCaseSeed + 1, size)),
         weight(random_tensor(memory, DType::f32, {width}, kCaseSeed + 2)),
+        sum(allocate_tensor(memory, DType::f32, {rows, width})),
         out(allocate_tensor(memory, DType::f32, {rows, width})) {}
 
-  OwnedTensor x, y, weight, out;
+  OwnedTensor x, y, weight, sum, out;
 };
+
+// The sum of x, or its norm, and y; then the norm of it.
+void add_norm(Backend& backend, Rows& rows, bool has_branch_norm) {
+  const RmsNormWeights branch_norm{rows.weight.view, 1e-6f}, norm{rows.weight.view, 1e-5f};
+  backend.scale(rows.y.view, std::array{1.0f}, rows.sum.view);
+  backend.add_rms_norm(rows.sum.view, rows.x.view, has_branch_norm ? &branch_norm : nullptr, norm,
+                       rows.out.view);
+}
 
 struct RowOp {
   const char* name;
@@ -38,6 +48,13 @@ const std::vector<RowOp>& row_ops() {
   static const std::vector<RowOp> ops = {
       {"rms_norm", 1e-6, 2,
        [](Backend& b, Rows& r) { b.rms_norm(r.x.view, r.weight.view, 1e-5f, r.out.view); }},
+      {"add_rms_norm", 1e-6, 4, [](Backend& b, Rows& r) { add_norm(b, r, false); }},
+      {"add_rms_norm of a norm", 1e-6, 4, [](Backend& b, Rows& r) { add_norm(b, r, true); }},
+      {"add_rms_norm, the sum", 1e-6, 4,
+       [](Backend& b, Rows& r) {
+         add_norm(b, r, true);
+         b.scale(r.sum.view, std::array{1.0f}, r.out.view);
+       }},
       {"layer_norm", 1e-6, 2,
        [](Backend& b, Rows& r) {
          b.layer_norm(r.x.view, r.weight.view, nullptr, 1e-5f, r.out.view);

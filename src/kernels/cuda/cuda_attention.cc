@@ -8,6 +8,7 @@
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
 #include "kernels/cuda/code/attention_tiles.h"
+#include "kernels/cuda/code/place_heads.h"
 #include "kernels/cuda/code/store_kv.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/operand_views.h"
@@ -126,6 +127,36 @@ void CudaBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const 
   with_stored(store.keys.dtype(), [&, slots_there = on_device]<class Stored>() {
     run<StoreKv<Stored>>(grid, {heads_of(k), heads_of(v), slots_there, kv_blocks(store)});
   });
+}
+
+void CudaBackend::do_place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
+                                 const Tensor& v, std::span<const int64_t> slots,
+                                 const KvStore& store) {
+  if (q.size(2) > kMostHeadDim) return Backend::do_place_heads(placement, q, k, v, slots, store);
+  const auto [on_device] = staging_.upload(slots);
+  const auto norm_of = [](const std::optional<RmsNormWeights>& norm) {
+    return norm ? HeadNorm{norm->weight.elements<float>(), norm->eps} : HeadNorm{};
+  };
+  const auto place = [&, slots_there = on_device]<class Stored>() {
+    using Kernel = PlaceHeads<Stored>;
+    typename Kernel::Params params{.q = heads_of(q),
+                                   .k = heads_of(k),
+                                   .v = heads_of(v),
+                                   .q_norm = norm_of(placement.q_norm),
+                                   .k_norm = norm_of(placement.k_norm),
+                                   .pairs = static_cast<RopePairKind>(placement.pairs),
+                                   .slots = slots_there,
+                                   .kv = kv_blocks(store)};
+    if (placement.rope_table != nullptr) {
+      params.table = const_rows_of(*placement.rope_table);
+      params.half = placement.rope_table->size(1);
+    }
+    const int64_t heads = q.size(1) + 2 * k.size(1);
+    run<Kernel>({static_cast<uint32_t>(q.size(0)),
+                 static_cast<uint32_t>(divide_up(heads, int64_t{Kernel::kWarps}))},
+                params);
+  };
+  with_stored(store.keys.dtype(), place);
 }
 
 CudaBackend::PlacedRows CudaBackend::place_rows(std::span<const AttentionSlice> slices,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernels/cuda/code/add_norm.h"
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/norms.h"
 #include "kernels/cuda/code/rope.h"
@@ -65,6 +66,22 @@ void CudaBackend::do_embedding(const PackedMatrix& table, std::span<const int32_
 void CudaBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
   const int64_t rows = x.num_elements() / x.size(-1);
   run<RmsNorm>({static_cast<uint32_t>(rows)}, norm_params(x, weight, eps, out));
+}
+
+void CudaBackend::do_add_rms_norm(const Tensor& residual, const Tensor& branch,
+                                  const RmsNormWeights* branch_norm, const RmsNormWeights& norm,
+                                  const Tensor& out) {
+  AddRmsNorm::Params params{.residual = rows_of(residual),
+                            .branch = const_rows_of(branch),
+                            .out = rows_of(out),
+                            .weight = norm.weight.elements<float>(),
+                            .eps = norm.eps,
+                            .width = out.size(1)};
+  if (branch_norm != nullptr) {
+    params.branch_weight = branch_norm->weight.elements<float>();
+    params.branch_eps = branch_norm->eps;
+  }
+  run<AddRmsNorm>({static_cast<uint32_t>(out.size(0))}, params);
 }
 
 void CudaBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias,

@@ -66,6 +66,9 @@ class CudaBackend final : public Backend {
   void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,
                    const Tensor& out) override;
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
+  void do_add_rms_norm(const Tensor& residual, const Tensor& branch,
+                       const RmsNormWeights* branch_norm, const RmsNormWeights& norm,
+                       const Tensor& out) override;
   void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
                      const Tensor& out) override;
   void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
@@ -73,6 +76,9 @@ class CudaBackend final : public Backend {
   void do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) override;
   void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
                    const KvStore& store) override;
+  void do_place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
+                      const Tensor& v, std::span<const int64_t> slots,
+                      const KvStore& store) override;
   void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
                     const AttentionParams& params, const Tensor& out,
                     const Tensor* log_sum_exp) override;

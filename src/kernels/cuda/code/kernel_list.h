@@ -1,6 +1,7 @@
 // Every kernel: X(name, type), the name as in the type's kName.
 #pragma once
 
+#include "kernels/cuda/code/add_norm.h"
 #include "kernels/cuda/code/adjust_rows.h"
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
@@ -21,6 +22,7 @@
 #include "kernels/cuda/code/mma_probe.h"
 #include "kernels/cuda/code/norms.h"
 #include "kernels/cuda/code/pack_inputs.h"
+#include "kernels/cuda/code/place_heads.h"
 #include "kernels/cuda/code/pool_rows.h"
 #include "kernels/cuda/code/rope.h"
 #include "kernels/cuda/code/route.h"
@@ -31,6 +33,7 @@
   X(activate, Activate)                                    \
   X(activate_gate, ActivateGate)                           \
   X(add, Add)                                              \
+  X(add_rms_norm, AddRmsNorm)                              \
   X(add_segments, AddSegments)                             \
   X(advance_slots, AdvanceSlots)                           \
   X(apply_sinks, ApplySinks)                               \
@@ -87,6 +90,10 @@
   X(mma_rate, MmaRate)                                     \
   X(pack_inputs, PackInputs)                               \
   X(penalise_rows, PenaliseRows)                           \
+  X(place_heads_bf16, PlaceHeads<Bf16>)                    \
+  X(place_heads_f16, PlaceHeads<F16>)                      \
+  X(place_heads_f32, PlaceHeads<float>)                    \
+  X(place_heads_i8, PlaceHeads<int8_t>)                    \
   X(pool_rows, PoolRows)                                   \
   X(rms_norm, RmsNorm)                                     \
   X(rope, RopeHeads)                                       \

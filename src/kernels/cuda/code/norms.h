@@ -23,6 +23,22 @@ PL_DEVICE float sum_over_row(int64_t width, WarpPartials& partials, Term&& term)
   return reduce_block<Sum>(sum, partials);
 }
 
+// The same bits by one warp; every lane gets the sum.
+template <class Term>
+PL_DEVICE float sum_by_warp(int64_t width, Term&& term) {
+  float total = 0.0f;
+  for (uint32_t warp = 0; warp < kRowThreads / kWarpLanes; ++warp) {
+    float sum = 0.0f;
+    for (int64_t i = warp * kWarpLanes + lane_index(); i < width; i += kRowThreads) {
+      sum = sum + term(i);
+    }
+    sum = reduce_warp<Sum>(sum);
+    total = warp == 0 ? sum : total + sum;
+    if ((warp + 1) * kWarpLanes >= width) break;
+  }
+  return total;
+}
+
 PL_DEVICE float inverse_root(float mean_square, float eps) {
   return 1.0f / square_root(mean_square + eps);
 }

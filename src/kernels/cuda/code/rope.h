@@ -34,6 +34,17 @@ struct RopeTable {
   }
 };
 
+// Rotates pair i of a head.
+PL_DEVICE void rotate_pair(const float* table, int64_t i, int64_t half, RopePairKind pairs,
+                           float* head) {
+  const bool are_halves = pairs == RopePairKind::halves;
+  float* const a = head + (are_halves ? i : 2 * i);
+  float* const b = are_halves ? a + half : a + 1;
+  const float cosine = table[2 * i], sine = table[2 * i + 1], first = *a, second = *b;
+  *a = fused_multiply_add(-second, sine, first * cosine);
+  *b = fused_multiply_add(first, sine, second * cosine);
+}
+
 // Rotates the heads of a row in place, each pair of elements by a thread.
 struct RopeHeads {
   static constexpr std::string_view kName = "rope";
@@ -50,14 +61,7 @@ struct RopeHeads {
     const float* const table = p.table.row(block_index().x);
     const int64_t first_head = int64_t{block_index().x} * p.x.heads;
     for_each_column(p.x.heads * p.half, [&p, table, first_head](int64_t index) {
-      const int64_t i = index % p.half;
-      float* const head = p.x.head(first_head + index / p.half);
-      const bool are_halves = p.pairs == RopePairKind::halves;
-      float* const a = head + (are_halves ? i : 2 * i);
-      float* const b = are_halves ? a + p.half : a + 1;
-      const float cosine = table[2 * i], sine = table[2 * i + 1], first = *a, second = *b;
-      *a = fused_multiply_add(-second, sine, first * cosine);
-      *b = fused_multiply_add(first, sine, second * cosine);
+      rotate_pair(table, index % p.half, p.half, p.pairs, p.x.head(first_head + index / p.half));
     });
   }
 };
