@@ -100,7 +100,7 @@ void SchemaConjunct::absorb(const SchemaNode& node) {
   if (node.has_unique_items) arrays.unique = &node;
   arrays.contains.insert(arrays.contains.end(), node.contains.begin(), node.contains.end());
 
-  if (node.has_object_rules()) objects.parts.push_back(&node);
+  if (node.has_object_rules()) objects.parts.push_back({&node});
   const bool is_first = objects.required.empty();
   if (is_first) objects.required = node.required;
   for (const std::string_view name : node.required) {

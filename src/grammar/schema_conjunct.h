@@ -49,8 +49,15 @@ struct SchemaArrayRules {
   bool operator==(const SchemaArrayRules&) const = default;
 };
 
+// A schema with properties, patterns or additional ones.
+struct SchemaObjectPart {
+  const SchemaNode* node = nullptr;
+  bool is_conditional = false;  // in `if` or `dependencies`: it doesn't place what others declare
+  bool operator==(const SchemaObjectPart&) const = default;
+};
+
 struct SchemaObjectRules {
-  std::vector<const SchemaNode*> parts;  // each with properties, patterns or additional ones
+  std::vector<SchemaObjectPart> parts;  // by where they stand
   std::vector<std::string_view> required;
   uint32_t min = 0;
   uint32_t max = kUnbounded;

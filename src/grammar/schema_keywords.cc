@@ -452,6 +452,7 @@ void SchemaKeywordReader::add_dependency(std::string_view name, SchemaLiteral th
   const SchemaLiteral absent = presence(name, false);
   const SchemaLiteral present = presence(name, true);
   node_.choices.push_back({.position = position_,
+                           .is_conditional = true,
                            .options = {{absent}, {present, then}},
                            .negated_options = {{present, negated(then)}}});
 }
@@ -517,6 +518,7 @@ void SchemaKeywordReader::condition(const Json& value) {
   const SchemaLiteral if_false = otherwise == nullptr ? document_.anything() : child(*otherwise);
   node_.choices.push_back(
       {.position = position_,
+       .is_conditional = true,
        .options = {{test, if_true}, {negated(test), if_false}},
        .negated_options = {{test, negated(if_true)}, {negated(test), negated(if_false)}}});
 }

@@ -46,6 +46,7 @@ using SchemaPosition = uint32_t;
 // One of the options holds.
 struct SchemaChoice {
   SchemaPosition position = 0;
+  bool is_conditional = false;  // of `if`, or of a dependency
   std::vector<SchemaSet> options;
   std::vector<SchemaSet> negated_options;  // of the choice's negation
 };

@@ -65,7 +65,7 @@ struct SchemaNormaliser::Branch {
   void add(const SchemaSet& set, const Place& place) {
     for (const SchemaLiteral literal : set) {
       pending.push_back({literal, place});
-      pending.back().place.push_back(static_cast<SchemaPosition>(pending.size()));
+      pending.back().place.positions.push_back(static_cast<SchemaPosition>(pending.size()));
     }
   }
 };
@@ -271,8 +271,8 @@ bool SchemaNormaliser::absorb(Branch& branch, SchemaLiteral literal, const Place
 void SchemaNormaliser::absorb_node(Branch& branch, const SchemaNode& node, const Place& place) {
   const auto place_of = [&](SchemaPosition position, SchemaPosition index = 0) {
     Place below = place;
-    below.push_back(position);
-    below.push_back(index);
+    below.positions.push_back(position);
+    below.positions.push_back(index);
     return below;
   };
   branch.conjunct.absorb(node);
@@ -289,6 +289,7 @@ void SchemaNormaliser::absorb_node(Branch& branch, const SchemaNode& node, const
   }
   for (const SchemaChoice& choice : node.choices) {
     branch.choices.push_back({&choice.options, place_of(choice.position)});
+    branch.choices.back().place.is_conditional |= choice.is_conditional;
   }
   if (!node.one_of.empty()) {
     branch.one_ofs.push_back({&node.one_of, place_of(node.one_of_position)});
@@ -349,12 +350,17 @@ SchemaNormaliser::Choosing SchemaNormaliser::choose(Branch& branch, Options& opt
 
 // Sorts the parts of objects by where they stand, as if references were what they name.
 SchemaConjunct SchemaNormaliser::finished(Branch branch) {
-  std::vector<const SchemaNode*>& parts = branch.conjunct.objects.parts;
+  std::vector<SchemaObjectPart>& parts = branch.conjunct.objects.parts;
   std::vector<std::pair<Place, const SchemaNode*>> placed;
-  for (size_t i = 0; i < parts.size(); ++i) placed.emplace_back(branch.part_places[i], parts[i]);
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (size_t i = 0; i < parts.size(); ++i) parts[i] = placed[i].second;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    placed.emplace_back(std::move(branch.part_places[i]), parts[i].node);
+  }
+  std::stable_sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) {
+    return a.first.positions < b.first.positions;
+  });
+  for (size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = {placed[i].second, placed[i].first.is_conditional};
+  }
   drop_impossible_scalars(branch.conjunct);
   return std::move(branch.conjunct);
 }
@@ -423,7 +429,7 @@ bool SchemaNormaliser::is_impossible(const SchemaSet& any_set) {
 SchemaSet SchemaNormaliser::value_set(const SchemaObjectRules& rules, std::string_view name) {
   SchemaSet set;
   std::optional<std::string> body;
-  for (const SchemaNode* part : rules.parts) {
+  for (const auto& [part, is_conditional] : rules.parts) {
     bool is_declared = false;
     if (const auto literal = part->property(name)) {
       set.push_back(*literal);

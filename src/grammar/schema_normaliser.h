@@ -31,8 +31,11 @@ class SchemaNormaliser {
   RegexId string_language(const SchemaSet& set);
 
  private:
-  // Where a schema stands: positions of keywords and of their items, from the outside in.
-  using Place = std::vector<SchemaPosition>;
+  // Where a schema stands.
+  struct Place {
+    std::vector<SchemaPosition> positions;  // of keywords and of their items, from the outside in
+    bool is_conditional = false;            // in `if` or `dependencies`
+  };
   struct Branch;
   struct Options {
     std::vector<SchemaSet> sets;

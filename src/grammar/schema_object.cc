@@ -104,9 +104,11 @@ class SchemaObjectEmitter {
   bool counts_in_grammar_ = false;
 };
 
-// In the order of the parts; names that are only required come last.
+// In the order of the parts; names that are only required come last. A condition doesn't place what
+// is declared outside of conditions.
 void SchemaObjectEmitter::find_properties() {
   std::unordered_set<std::string_view> known;
+  std::unordered_set<std::string_view> declared;  // outside of conditions
   const std::unordered_set<std::string_view> required(rules_.required.begin(),
                                                       rules_.required.end());
   const auto add = [&](std::string_view name) {
@@ -115,8 +117,17 @@ void SchemaObjectEmitter::find_properties() {
                            .set = emitter_.normaliser().value_set(rules_, name),
                            .is_required = required.contains(name)});
   };
-  for (const SchemaNode* part : rules_.parts) {
-    for (const auto& property : part->properties) add(property.first);
+  const auto is_conditional = [](const SchemaObjectPart& part) { return part.is_conditional; };
+  if (std::any_of(rules_.parts.begin(), rules_.parts.end(), is_conditional)) {
+    for (const auto& part : rules_.parts) {
+      if (part.is_conditional) continue;
+      for (const auto& property : part.node->properties) declared.insert(property.first);
+    }
+  }
+  for (const auto& part : rules_.parts) {
+    for (const auto& property : part.node->properties) {
+      if (!part.is_conditional || !declared.contains(property.first)) add(property.first);
+    }
   }
   for (const std::string_view name : rules_.required) add(name);
 }
@@ -158,7 +169,7 @@ void SchemaObjectEmitter::split_by_patterns(RegexId names, std::span<const Regex
     return;
   }
   SchemaSet set;
-  for (const SchemaNode* part : rules_.parts) {
+  for (const auto& [part, is_conditional] : rules_.parts) {
     bool is_matched = false;
     for (const auto& [pattern, literal] : part->patterns) {
       if (std::find(matched.begin(), matched.end(), pattern) == matched.end()) continue;
@@ -180,7 +191,7 @@ void SchemaObjectEmitter::find_name_classes() {
   if (rules_.max <= rules_.required.size()) return;
   std::vector<RegexId> patterns;
   bool is_closed = false;
-  for (const SchemaNode* part : rules_.parts) {
+  for (const auto& [part, is_conditional] : rules_.parts) {
     for (const auto& [pattern, literal] : part->patterns) {
       if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) {
         patterns.push_back(pattern);

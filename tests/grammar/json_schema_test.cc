@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "grammar/walker.h"
 #include "tests/expect_error.h"
 #include "tests/grammar/naive_language.h"
 
@@ -45,6 +48,23 @@ TEST(JsonSchema, PropertiesComeInTheirOrderAndOthersLast) {
                      {R"({"b":1,"a":1})", R"({"c":1})"}});
 }
 
+TEST(JsonSchema, ConditionsDontPlaceWhatIsDeclared) {
+  check_schema_case(
+      {R"({"allOf": [{"if": {"properties": {"k": {"const": 1}}},
+                      "then": {"properties": {"v": {"const": 2}, "w": {}}}}],
+           "additionalProperties": {"type": "null"}, "properties": {"a": {}, "k": {}, "v": {}}})",
+       {R"({"a":1,"k":1,"v":2})", R"({"w":null,"a":1,"k":1,"v":2})", R"({"a":1,"k":2,"v":3})"},
+       {R"({"k":1,"a":1})", R"({"a":1,"k":1,"v":3})"}});
+  check_schema_case({R"({"dependencies": {"b": {"properties": {"c": {"const": 1}}}},
+                         "properties": {"a": {}, "b": {}, "c": {}}})",
+                     {R"({"a":1,"b":1,"c":1})", R"({"a":1,"c":2})"},
+                     {R"({"b":1,"c":2})", R"({"c":1,"a":1})"}});
+  check_schema_case({R"({"anyOf": [{"properties": {"x": {"const": 1}, "a": {}}}],
+                         "properties": {"a": {}}})",
+                     {R"({"x":1,"a":1})"},
+                     {R"({"a":1,"x":1})"}});
+}
+
 TEST(JsonSchema, ListedNumbersAreReadByValue) {
   check_schema_case({R"({"enum": [0, 1, 10, 100, 1.5, 10.25, -1, -0.5, 12e3]})",
                      {"0", "-0.0", "1", "1.00", "10", "100.0", "1.5", "1.500", "10.25", "-1",
@@ -62,6 +82,50 @@ TEST(JsonSchema, BlanksAreThoseOfUsualPrintersAndBounded) {
                      {R"({"a":[1,2]})", R"({"a": [1, 2]})", "{\n  \"a\": [\n    1,\n    2\n  ]\n}",
                       "{\r\n\t\"a\": []\r\n}"},
                      {R"({"a":  [1]})", R"({"a":[1]} )", "{\n\n\"a\":[]}"}});
+}
+
+// The most blanks that may follow, at most `limit`.
+size_t longest_blanks(Walker& walker, PlaceId from, size_t limit) {
+  std::set<PlaceId> places{from};
+  for (size_t length = 0; length < limit; ++length) {
+    std::set<PlaceId> next;
+    for (const PlaceId place : places) {
+      for (const char blank : {' ', '\t', '\r', '\n'}) {
+        next.insert(walker.step(place, static_cast<uint8_t>(blank)));
+      }
+    }
+    next.erase(Walker::kDead);
+    if (next.empty()) return length;
+    places = std::move(next);
+  }
+  return limit;
+}
+
+TEST(JsonSchema, BlanksNeverFollowEachOtherForEver) {
+  constexpr size_t kMost = 131;  // a blank, \r\n and the indentation
+  std::vector<std::string> bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+  const auto trie = std::make_shared<const TokenTrie>(bytes);
+  const std::string text = R"({"a":[[],{},[[1,-2.5e3]]],"b":"x","c":{"d":null},"e":{"f":[]}})";
+  for (const std::string_view schema :
+       {R"({"type": "object"})", R"({"properties": {"a": {"items": {"$ref": "#/$defs/x"}},
+        "b": {"pattern": "^x"}, "c": {"minProperties": 1},
+        "e": {"additionalProperties": {"maxItems": 9}}},
+        "$defs": {"x": {"type": ["array", "object", "number"], "items": {"$ref": "#/$defs/x"}}}})"}) {
+    SCOPED_TRACE(schema);
+    Walker walker(compile_json_schema(schema), trie);
+    PlaceId place = Walker::kStart;
+    bool is_in_string = false;
+    for (const char c : text) {
+      const size_t longest = is_in_string ? 0 : longest_blanks(walker, place, 2 * kMost);
+      EXPECT_LE(longest, kMost);
+      place = walker.step(place, static_cast<uint8_t>(c));
+      ASSERT_NE(place, Walker::kDead);
+      is_in_string ^= c == '"';
+    }
+    EXPECT_EQ(longest_blanks(walker, place, 2 * kMost), 0U);
+    EXPECT_EQ(longest_blanks(walker, Walker::kStart, 2 * kMost), kMost);
+  }
 }
 
 TEST(JsonSchema, CountsNeverLeadIntoADeadEnd) {
