@@ -74,7 +74,7 @@ std::string summary(const BatchCounts& counts, double seconds) {
   }
   const int64_t tokens = counts.prompt_tokens + counts.completion_tokens;
   const double rate = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-  text += fmt::format("\ntokens: {} of prompts ({} cached), {} of answers",
+  text += fmt::format("\n{} prompt tokens ({} cached) and {} output tokens",
                       grouped_count(counts.prompt_tokens), grouped_count(counts.cached_tokens),
                       grouped_count(counts.completion_tokens));
   return text + fmt::format(" in {:.1f} s, {} tok/s", seconds, grouped_number(rate));

@@ -59,8 +59,8 @@ constexpr CommandDef kCommands[] = {
      .examples = "paceline classify -p \"The film was a bore. It was\" --label good --label bad",
      .basics = "prompt file jsonl label with-token-id model quantize max-model-len threads",
      .notes =
-         "Each label gets a score, and the scores add up to 1; without labels the next token "
-         "is drawn, or a model with a classification head chooses between its own. A label that "
+         "Each label gets a score, and the scores add up to 1. Without labels, the next token is "
+         "drawn; a model with a classification head chooses between its own labels. A label that "
          "begins a new word is read with a space in front of it: "
          "\"It was\" and \"good\" make \"It was good\".",
      .details =
@@ -93,8 +93,9 @@ constexpr CommandDef kCommands[] = {
                  "paceline embed -m Qwen/Qwen3-Embedding-0.6B --jsonl < texts.jsonl",
      .basics = "prompt prompt-ids file jsonl prompt-name dimensions no-special model quantize "
                "max-model-len threads",
-     .notes = "Pooling, prompts and dense layers are those of the model's sentence-transformers "
-              "files; without such files it is the last token's state, normalised.",
+     .notes =
+         "Pooling, prompts and dense layers come from the model's sentence-transformers files. "
+         "Without such files, an embedding is the last token's state, normalised.",
      .details = "Lines of --jsonl have text or ids, and any of dimensions and prompt_name. Each "
                 "answer is a line of JSON with embedding and prompt_tokens.",
      .run = run_embed},

@@ -34,7 +34,7 @@ constexpr OptionDef kConstraintOptions[] = {
      .aliases = "--choices",
      .placeholder = "TEXT,TEXT",
      .kind = OptionKind::texts,
-     .help = "Texts that are allowed; repeat it for texts with commas.",
+     .help = "Allowed texts, separated by commas; repeat for texts that contain commas.",
      .group = OptionGroup::constraint,
      .commands = kConstraining,
      .apply = [](Settings& s, const OptionValue& v) { s.constraint.choices = as_texts(v); }},

@@ -67,7 +67,7 @@ std::string help_of(const GenerationOption& option) {
   if (!is_repeatable(kind)) return std::string(option.help);
   const std::string_view sentence = option.help.substr(0, option.help.size() - 1);
   const bool is_list = kind == OptionKind::token_ids;
-  return std::string(sentence) + (is_list ? "; separated by commas." : "; repeat it for several.");
+  return std::string(sentence) + (is_list ? "; separated by commas." : "; repeat for several.");
 }
 
 // Owns the strings that the definitions view.

@@ -227,7 +227,7 @@ constexpr OptionDef kServingOptions[] = {
      .kind = OptionKind::number,
      .limits = {0, kMostSeconds},
      .default_text = "30",
-     .help = "Seconds that a request may wait to be begun; then it gets 503.",
+     .help = "Seconds that a request may wait for its turn; then it gets 503.",
      .group = OptionGroup::serving,
      .commands = kServing,
      .apply = [](Settings& s, const OptionValue& v) { s.queue_timeout_s = std::get<double>(v); }},

@@ -279,8 +279,8 @@ class BatchTest(ProgramTest):
         self.batch(*items, completion("bad", "", max_tokens=1))
         tokens = [r["response"]["body"]["usage"] for r in self.records() if r["custom_id"] != "bad"]
         prompts = sum(u["prompt_tokens"] for u in tokens)
-        self.assertRegex(self.summary, rf"\Abatch: 3 answered, 1 failed\ntokens: {prompts} of prompts \(\d+ cached\), "
-                                       r"15 of answers in \d+\.\d s, [\d.,]+ tok/s\n\Z")
+        self.assertRegex(self.summary, rf"\Abatch: 3 answered, 1 failed\n{prompts} prompt tokens \(\d+ cached\) and "
+                                       r"15 output tokens in \d+\.\d s, [\d.,]+ tok/s\n\Z")
         self.assertEqual(self.succeed(*self.command("-q")).stderr, "")
 
     def test_an_empty_input_is_done_at_once(self):
