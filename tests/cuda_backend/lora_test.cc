@@ -4,21 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 
 #include "tests/cuda/every_order.h"
 #include "tests/cuda_backend/emulated_backend.h"
+#include "tests/cuda_backend/same_bits.h"
 #include "tests/kernels/op_inputs.h"
 #include "tests/test_scale.h"
 
 namespace paceline::cuda {
 namespace {
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
+using paceline::testing::same_bits;
 
 struct Shape {
   int64_t rows = 0;

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "tensor/dtype.h"
 #include "tests/cuda_backend/emulated_backend.h"
+#include "tests/cuda_backend/same_bits.h"
 #include "tests/kernels/op_inputs.h"
 
 namespace paceline::cuda {
 namespace {
+
+using paceline::testing::same_bits;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
@@ -51,10 +53,6 @@ std::vector<float> results_of(const Tensor& out, const Tensor& log_sum_exp, int6
   const std::vector<float> sums = to_vector(log_sum_exp.slice(0, row, row + 1));
   all.insert(all.end(), sums.begin(), sums.end());
   return all;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 // Rows that don't see the position have their bits of before; the others aren't finite.

@@ -247,7 +247,7 @@ TEST_P(TrainGradient, IsTheSlopeOfTheLoss) {
     double square = 0;
     for (size_t i = 0; i < count; ++i) square += double{gradient[i]} * double{gradient[i]};
     const double length = std::sqrt(square) * double{matrix.scale()};  // by the value
-    if (is_experts && square == 0) continue;  // it has no rows
+    if (is_experts && square == 0) continue;                           // it has no rows
     ASSERT_GT(length, 1e-5) << k;
     const std::vector<float> before(values, values + count);
     const double step = 3e-3;
