@@ -84,7 +84,7 @@ mutants: ## Small changes to kv, sched, sampling, spec, runner, engine and proto
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	python3 tools/mutants.py $(MUTANTS)
 
-cuda-mutants: ## Barriers, waits and bounds taken out of the kernels for GPUs: the tests on the emulation must notice each (MUTANTS="--count 0": all)
+cuda-mutants: ## Barriers, waits and bounds taken out of the kernels for GPUs: the tests on the emulation must notice each (MUTANTS="--bounds 0": all bounds)
 	$(DEPS) build test
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	python3 tools/cuda_mutants.py $(MUTANTS)
@@ -154,6 +154,7 @@ nightly: check ## The long runs: full random tests, equalities, mutants, the sec
 	PACELINE_PACED_OPTIONS="--num-drafted 4" $(CTEST) release -R '^load\.'
 	$(MAKE) equalities
 	$(MAKE) mutants
+	$(MAKE) cuda-mutants MUTANTS=
 	$(CONFIGURE) odr
 	$(BUILD) odr --target paceline
 	$(CONFIGURE) debug -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=7200

@@ -112,8 +112,8 @@ def judge(bench, mutants, equivalents, verdicts, again):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=30,
-                        help="mutants: all barriers and waits, then bounds; 0 for all (default: %(default)s)")
+    parser.add_argument("--bounds", type=int, default=12,
+                        help="how many, beside all barriers and waits; 0 for all (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="chooses the bounds (default: %(default)s)")
     parser.add_argument("--again", action="store_true", help="only those that survived last time or have no verdict yet")
     parser.add_argument("--least", type=float, default=100, help="percentage that must be caught (default: %(default)s)")
@@ -128,7 +128,7 @@ def main():
         if key[0].startswith(str(CODE)) and key not in keys:
             print(f"tools/mutants_equivalent.toml: no such mutant any more: {key[0]}  {key[1]}: {key[3]}")
     bounds = [mutant for mutant in bounds if mutant.key not in equivalents]
-    chosen = syncs + choose(bounds, asked.seed, max(1, asked.count - len(syncs)) if asked.count else 0)
+    chosen = syncs + choose(bounds, asked.seed, asked.bounds)
     asked.directory.mkdir(parents=True, exist_ok=True)
     bench = KernelBench(asked.directory.resolve(), asked.build.resolve())
     verdicts = Verdicts(asked.directory / "verdicts.json")
