@@ -107,7 +107,10 @@ def expert_logits(adapter: Path, model_path: Path) -> torch.Tensor:
 def experts_in_mlx(adapter: Path, model_path: Path, original: Path) -> str:
     """The first difference of mlx-lm's stacks of experts from PEFT's modules of single experts, or nothing."""
     projections = {"w1": "gate_proj", "w2": "down_proj", "w3": "up_proj"}
-    model, _ = mlx_utils.load_model(model_path)
+    config = json.loads((model_path / "config.json").read_text())
+    model, _ = mlx_utils.load_model(model_path, model_config={  # fields as transformers 4 called them
+        "rope_theta": config["rope_parameters"]["rope_theta"],
+        "num_experts": config.get("num_experts", config.get("num_local_experts"))})
     modules = {re.search(r"layers\.\d+\..*", name)[0]: module
                for name, module in mlx_tuner.load_adapters(model, str(adapter)).named_modules() if "lora_a" in module}
     for name, tensor in load_file(original / "adapter_model.safetensors").items():

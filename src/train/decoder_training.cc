@@ -1,5 +1,7 @@
 #include "train/decoder_training.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "models/decoder.h"
 
@@ -16,13 +18,14 @@ void expect_trainable(const Decoder& decoder) {
   }
 }
 
-void expect_all_dense(const Decoder& decoder) {
-  for (const DecoderBlock& block : decoder.blocks()) {
-    if (block.mlp().dense() != nullptr) continue;
-    throw Error(ErrorCode::unsupported,
-                "train: the model has mixtures of experts, whose weights can't be trained yet; "
-                "train with LoRA, which adapts attention and dense layers");
-  }
+void expect_no_choice_bias(const Decoder& decoder) {
+  const auto& mixture = decoder.config().mixture;
+  if (!mixture || !mixture->has_choice_bias) return;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("train: the model's mixtures of experts choose with a bias ({}), which has "
+                  "no gradient; train with LoRA",
+                  mixture->names.choice_bias));
 }
 
 }  // namespace paceline

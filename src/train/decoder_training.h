@@ -15,8 +15,9 @@ class Decoder;
 
 // Throws Error unsupported where a decoder has parts whose gradients aren't computed.
 void expect_trainable(const Decoder& decoder);
-// Throws Error unsupported for mixtures of experts.
-void expect_all_dense(const Decoder& decoder);
+// Throws Error unsupported where a decoder has weights that gradients don't change: a bias of the
+// choice of experts.
+void expect_no_choice_bias(const Decoder& decoder);
 
 struct BlockTraining {
   LinearTraining qkv;

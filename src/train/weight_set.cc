@@ -23,12 +23,26 @@ using Kind = TrainedParameter::Kind;
 constexpr float kInputGain = 0.5f;  // divided by sqrt(inputs)
 constexpr float kTableDeviation = 0.02f;
 
+// All but routers, which are float32 in any model.
+void list_matrices(const DecoderBlock& block, std::vector<const PackedMatrix*>& matrices) {
+  const auto add = [&](const auto& products) {
+    for (const Linear* const product : products) {
+      for (const PackedMatrix& matrix : product->weights()) matrices.push_back(&matrix);
+    }
+  };
+  add(block.attention().products());
+  if (const GatedMlp* const mlp = block.mlp().dense()) return add(mlp->products());
+  for (const GatedMlp& expert : block.mlp().mixture()->experts()) add(expert.products());
+}
+
+float input_deviation(int64_t inputs) { return kInputGain / std::sqrt(static_cast<float>(inputs)); }
+
 // The type of the decoder's matrices, which all have it.
 DType trained_dtype(const Decoder& decoder) {
   expect_trainable(decoder);
-  expect_all_dense(decoder);
-  std::vector<const PackedMatrix*> weights = decoder.weights();
-  weights.push_back(&decoder.embedding());
+  expect_no_choice_bias(decoder);
+  std::vector<const PackedMatrix*> weights = {&decoder.embedding(), &decoder.head()};
+  for (const DecoderBlock& block : decoder.blocks()) list_matrices(block, weights);
   for (const PackedMatrix* const one : weights) {
     const bool is_plain = !one->groups && (one->dtype == DType::f32 || one->dtype == DType::bf16);
     if (is_plain && one->dtype == weights.front()->dtype) continue;
@@ -99,11 +113,14 @@ WeightSet::Values WeightSet::copy_of(const PackedMatrix& matrix) const {
 void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
   BlockTraining& training = training_.blocks[static_cast<size_t>(layer)];
   SelfAttention& attention = block.attention();
-  add_linear(attention.qkv(), layer, BlockProduct::qkv, training.qkv);
-  add_linear(attention.output(), layer, BlockProduct::output, training.output);
-  GatedMlp& mlp = *block.mlp().dense();
-  add_linear(mlp.gate_up(), layer, BlockProduct::gate_up, training.gate_up);
-  add_linear(mlp.down(), layer, BlockProduct::down, training.down);
+  add_product(attention.qkv(), layer, BlockProduct::qkv, training.qkv);
+  add_product(attention.output(), layer, BlockProduct::output, training.output);
+  if (GatedMlp* const mlp = block.mlp().dense()) {
+    add_product(mlp->gate_up(), layer, BlockProduct::gate_up, training.gate_up);
+    add_product(mlp->down(), layer, BlockProduct::down, training.down);
+  } else {
+    add_mixture(*block.mlp().mixture(), layer, training.mixture);
+  }
 
   const BlockNorms& names = decoder_.config().norms;
   const auto norm = [&](Norm* one, const std::string& part, NormGradient& gradient) {
@@ -119,7 +136,47 @@ void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
   norm(block.after_mlp(), names.after_mlp, training.after_mlp);
 }
 
-void WeightSet::add_linear(Linear& linear, int64_t layer, BlockProduct product,
+void WeightSet::add_product(Linear& linear, int64_t layer, BlockProduct product,
+                            LinearTraining& training) {
+  const bool writes_residual = product == BlockProduct::output || product == BlockProduct::down;
+  std::vector<Part> parts;
+  for (const BlockProjection& one : block_projections(decoder_.config(), layer)) {
+    if (one.product != product) continue;
+    parts.push_back({.path = fmt::format("layers.{}.{}", layer, one.part),
+                     .first_row = one.first_column,
+                     .num_rows = one.out_features,
+                     .deviation = writes_residual ? 0.0f : input_deviation(one.in_features)});
+  }
+  add_linear(linear, parts, training);
+}
+
+void WeightSet::add_mixture(Mixture& mixture, int64_t layer, MixtureTraining& training) {
+  const MixtureConfig& config = mixture.config();
+  const int64_t hidden = decoder_.config().hidden_size, num_experts = config.routing.num_experts;
+  const float deviation = input_deviation(hidden);
+  const auto path = [&](const std::string& name) {
+    return fmt::format("layers.{}.{}", layer, name);
+  };
+  std::vector<Part> router = {{path(config.names.router), 0, num_experts, deviation}};
+  if (config.routing.shared == SharedExpert::gated) {
+    router.push_back({path(config.names.shared_gate), num_experts, 1, deviation});
+  }
+  add_linear(mixture.router(), router, training.router);
+  training.experts.resize(mixture.experts().size());
+  for (size_t i = 0; i < training.experts.size(); ++i) {
+    GatedMlp& expert = mixture.experts()[i];
+    const std::string name = path(expert_name(config, static_cast<int64_t>(i))) + ".";
+    const MlpNames names = expert_mlp_names(config, static_cast<int64_t>(i));
+    const int64_t width = expert.config().intermediate_size;
+    std::vector<Part> gate_up = {{name + names.gate, 0, width, deviation},
+                                 {name + names.up, width, width, deviation}};
+    if (expert.config().fused_gate_up) gate_up = {{name + names.gate_up, 0, 2 * width, deviation}};
+    add_linear(expert.gate_up(), gate_up, training.experts[i].gate_up);
+    add_linear(expert.down(), {{name + names.down, 0, hidden, 0.0f}}, training.experts[i].down);
+  }
+}
+
+void WeightSet::add_linear(Linear& linear, const std::vector<Part>& parts,
                            LinearTraining& training) {
   PL_CHECK(linear.weights().size() == 1, "plain projections are packed together");
   TrainedLinear trained{.linear = &linear, .weight = copy_of(linear.weights()[0]), .bias = {}};
@@ -129,21 +186,15 @@ void WeightSet::add_linear(Linear& linear, int64_t layer, BlockProduct product,
     copy_elements(*bias, trained.bias.value.view);
     training.bias_gradient = trained.bias.gradient.view;
   }
-  const bool writes_residual = product == BlockProduct::output || product == BlockProduct::down;
-  for (const BlockProjection& one : block_projections(decoder_.config(), layer)) {
-    if (one.product != product) continue;
-    const std::string path = fmt::format("layers.{}.{}", layer, one.part);
-    const auto part = [&](const OwnedTensor& all) {
-      return all.view.slice(0, one.first_column, one.first_column + one.out_features);
+  for (const Part& one : parts) {
+    const auto rows_of = [&](const OwnedTensor& all) {
+      return all.view.slice(0, one.first_row, one.first_row + one.num_rows);
     };
-    const float deviation =
-        writes_residual ? 0.0f : kInputGain / std::sqrt(static_cast<float>(one.in_features));
-    add_parameter(path + ".weight", Kind::matrix, part(trained.weight.value),
-                  part(trained.weight.gradient), {.deviation = deviation});
-    if (training.bias_gradient) {
-      add_parameter(path + ".bias", Kind::vector, part(trained.bias.value),
-                    part(trained.bias.gradient), {});
-    }
+    add_parameter(one.path + ".weight", Kind::matrix, rows_of(trained.weight.value),
+                  rows_of(trained.weight.gradient), {.deviation = one.deviation});
+    if (!training.bias_gradient) continue;
+    add_parameter(one.path + ".bias", Kind::vector, rows_of(trained.bias.value),
+                  rows_of(trained.bias.gradient), {});
   }
   linears_.push_back(std::move(trained));
 }
@@ -214,8 +265,13 @@ void WeightSet::pack(Backend& backend) {
     return bias != nullptr ? rounded(value, dtype_) : std::vector<float>();
   };
   for (const TrainedLinear& one : linears_) {
-    one.linear->set_values(backend, one.weight.value.view,
-                           rounded_bias(one.linear->bias(), one.bias.value.view));
+    // Routers are float32, whatever the type that is saved.
+    const Tensor& value = one.weight.value.view;
+    std::vector<float> as_saved;
+    if (one.linear->weights()[0].dtype != dtype_) as_saved = rounded(value, dtype_);
+    one.linear->set_values(
+        backend, as_saved.empty() ? value : Tensor(as_saved.data(), DType::f32, value.shape()),
+        rounded_bias(one.linear->bias(), one.bias.value.view));
   }
   for (const TrainedNorm& one : norms_) {
     one.norm->set_values(backend, rounded(one.weight.value.view, dtype_),

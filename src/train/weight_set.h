@@ -54,10 +54,20 @@ class WeightSet final : public TrainedSet {
     float deviation = 0;
   };
 
+  // Rows of a product's weights that are a parameter: PATH.weight, and PATH.bias if there is one.
+  struct Part {
+    std::string path;
+    int64_t first_row = 0;
+    int64_t num_rows = 0;
+    float deviation = 0;
+  };
+
   Values allocate(const Extents& shape) const;
   Values copy_of(const PackedMatrix& matrix) const;
   void add_block(DecoderBlock& block, int64_t layer);
-  void add_linear(Linear& linear, int64_t layer, BlockProduct product, LinearTraining& training);
+  void add_product(Linear& linear, int64_t layer, BlockProduct product, LinearTraining& training);
+  void add_mixture(Mixture& mixture, int64_t layer, MixtureTraining& training);
+  void add_linear(Linear& linear, const std::vector<Part>& parts, LinearTraining& training);
   void add_norm(Norm* norm, const std::string& name, NormGradient& gradient);
   void add_head_norms(std::span<Norm> norms, const std::string& name,
                       std::vector<NormGradient>& gradients);

@@ -85,6 +85,15 @@ class FullModel {
   WeightSet weights;
 };
 
+// Of models whose weights can all be trained.
+std::vector<std::string> full_golden_names() {
+  std::vector<std::string> names = golden_names();
+  std::erase_if(names, [](const std::string& name) {
+    return name.starts_with("gpt_oss") || name.starts_with("glm4_moe");
+  });
+  return names;
+}
+
 class FullForward : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FullForward, HasTheBitsOfServingTheTrainedWeights) {
@@ -106,7 +115,7 @@ TEST_P(FullForward, HasTheBitsOfServingTheTrainedWeights) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FullForward,
-                         ::testing::ValuesIn(cases_to_run(dense_golden_names(), 2, 4)),
+                         ::testing::ValuesIn(cases_to_run(full_golden_names(), 2, 4)),
                          [](const auto& info) { return info.param; });
 
 class FullGradient : public ::testing::TestWithParam<std::string> {};
@@ -122,6 +131,7 @@ TEST_P(FullGradient, IsTheSlopeOfTheLoss) {
   std::vector<float> losses;
   full.pass({.kv_dtype = DType::f32}).run(batch, {}, losses);
   full.weights.complete_gradients();
+  int64_t num_experts = 0;  // some of the many are tested
   for (const TrainedParameter* const one : full.weights.parameters()) {
     SCOPED_TRACE(one->path());
     const auto values = floats(one->value());
@@ -130,6 +140,8 @@ TEST_P(FullGradient, IsTheSlopeOfTheLoss) {
     double square = 0;
     for (const float each : gradient) square += double{each} * double{each};
     const double length = std::sqrt(square);
+    if (square == 0 && one->path().find(".experts.") != std::string::npos) continue;  // no rows
+    if (one->path().find(".experts.") != std::string::npos && num_experts++ % 7 != 0) continue;
     // Attention isn't changed by adding to all keys what doesn't depend on the position, or little.
     if (one->path().ends_with("k_proj.bias") && length < 1e-5) continue;
     ASSERT_GT(length, 1e-5);
@@ -182,11 +194,12 @@ TEST_P(FullGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
 
 INSTANTIATE_TEST_SUITE_P(Models, FullGradient,
                          ::testing::Values("llama_bias", "gemma2_odd", "gemma3_text_pattern2",
-                                           "qwen3_tied", "mistral_window"),
+                                           "qwen3_tied", "mistral_window", "olmoe_plain",
+                                           "qwen2_moe_sparse_step"),
                          [](const auto& info) { return info.param; });
 
 TEST(WeightSet, HasEveryParameterOfTheModelOnce) {
-  for (const std::string& name : dense_golden_names()) {
+  for (const std::string& name : full_golden_names()) {
     FullModel full(name, {});
     EXPECT_EQ(full.weights.num_parameters(), full.model.decoder().num_parameters()) << name;
     const auto& all = full.weights.parameters();

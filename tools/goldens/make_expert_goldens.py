@@ -33,7 +33,7 @@ from peft_models import GOLDENS, SEED, load_model, randomise, sort_lists
 STACKED = ["glm4_moe_plain_stacked", "granitemoe_bias", "mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step",
            "qwen3_moe_tied"]
 SINGLE = ["mixtral_plain", "olmoe_plain", "qwen3_moe_tied"]
-FULL = ["mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step", "qwen3_moe_tied"]
+FULL = ["granitemoeshared_tied_stacked", "mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step", "qwen3_moe_tied"]
 RUN = "olmoe_plain"
 ATTENTION = ["q_proj", "o_proj"]
 LAST_ROWS = 2
@@ -116,7 +116,7 @@ def full_gradients(model: torch.nn.Module) -> dict:
     """By the names of the modules of single experts."""
     found = {}
     for key, parameter in model.named_parameters():
-        name = NAME.match(key)[1]
+        name = NAME.match(key)[1].replace("block_sparse_moe.", "mlp.")
         experts, _, projection = name.rpartition(".")
         if projection not in ("gate_up_proj", "down_proj") or parameter.dim() != 3:
             found[name] = summary(parameter.grad)
