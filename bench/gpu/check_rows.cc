@@ -118,6 +118,27 @@ void check_mixtures(RowCheck& rows, size_t every) {
   }
 }
 
+// Segments of few rows and of many have kernels of their own.
+void check_adapters(RowCheck& rows) {
+  constexpr int64_t kInputs = 1300, kRank = 20, kColumns = 70, kWidth = 80;
+  Memory& memory = rows.memory();
+  const OwnedTensor x = random_tensor(memory, DType::f32, {rows.num_rows(), kInputs}, 1);
+  const OwnedTensor base = random_tensor(memory, DType::f32, {rows.num_rows(), kWidth}, 2);
+  const OwnedTensor out = allocate_tensor(memory, DType::f32, {rows.num_rows(), kWidth});
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const PackedMatrix a = random_matrix(memory, rows.threads(), dtype, kRank, kInputs, 3);
+    const PackedMatrix b = random_matrix(memory, rows.threads(), dtype, kColumns, kRank, 4);
+    rows.check("add_lora " + std::string(dtype_name(dtype)), out.view, [&](RowRange range) {
+      const Tensor part = out.view.slice(0, range.begin, range.end);
+      rows.backend().scale(base.view.slice(0, range.begin, range.end), std::array{1.0f}, part);
+      const LoraSegment segment{
+          .num_rows = range.end - range.begin, .a = &a, .b = &b, .first_column = 5};
+      rows.backend().add_lora(x.view.slice(0, range.begin, range.end), std::span(&segment, 1),
+                              part);
+    });
+  }
+}
+
 void check_norms(RowCheck& rows) {
   constexpr int64_t kWidth = 1300;
   Memory& memory = rows.memory();
@@ -175,6 +196,7 @@ void check_rows(cuda::CudaDevice& device, const CheckOptions& options, CheckRepo
   check_attention(rows, options.every);
   check_products(rows, options.every);
   check_mixtures(rows, options.every);
+  check_adapters(rows);
 }
 
 }  // namespace paceline
