@@ -24,7 +24,7 @@ struct stat status_of(const std::string& path) {
   return status;
 }
 
-void check_options(const Settings& settings) {
+void check_batch_options(const Settings& settings) {
   if (settings.input.empty()) throw UsageError("nothing to read: give --input FILE");
   if (settings.output.empty()) throw UsageError("nowhere to write: give --output FILE");
 }
@@ -83,7 +83,7 @@ std::string summary(const BatchCounts& counts, double seconds) {
 }  // namespace
 
 int run_batch(const Settings& settings, Session& session) {
-  check_options(settings);
+  check_batch_options(settings);
   check_different(checked_input(settings.input), settings.output);
   check_adapter_names(settings, served_names(settings));
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error like a full disk

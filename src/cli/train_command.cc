@@ -78,7 +78,7 @@ TrainerOptions trainer_options(const TrainChoice& choice, const LoadedModel& mod
           .pass = {.kv_dtype = model.kv_dtype, .checkpoints = choice.checkpoints}};
 }
 
-void check_options(const Settings& settings) {
+void check_train_options(const Settings& settings) {
   const TrainChoice& choice = settings.train;
   if (choice.data.empty()) throw UsageError("nothing to learn: give --data PATH");
   if (settings.output.empty() && !choice.dry_run) {
@@ -269,7 +269,7 @@ std::string end_text(const RunOutcome& outcome, const fs::path& directory) {
 
 int run_train(const Settings& settings, Session& session) {
   const TrainChoice& choice = settings.train;
-  check_options(settings);
+  check_train_options(settings);
   const Interrupt::Graceful graceful(session.interrupt());
   const fs::path directory = settings.output;
   const auto model = load_model(train_load_options(settings));

@@ -27,7 +27,7 @@ constexpr std::string_view kLossDark = R"(
 .grid{stroke:#444}.axis{stroke:#888}.tick{fill:#aaa}.title{fill:#eee}.key{fill:#ccc})";
 
 // Linear axes around the values.
-struct Axes {
+struct LossAxes {
   double last_step = 1;
   double low = 0;
   double high = 1;
@@ -38,9 +38,9 @@ struct Axes {
   }
 };
 
-Axes axes_of(std::span<const TrainingPoint> points) {
+LossAxes axes_of(std::span<const TrainingPoint> points) {
   std::vector<double> losses;
-  Axes axes;
+  LossAxes axes;
   for (const TrainingPoint& point : points) {
     if (point.loss) losses.push_back(*point.loss);
     if (point.validation_loss) losses.push_back(*point.validation_loss);
@@ -54,7 +54,7 @@ Axes axes_of(std::span<const TrainingPoint> points) {
   return axes;
 }
 
-void draw_axes(SvgWriter& svg, const Axes& axes) {
+void draw_axes(SvgWriter& svg, const LossAxes& axes) {
   const double distance = tick_distance(axes.high - axes.low, 7);
   const auto count = static_cast<int>(std::round((axes.high - axes.low) / distance));
   for (int i = 0; i <= count; ++i) {
@@ -75,7 +75,7 @@ void draw_axes(SvgWriter& svg, const Axes& axes) {
 }  // namespace
 
 std::string loss_plot(std::span<const TrainingPoint> points, std::string_view title) {
-  const Axes axes = axes_of(points);
+  const LossAxes axes = axes_of(points);
   SvgWriter svg(
       kLossPlotWidth, kLossPlotHeight,
       fmt::format("<title>{}</title>{}", xml_escape(title), svg_style(kLossLight, kLossDark)));
