@@ -34,7 +34,7 @@ constexpr OptionDef kConstraintOptions[] = {
      .aliases = "--choices",
      .placeholder = "TEXT,TEXT",
      .kind = OptionKind::texts,
-     .help = "Allowed texts, separated by commas; repeat for texts that contain commas.",
+     .help = "Allowed texts; repeat the option for texts with commas.",
      .group = OptionGroup::constraint,
      .commands = kConstraining,
      .apply = [](Settings& s, const OptionValue& v) { s.constraint.choices = as_texts(v); }},

@@ -386,11 +386,13 @@ void Backend::rope_table(std::span<const int32_t> positions, const Tensor& inv_f
 
 namespace {
 
-// x [rows, heads, head_dim], whatever the heads are called.
-void check_rotation(ShapeCheck& check, const Tensor& table) {
+void check_rope_table(ShapeCheck& check, const Tensor& table) {
   check.dimension("a pair", "2", 2);
   check.tensor("table", table, {"rows", "half", "2"});
   PL_CHECK(table.size(1) <= 1 || table.stride(1) == 2, "rope: a row of table is contiguous");
+}
+
+void check_rotated_part(ShapeCheck& check) {
   PL_CHECK(2 * check.size("half") <= check.size("head_dim"), "rope: half is at most head_dim / 2");
 }
 
@@ -411,8 +413,9 @@ void check_stored(ShapeCheck& check, const Tensor& k, const Tensor& v,
 
 void Backend::rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
   ShapeCheck check("rope");
+  check_rope_table(check, table);
   check.tensor("x", x, {"rows", "heads", "head_dim"});
-  check_rotation(check, table);
+  check_rotated_part(check);
   if (!x.empty() && !table.empty()) do_rope(table, pairs, x);
 }
 
@@ -431,7 +434,10 @@ void Backend::place_heads(const HeadPlacement& placement, const Tensor& q, const
   for (const auto* norm : {&placement.q_norm, &placement.k_norm}) {
     if (*norm) check.tensor("norm", (*norm)->weight, {"head_dim"});
   }
-  if (placement.rope_table != nullptr) check_rotation(check, *placement.rope_table);
+  if (placement.rope_table != nullptr) {
+    check_rope_table(check, *placement.rope_table);
+    check_rotated_part(check);
+  }
   if (!q.empty()) do_place_heads(placement, q, k, v, slots, store);
 }
 

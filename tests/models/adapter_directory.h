@@ -16,8 +16,9 @@ class AdapterDirectory {
 
   // Writes a random adapter. Returns its path.
   std::string write(const std::string& name, const DecoderConfig& config,
-                    const RandomAdapter& options) const {
+                    RandomAdapter options) const {
     Memory memory;
+    options.gate_up_apart = true;
     write_peft_adapter(random_adapter(config, options, memory), AdapterBase{}, path() / name);
     return (path() / name).string();
   }

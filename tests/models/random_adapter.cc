@@ -21,13 +21,14 @@ OwnedTensor random_elements(Memory& memory, DType dtype, Extents shape, uint64_t
 
 }  // namespace
 
-std::vector<BlockProjection> distinct_projections(const DecoderConfig& config, int64_t layer) {
+std::vector<BlockProjection> distinct_projections(const DecoderConfig& config, int64_t layer,
+                                                  bool gate_up_apart) {
   std::vector<BlockProjection> parts = block_projections(config, layer);
   for (const BlockProjection& part : expert_projections(config, layer)) {
     const bool is_both = part.part.ends_with(".gate_up_proj");
     const bool is_one = part.part.ends_with(".gate_proj") || part.part.ends_with(".up_proj");
     const bool is_chosen = part.part.find(".experts.") != std::string::npos;
-    if (is_chosen && (part.expert % 2 == 0 ? is_both : is_one)) continue;
+    if (is_chosen && (gate_up_apart || part.expert % 2 == 0 ? is_both : is_one)) continue;
     parts.push_back(part);
   }
   return parts;
@@ -37,7 +38,8 @@ Adapter random_adapter(const DecoderConfig& config, const RandomAdapter& options
   std::vector<LoraPair> pairs;
   uint64_t seed = options.seed << 20;
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    for (const BlockProjection& projection : distinct_projections(config, layer)) {
+    for (const BlockProjection& projection :
+         distinct_projections(config, layer, options.gate_up_apart)) {
       const std::string module = fmt::format("layers.{}.{}", layer, projection.part);
       seed += 2;
       if (options.adapts && !options.adapts(module)) continue;

@@ -11,8 +11,10 @@
 
 namespace paceline::testing {
 
-// Every projection of a layer once: of experts with even numbers gate and up, of others gate_up.
-std::vector<BlockProjection> distinct_projections(const DecoderConfig& config, int64_t layer);
+// Every projection of a layer once: of experts with even numbers gate and up, of others gate_up
+// unless all are apart.
+std::vector<BlockProjection> distinct_projections(const DecoderConfig& config, int64_t layer,
+                                                  bool gate_up_apart = false);
 
 struct RandomAdapter {
   uint64_t seed = 1;
@@ -21,6 +23,8 @@ struct RandomAdapter {
   int64_t max_rank = 5;
   float size = 0.2f;    // of the elements
   float b_size = 0.2f;  // of B's
+  // Of all experts, as PEFT's files have experts of different ranks.
+  bool gate_up_apart = false;
   // Whether a module is adapted; nothing: all are.
   std::function<bool(std::string_view module)> adapts = {};
 };
