@@ -237,7 +237,15 @@ lora_parameters:
                          sorted(f"model.{name}" for name in modules))
         self.assertNotEqual(self.succeed("score", "-m", model, "-p", TEXTS[0], "--lora", out).stdout,
                             self.succeed("score", "-m", model, "-p", TEXTS[0]).stdout)
-        self.assertIn("mixtures of experts", self.fail_with(1, *run, "-o", self.directory / "all", "--fine-tune-type", "full"))
+
+    def test_a_mixture_learns_with_all_its_weights(self):
+        model, out = self.tiny_mixture(), self.directory / "all"
+        self.succeed("train", "-m", model, "--data", self.data(), *SHORT, "--learning-rate", "3e-2", "-o", out,
+                     "--fine-tune-type", "full")
+        points = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        self.assertLess(points[-1]["loss"], 0.9 * points[1]["loss"])
+        self.assertNotEqual(self.succeed("score", "-m", out, "-p", TEXTS[0]).stdout,
+                            self.succeed("score", "-m", model, "-p", TEXTS[0]).stdout)
 
     FULL = ["--fine-tune-type", "full", "--optimizer", "muon", "--learning-rate", "1e-2", "--adamw-learning-rate", "3e-3",
             "--lr-schedule", "wsd", "--warmup-steps", "2"]
