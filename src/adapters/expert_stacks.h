@@ -58,7 +58,7 @@ struct ExpertPairs {
 };
 ExpertPairs pairs_of_experts(const Adapter& adapter);
 
-// Whether they are those of all experts, with one rank, scale and type.
+// Whether the pairs cover all experts, with one rank, scale and type.
 bool are_all_experts(const std::vector<const LoraPair*>& pairs, const AdapterBase& base);
 
 // The pairs of a parameter of one layer, by expert.

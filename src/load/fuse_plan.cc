@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kHead = "lm_head.weight";
 constexpr std::string_view kEmbedding = "embed_tokens.weight";
 
-// A pair, or those of its rows that change one weight of the base.
+// A pair, or the rows of one that change one weight of the base.
 struct PairRows {
   const LoraPair* pair = nullptr;
   int64_t first_row = 0;

@@ -12,6 +12,7 @@
 #include "tests/cuda_backend/emulated_backend.h"
 #include "tests/kernels/mixture_inputs.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/kernels/same_bits.h"
 
 namespace paceline::cuda {
 namespace {
@@ -27,9 +28,7 @@ std::vector<WeightType> composed_types() {
 }
 
 void expect_same_bits(const Tensor& found, const Tensor& expected, const std::string& what) {
-  const std::vector<float> a = to_vector(found), b = to_vector(expected);
-  ASSERT_EQ(a.size(), b.size());
-  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
+  EXPECT_SAME_BITS(to_vector(found), to_vector(expected)) << what;
 }
 
 // out = activation(x * gate^T) * (x * up^T), times down^T, by single operations.

@@ -9,14 +9,13 @@
 
 #include "tests/cuda/every_order.h"
 #include "tests/cuda_backend/emulated_backend.h"
-#include "tests/cuda_backend/same_bits.h"
+#include "tests/kernels/lora_one_by_one.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/kernels/same_bits.h"
 #include "tests/test_scale.h"
 
 namespace paceline::cuda {
 namespace {
-
-using paceline::testing::same_bits;
 
 struct Shape {
   int64_t rows = 0;
@@ -113,7 +112,7 @@ TEST(CudaLora, HasTheBitsOfItsSteps) {
       RandomSegments some(backend, shape, static_cast<uint64_t>(round));
       some.draw(11);
       if (some.segments.empty()) continue;
-      EXPECT_TRUE(same_bits(some.by_steps(), some.added(some.segments)))
+      EXPECT_SAME_BITS(some.by_steps(), some.added(some.segments))
           << shape.rows << " rows of " << shape.k;
     }
   }
@@ -124,32 +123,16 @@ TEST(CudaLora, HasTheBitsOfItsStepsInManyRows) {
   EmulatedBackend backend({.num_threads = 2});
   RandomSegments some(backend, {700, 40, 40}, 3);
   some.draw(130);
-  EXPECT_TRUE(same_bits(some.by_steps(), some.added(some.segments)));
+  EXPECT_SAME_BITS(some.by_steps(), some.added(some.segments));
 }
 
 TEST(CudaLora, EachSegmentHasTheBitsItHasAlone) {
   EmulatedBackend backend({.num_threads = 2});
   RandomSegments some(backend, {20, 300, 150}, 4);
   some.draw(7);
-  const std::vector<float> together = some.added(some.segments), nothing = some.added({});
-  std::vector<float> one_by_one = nothing;
-  for (const LoraSegment& segment : some.segments) {
-    const std::vector<float> alone = some.added(std::span(&segment, 1));
-    for (int64_t row = 0; row < 20; ++row) {
-      for (int64_t column = 0; column < 150; ++column) {
-        const auto i = static_cast<size_t>(row * 150 + column);
-        const bool is_own =
-            row >= segment.first_row && row < segment.first_row + segment.num_rows &&
-            column >= segment.first_column && column < segment.first_column + segment.b->n;
-        if (is_own) {
-          one_by_one[i] = alone[i];
-        } else {
-          ASSERT_EQ(alone[i], nothing[i]) << row << ", " << column;
-        }
-      }
-    }
-  }
-  EXPECT_TRUE(same_bits(one_by_one, together));
+  const auto add = [&](std::span<const LoraSegment> segments) { return some.added(segments); };
+  EXPECT_SAME_BITS(added_one_by_one(some.segments, some.added({}), 150, add),
+                   some.added(some.segments));
 }
 
 TEST(CudaLora, KeepsWhatIsNotFiniteToItsRow) {

@@ -8,13 +8,11 @@
 
 #include "tensor/dtype.h"
 #include "tests/cuda_backend/emulated_backend.h"
-#include "tests/cuda_backend/same_bits.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/kernels/same_bits.h"
 
 namespace paceline::cuda {
 namespace {
-
-using paceline::testing::same_bits;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
@@ -82,7 +80,7 @@ void expect_hidden(EmulatedBackend& cuda, const AttentionShape& shape, size_t sl
       EXPECT_TRUE(std::ranges::none_of(after[index], [](float x) { return std::isfinite(x); }))
           << shape.name() << ", row " << i << " sees position " << position;
     } else {
-      EXPECT_TRUE(same_bits(after[index], before[index]))
+      EXPECT_SAME_BITS(after[index], before[index])
           << shape.name() << ", row " << i << " doesn't see position " << position;
     }
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/pack_adapter.h"
+#include "tests/models/packed_adapters.h"
 #include "tests/models/random_adapter.h"
 #include "tests/models/test_model.h"
 #include "tests/test_scale.h"
@@ -23,17 +23,6 @@ std::vector<RandomAdapter> adapter_kinds(DType dtype) {
            }}};
 }
 
-struct Packed {
-  Packed(TestModel& model, std::span<const RandomAdapter> kinds) {
-    Memory memory;
-    for (const RandomAdapter& kind : kinds) {
-      weights.push_back(pack_adapter(random_adapter(model.config(), kind, memory), model.config(),
-                                     model.backend()));
-    }
-  }
-  std::vector<AdapterWeights> weights;
-};
-
 RunOptions cuda_run(DType dtype) {
   return {.backend = BackendKind::cuda, .num_threads = 2, .weight_dtype = dtype, .kv_dtype = dtype};
 }
@@ -44,7 +33,8 @@ TEST_P(CudaModelAdapters, AreNearTheReference) {
   const Golden golden = read_golden(GetParam());
   TestModel cuda(golden.directory, cuda_run(DType::f32));
   TestModel reference(golden.directory, {.backend = BackendKind::reference});
-  const Packed there(cuda, adapter_kinds(DType::f32)), here(reference, adapter_kinds(DType::f32));
+  const PackedAdapters there(cuda, adapter_kinds(DType::f32)),
+      here(reference, adapter_kinds(DType::f32));
   const std::vector<float> base = cuda.logits(golden.prompt_ids);
   for (size_t i = 0; i < here.weights.size(); ++i) {
     const auto logits = cuda.logits(golden.prompt_ids, 1 << 20, &there.weights[i]);
@@ -60,7 +50,7 @@ TEST_P(CudaModelAdapters, AreInTheMemoryOfTheDevice) {
   TestModel model(golden.directory, cuda_run(DType::bf16));
   const size_t before = model.backend().memory().stats().active_bytes;
   {
-    const Packed packed(model, adapter_kinds(DType::bf16));
+    const PackedAdapters packed(model, adapter_kinds(DType::bf16));
     size_t bytes = 0;
     for (const AdapterWeights& adapter : packed.weights) bytes += adapter.size_bytes();
     EXPECT_GE(model.backend().memory().stats().active_bytes, before + bytes);
@@ -74,7 +64,7 @@ TEST_P(CudaModelAdapters, AMixedBatchComputesEachSequenceAsIfAlone) {
   const Golden golden = read_golden(GetParam());
   const auto vocab = static_cast<size_t>(golden.vocab_size);
   TestModel model(golden.directory, cuda_run(DType::bf16));
-  const Packed packed(model, adapter_kinds(DType::bf16));
+  const PackedAdapters packed(model, adapter_kinds(DType::bf16));
   const std::span<const int32_t> ids = std::span(golden.prompt_ids).first(24);
   const std::vector<const AdapterWeights*> adapters = {
       &packed.weights[1], nullptr, &packed.weights[0], &packed.weights[0], nullptr};

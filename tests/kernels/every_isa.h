@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -15,6 +13,7 @@
 #include "kernels/backend.h"
 #include "tensor/memory.h"
 #include "tests/kernels/chosen_isa.h"
+#include "tests/kernels/same_bits.h"
 
 namespace paceline {
 
@@ -50,18 +49,5 @@ inline std::string isa_test_name(const testing::TestParamInfo<Isa>& info) {
 
 #define PL_TEST_EVERY_ISA(suite) \
   INSTANTIATE_TEST_SUITE_P(, suite, testing::ValuesIn(isas_to_run()), isa_test_name)
-
-// Where the bits first differ; empty when they are equal.
-inline std::string first_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return "sizes differ";
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (std::bit_cast<uint32_t>(a[i]) == std::bit_cast<uint32_t>(b[i])) continue;
-    return "element " + std::to_string(i) + ": " + std::to_string(a[i]) + " and " +
-           std::to_string(b[i]);
-  }
-  return {};
-}
-
-#define EXPECT_SAME_BITS(a, b) EXPECT_EQ(first_difference(a, b), "")
 
 }  // namespace paceline

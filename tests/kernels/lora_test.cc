@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tests/kernels/every_isa.h"
+#include "tests/kernels/lora_one_by_one.h"
 #include "tests/kernels/op_inputs.h"
 #include "tests/test_scale.h"
 
@@ -122,25 +123,8 @@ TEST_P(LoraOp, EachSegmentHasTheBitsItHasAlone) {
     make(wanted, 1 + draws.below(1300));
     expect_same_bits();
     const std::vector<float> together = added(*backends().back(), segments);
-    std::vector<float> one_by_one = to_vector(before.view);
-    const std::vector<float> nothing = one_by_one;
-    for (const LoraSegment& segment : segments) {
-      const std::vector<float> alone = added(backend(), std::span(&segment, 1));
-      for (int64_t row = 0; row < kRows; ++row) {
-        for (int64_t column = 0; column < kOutputs; ++column) {
-          const auto i = static_cast<size_t>(row * kOutputs + column);
-          const bool is_own =
-              row >= segment.first_row && row < segment.first_row + segment.num_rows &&
-              column >= segment.first_column && column < segment.first_column + segment.b->n;
-          if (is_own) {
-            one_by_one[i] = alone[i];
-          } else {
-            ASSERT_EQ(alone[i], nothing[i]) << row << ", " << column;
-          }
-        }
-      }
-    }
-    EXPECT_SAME_BITS(one_by_one, together);
+    const auto add = [&](std::span<const LoraSegment> some) { return added(backend(), some); };
+    EXPECT_SAME_BITS(added_one_by_one(segments, to_vector(before.view), kOutputs, add), together);
   }
 }
 

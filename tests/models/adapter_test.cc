@@ -7,6 +7,7 @@
 #include "models/pack_adapter.h"
 #include "tests/expect_error.h"
 #include "tests/kernels/chosen_isa.h"
+#include "tests/models/packed_adapters.h"
 #include "tests/models/random_adapter.h"
 #include "tests/models/test_model.h"
 
@@ -38,23 +39,12 @@ class ModelAdapters : public ::testing::TestWithParam<std::string> {
   }
 };
 
-struct Packed {
-  Packed(TestModel& model, std::span<const RandomAdapter> kinds) {
-    Memory memory;
-    for (const RandomAdapter& kind : kinds) {
-      weights.push_back(pack_adapter(random_adapter(model.config(), kind, memory), model.config(),
-                                     model.backend()));
-    }
-  }
-  std::vector<AdapterWeights> weights;
-};
-
 TEST_P(ModelAdapters, ChunksThreadsAndBlockSizesChangeNoBit) {
   const Golden golden = read_golden(GetParam());
   for (const RunOptions& run : runs()) {
     TestModel whole(golden.directory, run);
     SCOPED_TRACE(std::string(whole.backend().name()));
-    const Packed packed(whole, adapter_kinds());
+    const PackedAdapters packed(whole, adapter_kinds());
     RunOptions other = run;
     other.num_threads = 2;
     other.block_size = 5;
@@ -76,7 +66,7 @@ TEST_P(ModelAdapters, AMixedBatchComputesEachSequenceAsIfAlone) {
   for (const RunOptions& run : runs()) {
     TestModel model(golden.directory, run);
     SCOPED_TRACE(std::string(model.backend().name()));
-    const Packed packed(model, adapter_kinds());
+    const PackedAdapters packed(model, adapter_kinds());
     // Every adapter twice and the base once, of the same tokens.
     const std::span<const int32_t> ids = std::span(golden.prompt_ids).first(40);
     std::vector<const AdapterWeights*> adapters(kSequences, nullptr);

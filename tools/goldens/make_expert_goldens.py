@@ -27,7 +27,7 @@ import transformers
 from safetensors.torch import save_file
 
 from make_model_gradient_goldens import NAME, loss_of, summary
-from make_train_goldens import DECAY, RATE, batches, loss_of as train_loss
+from make_train_goldens import write_run
 from peft_models import GOLDENS, SEED, load_model, randomise, sort_lists
 
 STACKED = ["glm4_moe_plain_stacked", "granitemoe_bias", "mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step",
@@ -176,21 +176,7 @@ def run(name: str) -> None:
     model.save_pretrained(out)
     (out / "README.md").unlink(missing_ok=True)
     sort_lists(out / "adapter_config.json")
-    trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=RATE, weight_decay=DECAY)
-    steps, losses, norms = [], [], []
-    for tokens, counts in batches(model.config.vocab_size):
-        loss = train_loss(model, tokens, counts)
-        loss.backward()
-        norms.append(float(torch.nn.utils.clip_grad_norm_(trained, 1.0)))
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
-        if len(steps) < 3:
-            steps.append({"tokens": tokens.tolist(), "counts": counts.tolist()})
-    (out / "run.json").write_text(json.dumps(
-        {"rate": RATE, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps,
-         "losses": losses, "gradient_norms": norms}))
+    write_run(out, model)
 
 
 def main() -> None:

@@ -138,6 +138,25 @@ def small_runs():
     return runs
 
 
+def write_run(directory, model):
+    """Trains a model whose adapter of the start stands in `directory`, and writes run.json beside it."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=RATE, weight_decay=DECAY)
+    steps, losses, norms = [], [], []
+    for tokens, counts in batches(model.config.vocab_size):
+        loss = loss_of(model, tokens, counts)
+        loss.backward()
+        norms.append(float(torch.nn.utils.clip_grad_norm_(trained, 1.0)))
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        if len(steps) < 3:
+            steps.append({"tokens": tokens.tolist(), "counts": counts.tolist()})
+    (directory / "run.json").write_text(json.dumps(
+        {"rate": RATE, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps,
+         "losses": losses, "gradient_norms": norms}))
+
+
 def train(name):
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_pretrained(ROOT / "tests/goldens/models" / name, dtype=torch.float32,
@@ -149,23 +168,7 @@ def train(name):
     model.peft_config["default"].base_model_name_or_path = name
     model.save_pretrained(directory)
     (directory / "README.md").unlink(missing_ok=True)
-    trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=RATE, weight_decay=DECAY)
-    steps, losses, norms = [], [], []
-    for tokens, counts in batches(model.config.vocab_size):
-        logits = model(tokens[:, :-1]).logits.float()
-        each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), tokens[:, 1:], reduction="none")
-        loss = (each * counts).sum() / counts.sum()
-        loss.backward()
-        norms.append(float(torch.nn.utils.clip_grad_norm_(trained, 1.0)))
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(loss.item())
-        if len(steps) < 3:
-            steps.append({"tokens": tokens.tolist(), "counts": counts.tolist()})
-    (directory / "run.json").write_text(json.dumps(
-        {"rate": RATE, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps,
-         "losses": losses, "gradient_norms": norms}))
+    write_run(directory, model)
 
 
 def main():

@@ -363,7 +363,8 @@ struct AttentionTiles {
     return any(hides);
   }
 
-  // Of a lane's products with block `block` of the values' dimensions, those that exist.
+  // Whether a lane's products with a block of the values' dimensions are finite; dimensions behind
+  // the head's last don't count.
   PL_DEVICE static bool are_finite(const Params& p, int block, const float (&products)[8][4]) {
     float zero = 0.0f;  // or NaN
     PL_UNROLL
@@ -379,8 +380,8 @@ struct AttentionTiles {
            16 * (lane_index() % 4);
   }
 
-  // Multiplies the weights `a` with values again, for each row with zeros in place of those that it
-  // doesn't see: the bits that it has alone.
+  // Multiplies the weights `a` with the values again, row by row. A value that the row doesn't see
+  // counts as zero, so the row has the bits that it has alone.
   PL_DEVICE static void multiply_alone(int32_t chunk, const TiledRow (&rows)[2],
                                        const uint32_t (&a)[4][4], StoredTile<Stored>& tile,
                                        float (&products)[8][4]) {

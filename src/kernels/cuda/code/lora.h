@@ -1,7 +1,7 @@
 // Products with the pairs of LoRA adapters: out += (x a^T) b^T, for a few rows and some columns
 // each, all pairs of a batch in two kernels.
 //
-// The bits are those of two products and an add. An adapter's weights are few, so a block fetches
+// Bits equal those of two products and an add. An adapter's weights are few, so a block fetches
 // what it multiplies at once: 32 KB of `a`, which covers the latency once in 512 inputs.
 #pragma once
 
@@ -61,7 +61,7 @@ struct LoraLists {
 struct LoraParams {
   LoraLists lists;
   const LoraLists* bound = nullptr;  // on the device, instead of `lists`
-  int64_t first_row = 0;             // of those that the lists have
+  int64_t first_row = 0;             // of the lists' rows
   int64_t num_rows = 0;
   ConstRows x;
   uint32_t num_inputs = 0;
@@ -256,7 +256,7 @@ struct ExpandLora {
   // The sums of K's segments, in ascending order; zero for rows outside the range.
   PL_DEVICE static void load_inner(const Params& p, const LoraExpand& expand, Shared& shared) {
     const uint32_t rank = expand.b.panels.k;
-    sync_threads();  // those that stood there have been read
+    sync_threads();  // the sums of before have been read
     for (uint32_t i = thread_index(); i < kLoraRows * rank; i += kThreads) {
       const int64_t row = p.first_of_tile() + i / rank;
       float total = 0.0f;
