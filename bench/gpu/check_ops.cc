@@ -13,6 +13,7 @@
 #include "kernels/cuda/make_cuda_backend.h"
 #include "tests/kernels/gradient_cases.h"
 #include "tests/kernels/op_cases.h"
+#include "tests/kernels/op_inputs.h"
 
 namespace paceline {
 namespace {
@@ -82,6 +83,7 @@ class OpComparison {
   static constexpr int kHopper = 9;  // whose matrix arithmetic the emulation has
 
   std::vector<float> run(const OpCase& op_case, Backend& backend, Memory& memory) {
+    const PackedBy packing(backend);
     const OpInstance instance = op_case.make(threads_, memory);
     instance.run(backend);
     return instance.result();

@@ -32,6 +32,7 @@ class RowCheck {
   RowCheck(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report)
       : visible_(device),
         backend_(cuda::make_cuda_backend(visible_, threads_)),
+        packing_(*backend_),
         num_rows_(options.is_small ? 40 : 255),
         deadline_(options.seconds),
         report_(report) {}
@@ -82,6 +83,7 @@ class RowCheck {
   ThreadPool threads_{0};
   cuda::CpuVisibleDevice visible_;
   std::unique_ptr<Backend> backend_;
+  PackedBy packing_;
   int64_t num_rows_;
   Deadline deadline_;
   CheckReport& report_;

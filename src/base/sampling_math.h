@@ -131,9 +131,10 @@ constexpr double exponential_time(uint64_t noise) {
 // -log(1 - u) >= u. Slightly more, beyond the rounding of times.
 constexpr double noise_bound(double time) { return time * ((1.0 + 0x1p-40) * 0x1p53); }
 
-// Never above 0; -inf for a token of probability 0.
+// Never above 0; -inf for a token of probability 0. A logit of -0 gives +0 too: a GPU's minimum of
+// the two zeros is -0.
 constexpr float logprob_of(float logit, float log_sum_exp) {
-  return std::min(0.0f, logit - log_sum_exp);
+  return std::min(0.0f, logit - log_sum_exp) + 0.0f;
 }
 
 // Distances below the largest logit in units of a power of two, so that their sums are integers.

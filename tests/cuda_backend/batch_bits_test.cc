@@ -79,6 +79,38 @@ TEST(CudaBatchBits, ProductsInManyTiles) {
   }
 }
 
+// Each number of segments has a kernel of its own for few rows: nine rows in tiles, then eight and
+// one.
+TEST(CudaBatchBits, ProductsOfAnyNumberOfSegments) {
+  EmulatedBackend cuda({.num_threads = 2});
+  constexpr int64_t kColumns = 43, kRows = 9, kWidth = 32;
+  Memory& memory = cuda->memory();
+  const OwnedTensor out = allocate_tensor(memory, DType::f32, {kRows, kColumns});
+  const PackedMatrix down = random_matrix(memory, cuda.threads, DType::bf16, kColumns, kWidth, 4);
+  for (const int64_t k : {1024, 1152, 2048, 2052, 3000, 4096, 4100, 9300}) {
+    const OwnedTensor x = random_tensor(memory, DType::f32, {kRows, k}, 1);
+    const PackedMatrix w = random_matrix(memory, cuda.threads, DType::bf16, kColumns, k, 2);
+    const PackedMatrix both = random_matrix(memory, cuda.threads, DType::bf16, 2 * kWidth, k, 3);
+    const GatedMlpWeights mlp{
+        .gate = {&both, 0, kWidth}, .up = {&both, kWidth, kWidth}, .down = {&down, 0, kColumns}};
+    const auto multiply = [&](int64_t begin, int64_t end) {
+      cuda->matmul(x.view.slice(0, begin, end), w, nullptr, out.view.slice(0, begin, end));
+    };
+    const auto run_mlp = [&](int64_t begin, int64_t end) {
+      cuda->gated_mlp(mlp, x.view.slice(0, begin, end), out.view.slice(0, begin, end));
+    };
+    const auto expect_equal_bits = [&](auto&& compute) {
+      compute(0, kRows);
+      const std::vector<float> expected = to_vector(out.view);
+      compute(0, kRows - 1);
+      compute(kRows - 1, kRows);
+      EXPECT_EQ(to_vector(out.view), expected) << k;
+    };
+    expect_equal_bits(multiply);
+    expect_equal_bits(run_mlp);
+  }
+}
+
 // Inputs that don't begin at multiples of 16 bytes, and an odd number of inputs, have kernels of
 // their own for few rows.
 TEST(CudaBatchBits, ProductsOfInputsThatCantBeCopied) {

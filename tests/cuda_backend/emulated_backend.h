@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/make_cuda_backend.h"
+#include "tests/kernels/op_inputs.h"
 
 namespace paceline::cuda {
 
@@ -17,6 +18,7 @@ struct EmulatedBackend {
   ThreadPool threads{2};
   std::unique_ptr<CudaDevice> device;
   std::unique_ptr<Backend> backend;
+  PackedBy packing{*backend};
 
   Backend& operator*() const { return *backend; }
   Backend* operator->() const { return backend.get(); }

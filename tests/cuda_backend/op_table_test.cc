@@ -41,6 +41,14 @@ std::vector<OpCase> cases_of_serving() {
   return cases;
 }
 
+// Of inputs that stand as the backend has them.
+std::vector<float> result_of(const OpCase& op_case, ThreadPool& threads, Backend& backend) {
+  const PackedBy packing(backend);
+  const OpInstance instance = op_case.make(threads, backend.memory());
+  instance.run(backend);
+  return instance.result();
+}
+
 // Products with quantised weights are compared with the reference's for inputs of bfloat16, which a
 // GPU has whatever the weights say.
 TEST(CudaOpTable, AgreesWithTheReference) {
@@ -50,11 +58,8 @@ TEST(CudaOpTable, AgreesWithTheReference) {
   const std::vector<OpCase> cases = cases_to_run(cases_of_serving(), 0, 8);
   ASSERT_GT(cases.size(), 100u);
   for (const OpCase& op_case : cases) {
-    const OpInstance instance = op_case.make(cuda.threads, cuda->memory());
-    instance.run(*reference);
-    const std::vector<float> expected = instance.result();
-    instance.run(*cuda);
-    const double error = largest_error(instance.result(), expected);
+    const std::vector<float> expected = result_of(op_case, cuda.threads, *reference);
+    const double error = largest_error(result_of(op_case, cuda.threads, *cuda), expected);
     const double tolerance = std::max(op_case.tolerance, op_case.rounded_tolerance);
     EXPECT_LE(error, tolerance) << op_case.name;
     double& used = worst[op_case.name.substr(0, op_case.name.find(' '))];

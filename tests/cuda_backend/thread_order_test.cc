@@ -137,11 +137,12 @@ std::vector<std::byte> attend(CudaDevice& device, DType dtype, int64_t head_dim,
   return results.take();
 }
 
-std::vector<std::byte> multiply(CudaDevice& device, const WeightType& type, int64_t rows) {
+std::vector<std::byte> multiply(CudaDevice& device, const WeightType& type, int64_t rows,
+                                int64_t least_k = 1100) {
   ThreadPool threads(1);
   const auto backend = make_cuda_backend(device, threads);
   Results results(*backend);
-  const int64_t k = type.row_length(1100), n = 37;
+  const int64_t k = type.row_length(least_k), n = 37;
   Memory memory;
   const OwnedTensor weights = random_tensor(memory, DType::f32, {n, k}, 7);
   PackedMatrix w;
@@ -204,11 +205,13 @@ TEST(CudaThreadOrders, ProductsOfFewAndManyRowsAreTheSame) {
   for (const int64_t rows : {5, 70}) {
     expect_needed([&](CudaDevice& device) { return multiply(device, bf16, rows); });
   }
+  // More segments than a block has at once.
+  expect_needed([&](CudaDevice& device) { return multiply(device, bf16, 2, 9 * 1024 + 20); });
 }
 
 // A feed-forward network whose gate and up are multiplied together.
-std::vector<std::byte> run_mlp(CudaDevice& device, int64_t rows) {
-  constexpr int64_t kInputs = 1060, kWidth = 64;
+std::vector<std::byte> run_mlp(CudaDevice& device, int64_t rows, int64_t inputs = 1060) {
+  constexpr int64_t kWidth = 64;
   ThreadPool threads(1);
   const auto backend = make_cuda_backend(device, threads);
   Results results(*backend);
@@ -217,8 +220,8 @@ std::vector<std::byte> run_mlp(CudaDevice& device, int64_t rows) {
     const OwnedTensor weights = random_tensor(memory, DType::f32, {n, k}, seed);
     return backend->pack_matrix(std::span(&weights.view, 1), DType::bf16);
   };
-  const PackedMatrix gate_up = pack(2 * kWidth, kInputs, 1), down = pack(20, kWidth, 2);
-  const OwnedTensor x = random_on_device(*backend, {rows, kInputs}, 3);
+  const PackedMatrix gate_up = pack(2 * kWidth, inputs, 1), down = pack(20, kWidth, 2);
+  const OwnedTensor x = random_on_device(*backend, {rows, inputs}, 3);
   const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, {rows, 20});
   backend->gated_mlp(
       {.gate = {&gate_up, 0, kWidth}, .up = {&gate_up, kWidth, kWidth}, .down = {&down, 0, 20}},
@@ -231,6 +234,7 @@ TEST(CudaThreadOrders, FeedForwardNetworksAreTheSame) {
   for (const int64_t rows : {2, 11, 70}) {
     expect_needed([rows](CudaDevice& device) { return run_mlp(device, rows); });
   }
+  expect_needed([](CudaDevice& device) { return run_mlp(device, 2, 4 * 1024 + 20); });
 }
 
 }  // namespace

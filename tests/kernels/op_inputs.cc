@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace paceline {
 
@@ -35,9 +36,22 @@ OwnedTensor random_tensor(Memory& memory, DType dtype, Extents shape, uint64_t s
   return rounded;
 }
 
+namespace {
+
+Backend* packing_backend = nullptr;
+
+}  // namespace
+
+PackedBy::PackedBy(Backend& backend) : previous_(std::exchange(packing_backend, &backend)) {}
+
+PackedBy::~PackedBy() { packing_backend = previous_; }
+
 PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, DType dtype, int64_t n, int64_t k,
                            uint64_t seed) {
   const OwnedTensor weights = random_tensor(memory, dtype, {n, k}, seed);
+  if (packing_backend != nullptr) {
+    return packing_backend->pack_matrix(std::span(&weights.view, 1), dtype);
+  }
   return pack_matrix(std::span(&weights.view, 1), dtype, memory, threads);
 }
 

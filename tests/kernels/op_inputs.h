@@ -37,6 +37,18 @@ OwnedTensor random_tensor(Memory& memory, DType dtype, Extents shape, uint64_t s
 PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, DType dtype, int64_t n, int64_t k,
                            uint64_t seed);
 
+// While one lives, random_matrix() has a backend pack plain matrices: a GPU has panels of its own.
+class PackedBy {
+ public:
+  explicit PackedBy(Backend& backend);
+  ~PackedBy();
+  PackedBy(const PackedBy&) = delete;
+  PackedBy& operator=(const PackedBy&) = delete;
+
+ private:
+  Backend* previous_;
+};
+
 // How weights may be stored: as plain numbers, or quantised in one of the layouts.
 struct WeightType {
   std::string name;

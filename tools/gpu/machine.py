@@ -28,7 +28,8 @@ def look(python=sys.executable):
     outcome = Outcome("machine")
     query = children.run(["nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"], 15)
     for line in query.output.splitlines() if query.code == 0 else []:
-        outcome.measured("GPU", **dict(zip(QUERY.split(","), [field.strip() for field in line.split(",")])))
+        found = dict(zip(QUERY.split(","), [field.strip() for field in line.split(",")]))
+        outcome.measured(found.pop("name"), **found)
     if query.code != 0:
         outcome.measured("nvidia-smi", fault=query.fault())
     nvcc = find_nvcc()

@@ -9,6 +9,7 @@ from gpu import generation, shapes, step_times
 from gpu.outcome import Outcome
 
 PROMPT = 64  # tokens before decoding
+WARM_UP_BATCHES = 2  # of sentences
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,9 @@ def measure_prompts(outcome, runner, name, sizes):
 
 def measure_sentences(outcome, runner, name, sizes):
     """One token is drawn for each, which costs a classification's time or more."""
-    lengths = (sizes.sentence_tokens[0], *sizes.sentence_tokens)  # the first batch warms up
-    items = [runner.item(tokens, 1) for tokens in lengths for _ in range(sizes.sentences)]
-    steps = runner.steps(items, sizes.sentences, sizes)
-    for tokens in sizes.sentence_tokens:
+    for tokens in sizes.sentence_tokens:  # a run for each length: the first step takes what has been read by then
+        items = [runner.item(tokens, 1) for _ in range(WARM_UP_BATCHES * sizes.sentences + sizes.sentences)]
+        steps = runner.steps(items, sizes.sentences, sizes)
         report(outcome, f"{name} sentences of {tokens}", "prompts_per_second",
                step_times.prompt_rate(steps, tokens, sizes.sentences // 2))
 

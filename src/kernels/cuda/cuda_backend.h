@@ -97,6 +97,7 @@ class CudaBackend final : public Backend {
   }
   // The same matrix, in the device's memory.
   PackedMatrix move_to_device(PackedMatrix matrix);
+  Buffer as_fragments(const PackedMatrix& matrix);
   // out = x * columns^T + bias
   void multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out);
   // The same with float32 and float16 weights; by a kernel that loads operands one by one; of up to

@@ -71,7 +71,30 @@ PackedMatrix CudaBackend::move_to_device(PackedMatrix matrix) {
 }
 
 PackedMatrix CudaBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
-  return move_to_device(paceline::pack_matrix(parts, dtype, host_memory_, threads_));
+  PackedMatrix matrix = paceline::pack_matrix(parts, dtype, host_memory_, threads_);
+  if (dtype == DType::bf16) matrix.storage = as_fragments(matrix);
+  return move_to_device(std::move(matrix));
+}
+
+// The panels of a bfloat16 matrix in the order of code/packed_panels.h.
+Buffer CudaBackend::as_fragments(const PackedMatrix& matrix) {
+  const int64_t panel_bytes = num_steps(matrix.k) * kStepBytes, pairs = matrix.padded_k() / 2;
+  Buffer fragments(host_memory_, static_cast<size_t>(matrix.num_panels() * panel_bytes),
+                   Contents::zeroed);
+  threads_.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const auto* const from = reinterpret_cast<const uint32_t*>(
+          static_cast<const std::byte*>(matrix.storage.get()) + panel * matrix.panel_bytes());
+      auto* const to = reinterpret_cast<uint32_t*>(static_cast<std::byte*>(fragments.get()) +
+                                                   panel * panel_bytes);
+      for (uint32_t pair = 0; pair < pairs; ++pair) {
+        for (uint32_t column = 0; column < kPanelWidth; ++column) {
+          to[fragment_word(pair, column)] = from[pair * kPanelWidth + column];
+        }
+      }
+    }
+  });
+  return fragments;
 }
 
 PackedMatrix CudaBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
@@ -86,8 +109,16 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
   gathered.groups = matrix.groups;
   gathered.n = std::ssize(columns);
   gathered.k = matrix.k;
-  gathered.storage = Buffer(memory_, static_cast<size_t>(gathered.bytes()));
   const auto [on_device] = staging_.upload(columns);
+  if (!matrix.groups && matrix.dtype == DType::bf16) {
+    const PlainPanels from = plain_panels(matrix);
+    gathered.storage =
+        Buffer(memory_, static_cast<size_t>(gathered.num_panels() * from.panel_bytes));
+    run<GatherBf16Columns>(element_grid(gathered.n, num_steps(matrix.k) * kStepPairs),
+                           {from, static_cast<std::byte*>(gathered.storage.get()), on_device});
+    return gathered;
+  }
+  gathered.storage = Buffer(memory_, static_cast<size_t>(gathered.bytes()));
   for (const auto& [unit_bytes, strips] : column_strips(matrix)) {
     const auto copy = [&, copied = strips, columns_there = on_device]<class Unit>() {
       run<GatherColumns<Unit>>(element_grid(gathered.n, copied.num_records * copied.units),

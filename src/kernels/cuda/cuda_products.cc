@@ -20,8 +20,9 @@ constexpr int64_t kPackedRows = 4096;
 constexpr int64_t kMlpRows = 2048;
 // Quantised weights that are in memory as bfloat16 at once.
 constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
-// Rows from which tiles of 128 rows are taken.
+// Up to so many rows, and where there are few of the larger ones, tiles have 64 rows.
 constexpr int64_t kTileOf64 = 64;
+constexpr int64_t kLargeTile = 128;  // its columns and rows
 
 ProductParams product_params(const Tensor& x, const PackedColumns& columns, const Tensor& out) {
   return {.weights = plain_panels(*columns.matrix),
@@ -58,48 +59,59 @@ SplitSums CudaBackend::split_sums(int64_t tiles, int64_t blocks_at_once, int64_t
 template <int kPanels>
 void CudaBackend::multiply_few_rows(const Tensor& x, FewRowsParams<kPanels> params,
                                     const Tensor& out) {
-  using Kernel = MatmulFewRows<kPanels>;
-  constexpr int64_t kBlocksAtOnce = 6;  // on a multiprocessor
   params.x = const_rows_of(x);
   params.num_rows = x.size(0);
   params.out = rows_of(out);
-  const int64_t panels = num_tiles(params.columns[0].first, params.num_columns, kPanelWidth);
-  params.split = split_sums(panels, kBlocksAtOnce, x.size(1),
-                            int64_t{Kernel::Sums::kPieces} * Kernel::kThreads);
-  run<Kernel>({.x = static_cast<uint32_t>(panels), .z = std::max(1u, params.split.num_segments)},
-              params);
+  const int64_t tiles = 2 * num_tiles(params.columns[0].first, params.num_columns, kPanelWidth);
+  const auto run_blocks = [&]<uint32_t kTiles, uint32_t kSplits>() {
+    using Kernel = MatmulFewRows<kPanels, kTiles, kSplits>;
+    run<Kernel>({static_cast<uint32_t>(divide_up(tiles, int64_t{Kernel::kColumnTiles}))}, params);
+  };
+  const int64_t segments = num_segments(x.size(1));
+  if (segments == 1) return run_blocks.template operator()<4, 1>();
+  if (segments == 2) return run_blocks.template operator()<4, 2>();
+  if constexpr (kPanels == 1) {
+    if (segments > 4) return run_blocks.template operator()<1, 8>();
+  }
+  run_blocks.template operator()<2, 4>();
 }
 
 InputPanels CudaBackend::pack_inputs(const Tensor& x) {
-  const int64_t panels = divide_up(x.size(0), kPanelWidth),
-                pairs = divide_up(x.size(1), int64_t{2});
-  const InputPanels packed{packed_inputs_.reserve_as<uint32_t>(panels * pairs * kPanelWidth),
-                           static_cast<uint32_t>(pairs)};
-  run<PackInputs>({static_cast<uint32_t>(panels * divide_up(pairs, kPanelWidth))},
+  const int64_t panels = divide_up(x.size(0), kPanelWidth), steps = num_steps(x.size(1));
+  const InputPanels packed{packed_inputs_.reserve_as<uint32_t>(panels * steps * kStepWords),
+                           static_cast<uint32_t>(steps)};
+  run<PackInputs>({static_cast<uint32_t>(panels),
+                   static_cast<uint32_t>(divide_up(steps, int64_t{kStepsOfBlock}))},
                   {.x = const_rows_of(x),
                    .num_rows = x.size(0),
                    .width = static_cast<uint32_t>(x.size(1)),
+                   .is_aligned = can_copy_inputs(x),
                    .out = packed});
   return packed;
 }
 
 template <bool kGated>
 void CudaBackend::multiply_in_tiles(TileParams params) {
-  const auto run_tiles = [&]<uint32_t kRowPanels>() {
-    using Kernel = MatmulTiles<kRowPanels, kGated>;
-    constexpr int64_t kBlocksAtOnce = kRowPanels == 2 ? 2 : 1;  // on a multiprocessor
-    constexpr int64_t kColumnPanels = kGated ? kTileColumnPanels / 2 : kTileColumnPanels;
-    params.num_row_tiles = divide_up(params.num_rows, kRowPanels * kPanelWidth);
-    params.num_column_tiles = divide_up(
-        num_tiles(params.columns[0].first, params.num_columns, kPanelWidth), kColumnPanels);
+  const auto run_tiles = [&]<uint32_t kColumnWarps, uint32_t kRowWarps>(int64_t blocks_at_once) {
+    using Kernel = MatmulTiles<kColumnWarps, kRowWarps, kGated>;
+    constexpr int64_t kOfMatrix = Kernel::Shape::kColumnPanels / (kGated ? 2 : 1);
+    params.num_row_tiles =
+        divide_up(params.num_rows, int64_t{Kernel::Shape::kRowPanels} * kPanelWidth);
+    params.num_column_tiles =
+        divide_up(num_tiles(params.columns[0].first, params.num_columns, kPanelWidth), kOfMatrix);
     const int64_t tiles = params.num_row_tiles * params.num_column_tiles;
-    params.split = split_sums(tiles, kBlocksAtOnce, params.columns[0].weights.k,
-                              int64_t{Kernel::Sums::kPieces} * Kernel::kThreads);
+    params.split = split_sums(tiles, blocks_at_once, params.columns[0].weights.k,
+                              int64_t{Kernel::Sums::kPieces} * Kernel::kMultiplying);
     run<Kernel>({.x = static_cast<uint32_t>(tiles), .z = std::max(1u, params.split.num_segments)},
                 params);
   };
-  if (params.num_rows <= kTileOf64) return run_tiles.template operator()<2>();
-  run_tiles.template operator()<4>();
+  const int64_t columns = kGated ? 2 * params.num_columns : params.num_columns;
+  const int64_t large_tiles =
+      divide_up(params.num_rows, kLargeTile) * divide_up(columns, kLargeTile);
+  if (params.num_rows <= kTileOf64 || large_tiles < multiprocessors_) {
+    return run_tiles.template operator()<1, 2>(4);
+  }
+  run_tiles.template operator()<2, 4>(1);
 }
 
 void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
@@ -112,15 +124,14 @@ void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const Pack
   }
   // Some panels at a time become bfloat16.
   const GroupedPanels groups = grouped_panels(*columns.matrix);
-  const int64_t panel_bytes = columns.matrix->k / 2 * kPairBytes;
+  const int64_t steps = num_steps(columns.matrix->k), panel_bytes = steps * kStepBytes;
   const int64_t panels = num_panels(columns), first_panel = columns.first / kPanelWidth;
   const int64_t at_once = std::max<int64_t>(1, kUnpackedBytes / panel_bytes);
   for (int64_t first = 0; first < panels; first += at_once) {
     const int64_t count = std::min(at_once, panels - first);
     auto* const unpacked = unpacked_weights_.reserve_as<std::byte>(count * panel_bytes);
     run<UnpackGroups>({static_cast<uint32_t>(count),
-                       static_cast<uint32_t>(
-                           divide_up(columns.matrix->k / 2, int64_t{UnpackGroups::kPairsOfBlock}))},
+                       static_cast<uint32_t>(divide_up(steps, int64_t{kStepsOfBlock}))},
                       {.weights = groups,
                        .first_panel = first_panel + first,
                        .out = unpacked,
@@ -239,9 +250,9 @@ bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, co
   if (mlp.gate.first % kPanelWidth != 0 || (!is_bf16(mlp.down) && !mlp.down.matrix->groups)) {
     return false;
   }
-  const int64_t panels = divide_up(rows, kPanelWidth), pairs = divide_up(width, int64_t{2});
-  const InputPanels inner{packed_inner_.reserve_as<uint32_t>(panels * pairs * kPanelWidth),
-                          static_cast<uint32_t>(pairs)};
+  const int64_t panels = divide_up(rows, kPanelWidth), steps = num_steps(width);
+  const InputPanels inner{packed_inner_.reserve_as<uint32_t>(panels * steps * kStepWords),
+                          static_cast<uint32_t>(steps)};
   multiply_in_tiles<true>({.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
                            .num_columns = width,
                            .x = pack_inputs(x),

@@ -100,14 +100,14 @@ void CudaBackend::run_slot_kernel(const SlotProduct& product, int kernel, Make&&
 
 void CudaBackend::multiply_slots(const SlotProduct& product) {
   if (product.is_gated) {
-    return run_slot_kernel<MatmulFewRows<2>>(
+    return run_slot_kernel<MatmulFewRows<2, 4, 2>>(
         product, static_cast<int>(SlotKernel::gated),
         [](const GatedMlpWeights& mlp, const PackedColumns& gate, auto& entry) {
           entry.params.columns[0] = panel_columns(gate);
           entry.params.columns[1] = panel_columns(mlp.up);
           entry.params.num_columns = gate.count;
           entry.params.activation = static_cast<ActivationKind>(mlp.activation);
-          entry.num_tiles = static_cast<uint32_t>(num_panels(gate));
+          entry.num_tiles = static_cast<uint32_t>(num_panels(gate));  // two tiles of each matrix
         });
   }
   constexpr int64_t kInputs = 4;
@@ -128,11 +128,11 @@ void CudaBackend::multiply_slots(const SlotProduct& product) {
     entry.params.num_columns = columns.count;
     entry.num_tiles = static_cast<uint32_t>(num_tiles(columns.first, columns.count, tile_width));
   };
-  run_for.template operator()<MatmulFewRows<1>>(
+  run_for.template operator()<MatmulFewRows<1, 4, 2>>(
       SlotKernel::few_rows, [](const PackedColumns& columns, auto& entry) {
         entry.params.columns[0] = panel_columns(columns);
         entry.params.num_columns = columns.count;
-        entry.num_tiles = static_cast<uint32_t>(num_panels(columns));
+        entry.num_tiles = static_cast<uint32_t>(divide_up(num_panels(columns), int64_t{2}));
       });
   run_for.template operator()<MatmulBf16>(
       SlotKernel::elements,

@@ -5,7 +5,9 @@
 namespace paceline::cuda {
 
 PlainPanels plain_panels(const PackedMatrix& matrix) {
-  return {static_cast<const std::byte*>(matrix.storage.get()), matrix.panel_bytes(),
+  const bool is_bf16 = !matrix.groups && matrix.dtype == DType::bf16;
+  return {static_cast<const std::byte*>(matrix.storage.get()),
+          is_bf16 ? num_steps(matrix.k) * kStepBytes : matrix.panel_bytes(),
           static_cast<uint32_t>(matrix.k)};
 }
 

@@ -32,9 +32,12 @@ constexpr uint32_t kWarpLanes = 32;
 PL_DEVICE uint32_t lane_index() { return thread_index() % kWarpLanes; }
 PL_DEVICE uint32_t warp_index() { return thread_index() / kWarpLanes; }
 
-// 16 bytes, which load_as and store_as move at once.
+// 16 and 8 bytes, which load_as and store_as move at once.
 struct alignas(16) Words4 {
   uint32_t words[4];
+};
+struct alignas(8) Words2 {
+  uint32_t words[2];
 };
 
 }  // namespace paceline::cuda

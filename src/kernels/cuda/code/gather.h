@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/code/elementwise.h"
-#include "kernels/packed_layout.h"
+#include "kernels/cuda/code/packed_panels.h"
 
 namespace paceline::cuda {
 
@@ -31,6 +31,29 @@ struct PanelStrips {
   int64_t record_bytes = 0;
   int64_t num_records = 0;
   int64_t units = 0;  // of a column in a strip
+};
+
+// Copies the chosen columns of a bfloat16 matrix. Rows of the grid are columns of `to`.
+struct GatherBf16Columns {
+  static constexpr std::string_view kName = "gather_columns_bf16";
+  static constexpr uint32_t kThreads = kElementThreads;
+  struct Params {
+    PlainPanels from;
+    std::byte* to = nullptr;
+    const int32_t* columns = nullptr;  // of `from`
+  };
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const int64_t to_column = block_index().x, from_column = p.columns[block_index().x];
+    auto* const to =
+        reinterpret_cast<uint32_t*>(p.to + to_column / kPanelWidth * p.from.panel_bytes);
+    const auto place = static_cast<uint32_t>(to_column % kPanelWidth);
+    for_each_column(num_steps(p.from.k) * kStepPairs, [=, &p](int64_t i) {
+      const auto pair = static_cast<uint32_t>(i);
+      to[fragment_word(pair, place)] = bf16_pair(p.from, pair, from_column);
+    });
+  }
 };
 
 // Copies one kind of strips of the chosen columns. Rows of the grid are columns of `to`.

@@ -42,8 +42,7 @@ PL_DEVICE bool any(bool condition) { return __any_sync(kEveryLane, condition) !=
 PL_DEVICE bool all(bool condition) { return __all_sync(kEveryLane, condition) != 0; }
 
 PL_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
@@ -63,6 +62,81 @@ PL_DEVICE void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
+using BarrierState = uint64_t;
+PL_DEVICE uint32_t shared_address(const void* place) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(place));
+}
+PL_DEVICE void init_barrier(BarrierState& barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+               :
+               : "r"(shared_address(&barrier)), "r"(arrivals)
+               : "memory");
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+PL_DEVICE void arrive(BarrierState& barrier) {
+  asm volatile("{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }"
+               :
+               : "r"(shared_address(&barrier))
+               : "memory");
+}
+PL_DEVICE bool has_passed(BarrierState& barrier, uint32_t parity) {
+  uint32_t passed;
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+      "selp.u32 %0, 1, 0, p; }"
+#else
+  asm volatile(
+      "{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; "
+      "selp.u32 %0, 1, 0, p; }"
+#endif
+      : "=r"(passed)
+      : "r"(shared_address(&barrier)), "r"(parity)
+      : "memory");
+  return passed != 0;
+}
+PL_DEVICE void wait_barrier(BarrierState& barrier, uint32_t parity) {
+  while (!has_passed(barrier, parity)) {
+  }
+}
+#if __CUDA_ARCH__ >= 900
+constexpr uint32_t kCopyArrivals = 1;
+PL_DEVICE void begin_bulk(BarrierState& barrier, uint32_t bytes) {
+  if (threadIdx.x % 32 == 0) {
+    asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1; }"
+                 :
+                 : "r"(shared_address(&barrier)), "r"(bytes)
+                 : "memory");
+  }
+}
+PL_DEVICE void copy_bulk(void* to, const void* from, uint32_t bytes, BarrierState& barrier) {
+  if (threadIdx.x % 32 == 0) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+        :
+        : "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(&barrier))
+        : "memory");
+  }
+}
+PL_DEVICE void end_bulk(BarrierState& /*barrier*/) {}
+#else  // by the copies that older GPUs have
+constexpr uint32_t kCopyArrivals = 32;
+PL_DEVICE void begin_bulk(BarrierState& /*barrier*/, uint32_t /*bytes*/) {}
+PL_DEVICE void copy_bulk(void* to, const void* from, uint32_t bytes, BarrierState& /*barrier*/) {
+  for (uint32_t i = threadIdx.x % 32 * 16; i < bytes; i += 32 * 16) {
+    copy_async(static_cast<char*>(to) + i, static_cast<const char*>(from) + i);
+  }
+}
+PL_DEVICE void end_bulk(BarrierState& barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
+               :
+               : "r"(shared_address(&barrier))
+               : "memory");
+}
+#endif
+
 PL_DEVICE uint32_t pack_bf16(float first, float second) {
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
@@ -72,6 +146,18 @@ PL_DEVICE uint32_t pack_bf16(float first, float second) {
 template <class T>
 PL_DEVICE T load_as(const void* from) {
   return *static_cast<const T*>(from);
+}
+// T has 16 bytes.
+template <class T>
+PL_DEVICE T load_once(const void* from) {
+  static_assert(sizeof(T) == 16);
+  uint32_t words[4];
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "l"(from));
+  T value;
+  __builtin_memcpy(&value, words, sizeof(T));
+  return value;
 }
 template <class T>
 PL_DEVICE void store_as(void* to, const T& value) {

@@ -66,11 +66,17 @@
   X(embedding_f16, EmbeddingRows<F16>)                     \
   X(embedding_f32, EmbeddingRows<float>)                   \
   X(embedding_groups, EmbeddingGroups)                     \
-  X(expand_lora, ExpandLora)                               \
   X(finite_rows, FiniteRows)                               \
-  X(gated_128_rows, MatmulTiles<4, true>)                  \
-  X(gated_64_rows, MatmulTiles<2, true>)                   \
-  X(gated_few_rows, MatmulFewRows<2>)                      \
+  X(few_rows_1_segment, MatmulFewRows<1, 4, 1>)            \
+  X(few_rows_2_segments, MatmulFewRows<1, 4, 2>)           \
+  X(few_rows_4_segments, MatmulFewRows<1, 2, 4>)           \
+  X(few_rows_8_segments, MatmulFewRows<1, 1, 8>)           \
+  X(gated_128_rows, MatmulTiles<2, 4, true>)               \
+  X(gated_64_rows, MatmulTiles<1, 2, true>)                \
+  X(gated_few_rows_1_segment, MatmulFewRows<2, 4, 1>)      \
+  X(gated_few_rows_2_segments, MatmulFewRows<2, 4, 2>)     \
+  X(gated_few_rows_4_segments, MatmulFewRows<2, 2, 4>)     \
+  X(gather_columns_bf16, GatherBf16Columns)                \
   X(gather_columns_1, GatherColumns<uint8_t>)              \
   X(gather_columns_2, GatherColumns<uint16_t>)             \
   X(gather_columns_4, GatherColumns<uint32_t>)             \
@@ -78,13 +84,12 @@
   X(layer_norm, LayerNorm)                                 \
   X(log_sum_exp, LogSumExp)                                \
   X(mask_rows, MaskRows)                                   \
-  X(matmul_128_rows, MatmulTiles<4, false>)                \
-  X(matmul_64_rows, MatmulTiles<2, false>)                 \
+  X(matmul_128_rows, MatmulTiles<2, 4, false>)             \
+  X(matmul_64_rows, MatmulTiles<1, 2, false>)              \
   X(matmul_bf16, MatmulBf16)                               \
   X(matmul_f16, MatmulFloat<F16>)                          \
   X(matmul_f32, MatmulFloat<float>)                        \
-  X(matmul_few_rows, MatmulFewRows<1>)                     \
-  X(matmul_few_rows_of_groups, MatmulFewRowsOfGroups)      \
+  X(few_rows_of_groups, MatmulFewRowsOfGroups)             \
   X(merge_chunks, MergeChunks)                             \
   X(mma_probe, MmaProbe)                                   \
   X(mma_rate, MmaRate)                                     \
@@ -108,19 +113,20 @@
   X(store_kv_i8, StoreKv<int8_t>)                          \
   X(unpack_groups, UnpackGroups)
 
-#define PACELINE_CUDA_EXPERT_KERNELS(X)                       \
-  X(expert_gated_few_rows, ExpertProducts<MatmulFewRows<2>>)  \
-  X(expert_matmul_bf16, ExpertProducts<MatmulBf16>)           \
-  X(expert_matmul_f16, ExpertProducts<MatmulFloat<F16>>)      \
-  X(expert_matmul_f32, ExpertProducts<MatmulFloat<float>>)    \
-  X(expert_matmul_few_rows, ExpertProducts<MatmulFewRows<1>>) \
-  X(expert_matmul_few_rows_of_groups, ExpertProducts<MatmulFewRowsOfGroups>)
+#define PACELINE_CUDA_EXPERT_KERNELS(X)                                       \
+  X(expert_few_rows_2_segments, ExpertProducts<MatmulFewRows<1, 4, 2>>)       \
+  X(expert_gated_few_rows_2_segments, ExpertProducts<MatmulFewRows<2, 4, 2>>) \
+  X(expert_matmul_bf16, ExpertProducts<MatmulBf16>)                           \
+  X(expert_matmul_f16, ExpertProducts<MatmulFloat<F16>>)                      \
+  X(expert_matmul_f32, ExpertProducts<MatmulFloat<float>>)                    \
+  X(expert_few_rows_of_groups, ExpertProducts<MatmulFewRowsOfGroups>)
 
 // Those whose threads need more registers than the compiler would give them for several blocks on a
 // multiprocessor.
 #define PACELINE_CUDA_LARGE_KERNELS(X)                    \
   X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>) \
   X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>) \
+  X(expand_lora, ExpandLora)                              \
   X(draw_rows, DrawRows)                                  \
   X(shrink_lora, ShrinkLora)
 

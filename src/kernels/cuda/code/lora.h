@@ -15,6 +15,7 @@ constexpr uint32_t kLoraWarps = kLoraThreads / kWarpLanes;
 constexpr uint32_t kLoraRows = 8;  // of a tile
 // The words of a column that are in shared memory at once: a float32 each, or two bfloat16.
 constexpr uint32_t kLoraWords = 256;
+constexpr uint32_t kLoraSteps = kLoraWords * 2 / kStepInputs;
 constexpr uint32_t kPadWords = 4;  // a lane's 16 bytes of 8 rows then share no bank
 
 enum class LoraType : uint32_t { f32, f16, bf16 };
@@ -87,7 +88,7 @@ struct ShrinkLora {
   static constexpr uint32_t kThreads = kLoraThreads;
   using Params = LoraParams;
   struct Shared {
-    uint32_t weights[kLoraWords][kPanelWidth];
+    alignas(16) uint32_t weights[kLoraWords][kPanelWidth];
     uint32_t inputs[kLoraRows][kLoraWords + kPadWords];
   };
 
@@ -155,12 +156,25 @@ struct ShrinkLora {
       return;
     }
     const std::byte* const from = a.panels.panel_of(first_column);
+    if (a.type == LoraType::bf16) return load_steps(from, inputs, shared);
     for (uint32_t i = thread_index(); i < kLoraWords * kQuads; i += kThreads) {
       const uint32_t word = i / kQuads, column = i % kQuads * 4;
       const uint32_t k = inputs.begin + kInputs * word;
       const bool is_present = k < inputs.end;
       const int64_t place = int64_t{is_present ? k / kInputs : 0} * kPanelWidth + column;
       copy_async(&shared.weights[word][column], from + place * sizeof(uint32_t), is_present);
+    }
+    commit_copies();
+  }
+
+  // Steps of bfloat16 as they stand in the panel, from the one of the first input on.
+  PL_DEVICE static void load_steps(const std::byte* panel, Inputs inputs, Shared& shared) {
+    constexpr uint32_t kChunksOfStep = kStepBytes / sizeof(Words4);
+    const std::byte* const from = panel + int64_t{inputs.begin / kStepInputs} * kStepBytes;
+    for (uint32_t i = thread_index(); i < kLoraSteps * kChunksOfStep; i += kThreads) {
+      const bool is_present = inputs.begin + i / kChunksOfStep * kStepInputs < inputs.end;
+      copy_async(&shared.weights[0][0] + i * 4, from + (is_present ? i : 0) * sizeof(Words4),
+                 is_present);
     }
     commit_copies();
   }
@@ -175,9 +189,9 @@ struct ShrinkLora {
       load<2>(p, shrink, panel, {begin, segment.end}, shared);
       if (warp_index() > 0) continue;
       for (uint32_t k = 0; k < kInputs && begin + k < segment.end; k += kStepInputs) {
-        const uint32_t word = k / 2 + 2 * lane_in_group(), column = 4 * lane_group();
-        const PanelStep weights = {load_as<Words4>(&shared.weights[word][column]),
-                                   load_as<Words4>(&shared.weights[word + 1][column])};
+        const uint32_t word = k / 2 + 2 * lane_in_group();
+        const PanelStep weights = PanelStep::load(
+            reinterpret_cast<const Words4*>(&shared.weights[0][0] + k / kStepInputs * kStepWords));
         const uint32_t* const row = shared.inputs[lane_group()];
         const uint32_t inputs[1][2] = {{row[word], row[word + 1]}};
         sums.multiply(weights, inputs);
@@ -273,10 +287,6 @@ struct ExpandLora {
   PL_DEVICE static uint32_t pair_of(const float* inner, uint32_t k, uint32_t rank) {
     return pack_bf16(k < rank ? inner[k] : 0.0f, k + 1 < rank ? inner[k + 1] : 0.0f);
   }
-  PL_DEVICE static Words4 load_pair(const std::byte* panel, uint32_t k, uint32_t rank) {
-    if (k >= rank) return {};
-    return load_as<Words4>(panel + int64_t{k / 2} * kPairBytes + lane_group() * sizeof(Words4));
-  }
 
   PL_DEVICE static void multiply_bf16(const Params& p, const LoraExpand& expand, uint32_t panel,
                                       const Shared& shared) {
@@ -287,7 +297,8 @@ struct ExpandLora {
     sums.clear();
     for (uint32_t first = 0; first < rank; first += kStepInputs) {
       const uint32_t own = first + 4 * lane_in_group();
-      const PanelStep weights = {load_pair(from, own, rank), load_pair(from, own + 2, rank)};
+      const PanelStep weights =
+          PanelStep::load(reinterpret_cast<const Words4*>(from + first / kStepInputs * kStepBytes));
       const uint32_t inputs[1][2] = {{pair_of(inner, own, rank), pair_of(inner, own + 2, rank)}};
       sums.multiply(weights, inputs);
     }

@@ -146,8 +146,8 @@ class GroupStream {
         }
         return fused_multiply_add(scale, static_cast<float>(code), offset);
       };
-      made.even.words[column] = pack_bf16(element(0), element(1));
-      made.odd.words[column] = pack_bf16(element(2), element(3));
+      made.half[column / 2].words[column % 2] = pack_bf16(element(0), element(1));
+      made.half[column / 2].words[2 + column % 2] = pack_bf16(element(2), element(3));
     }
     return made;
   }
@@ -161,7 +161,7 @@ class GroupStream {
 
 // A panel along x of the grid; along z the segments where each has a block of its own.
 struct MatmulFewRowsOfGroups {
-  static constexpr std::string_view kName = "matmul_few_rows_of_groups";
+  static constexpr std::string_view kName = "few_rows_of_groups";
   static constexpr uint32_t kThreads = kWarpLanes;
   using Params = FewRowsOfGroupsParams;
   struct Shared {

@@ -2,21 +2,24 @@
 #pragma once
 
 #include "kernels/cuda/code/elementwise.h"
-#include "kernels/cuda/code/packed_panels.h"
+#include "kernels/cuda/code/panel_products.h"
 
 namespace paceline::cuda {
 
-// Panels of 32 rows like those of weights, without gaps: [panels, pairs of inputs, 32 rows], each
-// pair a word.
+// Panels of 32 rows like those of weights, without gaps: [panels, steps, kStepWords].
 struct InputPanels {
   uint32_t* first = nullptr;
-  uint32_t num_pairs = 0;
+  uint32_t steps = 0;  // of a panel
 
-  PL_DEVICE uint32_t* panel(int64_t index) const { return first + index * num_pairs * kPanelWidth; }
+  PL_DEVICE uint32_t* panel(int64_t index) const {
+    return first + index * int64_t{steps} * kStepWords;
+  }
 };
 
-// Rounds rows. A block takes 32 rows and 32 pairs of inputs: tiles along x of the grid, those of
-// one panel side by side. Rows behind the last are zero.
+// The steps of a block that makes panels: one for each warp.
+constexpr uint32_t kStepsOfBlock = kElementThreads / kWarpLanes;
+
+// Rounds rows: panels along x of the grid, their steps along y. Rows behind the last are zero.
 struct PackInputs {
   static constexpr std::string_view kName = "pack_inputs";
   static constexpr uint32_t kThreads = kElementThreads;
@@ -24,46 +27,48 @@ struct PackInputs {
     ConstRows x;
     int64_t num_rows = 0;
     uint32_t width = 0;
+    bool is_aligned = false;  // each row is at a multiple of 16 bytes, the width one of 4
     InputPanels out;
   };
-  // An odd pitch, so that neither rows nor pairs share a bank.
-  struct Shared {
-    uint32_t words[kPanelWidth][kPanelWidth + 1];  // [pair][row]
-  };
+  using Shared = NoShared;
 
-  PL_DEVICE static void run(const Params& p, Shared& shared) {
-    constexpr uint32_t kPairs = uint32_t{kPanelWidth}, kWarps = kThreads / kWarpLanes;
-    const uint32_t tiles = (p.out.num_pairs + kPairs - 1) / kPairs;
-    const int64_t panel = block_index().x / tiles;
-    const uint32_t first_pair = block_index().x % tiles * kPairs;
-    for (uint32_t i = warp_index(); i < kPanelWidth; i += kWarps) {
-      shared.words[lane_index()][i] =
-          pair_of(p, panel * kPanelWidth + i, first_pair + lane_index());
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const uint32_t step = block_index().y * kStepsOfBlock + warp_index();
+    if (step >= p.out.steps) return;
+    uint32_t* const out = p.out.panel(block_index().x) + step * kStepWords + lane_index() * 4;
+    const uint32_t k = step * kStepInputs + lane_index() % 4 * 4;
+    Floats4 x[4];
+    PL_UNROLL
+    for (uint32_t i = 0; i < 4; ++i) {
+      x[i] = inputs_of(p, block_index().x * kPanelWidth + lane_index() / 4 * 4 + i, k);
     }
-    sync_threads();
-    for (uint32_t i = warp_index(); i < kPairs; i += kWarps) {
-      if (first_pair + i >= p.out.num_pairs) break;
-      p.out.panel(panel)[(first_pair + i) * kPanelWidth + lane_index()] =
-          shared.words[i][lane_index()];
+    PL_UNROLL
+    for (uint32_t half = 0; half < 2; ++half) {
+      const Floats4 &first = x[2 * half], &second = x[2 * half + 1];
+      store_as(
+          out + half * kHalfWords,
+          Words4{{pack_bf16(first.of[0], first.of[1]), pack_bf16(second.of[0], second.of[1]),
+                  pack_bf16(first.of[2], first.of[3]), pack_bf16(second.of[2], second.of[3])}});
     }
   }
 
  private:
-  PL_DEVICE static uint32_t pair_of(const Params& p, int64_t row, uint32_t pair) {
-    if (row >= p.num_rows) return 0;
-    const float* const x = p.x.row(row);
-    const uint32_t k = 2 * pair;
-    return pack_bf16(k < p.width ? x[k] : 0.0f, k + 1 < p.width ? x[k + 1] : 0.0f);
+  PL_DEVICE static Floats4 inputs_of(const Params& p, int64_t row, uint32_t k) {
+    Floats4 inputs{};
+    if (row >= p.num_rows || k >= p.width) return inputs;
+    const float* const x = p.x.row(row) + k;
+    if (p.is_aligned) return load_as<Floats4>(x);
+    PL_UNROLL
+    for (uint32_t i = 0; i < 4; ++i) inputs.of[i] = k + i < p.width ? x[i] : 0.0f;
+    return inputs;
   }
 };
 
-// Dequantises panels: along x of the grid, their pairs along y. A warp writes 32 columns of
-// kPairsOfLane pairs, whose inputs lie in one group.
+// Dequantises panels, which begin at `first_panel`: panels along x of the grid, their steps along
+// y. A lane makes 4 inputs, which lie in one group, of two columns at a time.
 struct UnpackGroups {
   static constexpr std::string_view kName = "unpack_groups";
   static constexpr uint32_t kThreads = kElementThreads;
-  static constexpr uint32_t kPairsOfLane = 4;
-  static constexpr uint32_t kPairsOfBlock = kThreads / kWarpLanes * kPairsOfLane;
   struct Params {
     GroupedPanels weights;
     int64_t first_panel = 0;
@@ -73,16 +78,31 @@ struct UnpackGroups {
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
-    const int64_t column = (p.first_panel + block_index().x) * kPanelWidth + lane_index();
-    auto* const out = reinterpret_cast<uint32_t*>(p.out + block_index().x * p.panel_bytes);
-    const uint32_t first = block_index().y * kPairsOfBlock + warp_index() * kPairsOfLane;
-    if (2 * first >= p.weights.k) return;
-    const GroupAffine affine = load_group(p.weights, 2 * first >> p.weights.group_bits, column);
-    for (uint32_t pair = first; pair < first + kPairsOfLane; ++pair) {
-      out[pair * kPanelWidth + lane_index()] =
-          pack_bf16(group_element(p.weights, affine, 2 * pair, column),
-                    group_element(p.weights, affine, 2 * pair + 1, column));
+    const uint32_t step = block_index().y * kStepsOfBlock + warp_index();
+    const uint32_t k = step * kStepInputs + lane_index() % 4 * 4;
+    if (step * kStepInputs >= p.weights.k) return;
+    auto* const out = reinterpret_cast<uint32_t*>(p.out + block_index().x * p.panel_bytes) +
+                      step * kStepWords + lane_index() * 4;
+    const int64_t column = (p.first_panel + block_index().x) * kPanelWidth + lane_index() / 4 * 4;
+    PL_UNROLL
+    for (uint32_t half = 0; half < 2; ++half) {
+      Words4 words;
+      PL_UNROLL
+      for (uint32_t i = 0; i < 2; ++i) {
+        const int64_t own = column + 2 * half + i;
+        const GroupAffine affine = load_group(p.weights, k >> p.weights.group_bits, own);
+        words.words[i] = pair_of(p, affine, k, own);
+        words.words[2 + i] = pair_of(p, affine, k + 2, own);
+      }
+      store_as(out + half * kHalfWords, words);
     }
+  }
+
+ private:
+  PL_DEVICE static uint32_t pair_of(const Params& p, const GroupAffine& affine, uint32_t k,
+                                    int64_t column) {
+    return pack_bf16(group_element(p.weights, affine, k, column),
+                     group_element(p.weights, affine, k + 1, column));
   }
 };
 

@@ -24,11 +24,27 @@ PL_DEVICE float plain_element(const PlainPanels& panels, uint32_t k, int64_t col
   return element_value(elements[int64_t{k} * kPanelWidth + column % kPanelWidth]);
 }
 
-// Elements 2 * pair and 2 * pair + 1 of a column of a bfloat16 matrix, the first in the low half.
-// An odd k is padded with a zero.
+// A panel of a bfloat16 matrix stands as matrix instructions take it: steps of 16 inputs, each in
+// two halves of 512 bytes, 16 bytes for each lane. Half h of lane 4 g + t has columns 4 g + 2 h and
+// the next, of pairs 2 t and 2 t + 1 of the step. Inputs behind the last are zeros.
+constexpr uint32_t kStepInputs = 16;
+constexpr uint32_t kStepPairs = kStepInputs / 2;
+constexpr uint32_t kHalfWords = 128;
+constexpr uint32_t kStepWords = 2 * kHalfWords;
+constexpr uint32_t kStepBytes = kStepWords * 4;
+
+constexpr int64_t num_steps(int64_t inputs) { return (inputs + kStepInputs - 1) / kStepInputs; }
+
+// The place of inputs 2 * pair and 2 * pair + 1 of a panel's column, the first in the low half.
+PL_DEVICE uint32_t fragment_word(uint32_t pair, uint32_t column) {
+  const uint32_t in_step = pair % kStepPairs, lane = column / 4 * 4 + in_step / 2;
+  return pair / kStepPairs * kStepWords + column % 4 / 2 * kHalfWords + lane * 4 + in_step % 2 * 2 +
+         column % 2;
+}
+
 PL_DEVICE uint32_t bf16_pair(const PlainPanels& panels, uint32_t pair, int64_t column) {
-  const auto* const pairs = reinterpret_cast<const uint32_t*>(panels.panel_of(column));
-  return pairs[int64_t{pair} * kPanelWidth + column % kPanelWidth];
+  const auto* const words = reinterpret_cast<const uint32_t*>(panels.panel_of(column));
+  return words[fragment_word(pair, static_cast<uint32_t>(column % kPanelWidth))];
 }
 
 // Quantised panels. Sizes of groups and records are powers of two.

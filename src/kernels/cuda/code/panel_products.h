@@ -1,11 +1,8 @@
-// Products of panels by mma_bf16(): 32 columns of weights times 8 or 32 rows, 16 inputs at a time.
-//
-// A panel has 32 words for each pair of inputs, a column's in each, so that 16 bytes are 4 columns
-// of a pair. With lane = 4 g + t, a lane's 16 bytes of pairs 2 t and 2 t + 1 at columns 4 g to
-// 4 g + 3 are its parts of two instructions' operands, and a warp's loads are whole lines. That
-// orders the inputs of a step and the columns of a tile as it suits the loads: which column is
-// which row of an operand doesn't matter, and Hopper adds the 16 products of a step exactly, in no
-// order. On other GPUs the order counts: every kernel has this one (kStepPairs).
+// Products of panels by mma_bf16(): columns of weights times rows, 16 inputs at a time, both as
+// packed_panels.h has them. That orders the inputs of a step and the columns of a tile as it suits
+// the loads: which column is which row of an operand doesn't matter, and Hopper adds the 16
+// products of a step exactly, in no order. On other GPUs the order counts: every kernel has this
+// one.
 #pragma once
 
 #include "kernels/cuda/code/activations.h"
@@ -14,11 +11,7 @@
 
 namespace paceline::cuda {
 
-constexpr uint32_t kStepInputs = 16;   // of an instruction
-constexpr uint32_t kStageInputs = 32;  // copied together
-constexpr uint32_t kStageSteps = kStageInputs / kStepInputs;
-constexpr uint32_t kStagesOfSegment = uint32_t{kSegmentLength} / kStageInputs;
-constexpr int64_t kPairBytes = kPanelWidth * 4;  // of a pair of inputs in a panel
+constexpr uint32_t kStepsOfSegment = uint32_t{kSegmentLength} / kStepInputs;
 
 struct alignas(16) Floats4 {
   float of[4];
@@ -27,17 +20,13 @@ struct alignas(16) Floats4 {
 PL_DEVICE uint32_t lane_group() { return lane_index() / 4; }     // g
 PL_DEVICE uint32_t lane_in_group() { return lane_index() % 4; }  // t
 
-// A lane's part of a step of a panel: pairs 2 t and 2 t + 1 of 4 columns.
+// A lane's part of a step of a panel.
 struct PanelStep {
-  Words4 even;
-  Words4 odd;
+  Words4 half[2];
 
-  // Operand a, for columns 4 g + 2 half and the next.
-  PL_DEVICE void load_columns(int half, uint32_t (&a)[4]) const {
-    a[0] = even.words[2 * half];
-    a[1] = even.words[2 * half + 1];
-    a[2] = odd.words[2 * half];
-    a[3] = odd.words[2 * half + 1];
+  PL_DEVICE static PanelStep load(const Words4* step) {
+    return {
+        {load_as<Words4>(step + lane_index()), load_as<Words4>(step + kWarpLanes + lane_index())}};
   }
 };
 
@@ -68,10 +57,10 @@ struct PanelSums {
   PL_DEVICE void multiply(const PanelStep& weights, const uint32_t (&inputs)[kTiles][2]) {
     PL_UNROLL
     for (int half = 0; half < 2; ++half) {
-      uint32_t a[4];
-      weights.load_columns(half, a);
       PL_UNROLL
-      for (int tile = 0; tile < kTiles; ++tile) mma_bf16(of[half][tile], a, inputs[tile]);
+      for (int tile = 0; tile < kTiles; ++tile) {
+        mma_bf16(of[half][tile], weights.half[half].words, inputs[tile]);
+      }
     }
   }
   // Columns 4 g to 4 g + 3 of row kTiles * (2 t + parity) + tile.
@@ -165,14 +154,16 @@ struct SplitSums {
   uint32_t* arrivals = nullptr;  // of the tiles: zero before and after
 };
 
-// Saves the segment's sums of a tile. Returns whether this block is the last of the tile's: `sums`
-// are then those of all segments. `is_last` is shared by the block.
+// Saves the segment's sums of a tile, which the block's first `threads` threads have. Returns
+// whether this block is the last of the tile's: `sums` are then those of all segments. `is_last` is
+// shared by the block.
 template <class Sums>
 PL_DEVICE bool add_segments(const SplitSums& split, int64_t tile, uint32_t segment,
                             uint32_t threads, Sums& sums, uint32_t& is_last) {
   const int64_t of_segment = int64_t{Sums::kPieces} * threads;
   Floats4* const of_tile = split.partials + tile * split.num_segments * of_segment;
-  sums.save(of_tile + segment * of_segment, threads);
+  const bool has_sums = thread_index() < threads;
+  if (has_sums) sums.save(of_tile + segment * of_segment, threads);
   publish_writes();
   if (thread_index() == 0) {
     const bool is_here_last = atomic_add(split.arrivals + tile, 1) + 1 == split.num_segments;
@@ -181,6 +172,7 @@ PL_DEVICE bool add_segments(const SplitSums& split, int64_t tile, uint32_t segme
   }
   sync_threads();
   if (is_last != 1) return false;  // poison is neither
+  if (!has_sums) return true;
   fence_device();
   sums.clear();
   for (uint32_t i = 0; i < split.num_segments; ++i) {

@@ -43,6 +43,7 @@ void BlockRun::prepare(const LaunchWork& work, Index3 block_index) {
     threads_[i]->copies.clear();
   }
   for (Warp& warp : warps_) warp.arrived = 0;
+  barriers_.clear();
   num_done_ = 0;
   failure_.clear();
   random_state_ = work.seed * 0x9E3779B97F4A7C15u + block_index.x + 1;
@@ -68,6 +69,9 @@ void BlockRun::finish_thread() {
   self.waiting = Waiting::done;
   warp_of(self).ready &= ~(1u << self.state.index % 32);
   if (++num_done_ == work_->num_threads) {
+    if (const CallSite* const site = barriers_.first_site()) {
+      failure_ = fmt::format("no thread waits for the copy that began at {}", text_of(*site));
+    }
     self.fiber.finish_with(owner_);
   }
   Thread* const next = next_thread();
@@ -215,16 +219,19 @@ uint32_t BlockRun::random() {
   return static_cast<uint32_t>(z >> 32);
 }
 
-void BlockRun::copy_async(void* to, const void* from, bool is_present, CallSite site) {
+void BlockRun::check_shared(const void* to, size_t bytes, CallSite site) {
   check_alignment(to, PendingCopies::kBytes, site);
-  if (is_present) check_alignment(from, PendingCopies::kBytes, site);
   const auto offset = reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(shared_);
-  if (offset > work_->kernel->shared_bytes ||
-      work_->kernel->shared_bytes - offset < PendingCopies::kBytes) {
+  if (offset > work_->kernel->shared_bytes || work_->kernel->shared_bytes - offset < bytes) {
     failure_ = fmt::format("thread {} copies to outside of shared memory at {}",
                            current_thread->index, text_of(site));
     abandon();
   }
+}
+
+void BlockRun::copy_async(void* to, const void* from, bool is_present, CallSite site) {
+  check_shared(to, PendingCopies::kBytes, site);
+  if (is_present) check_alignment(from, PendingCopies::kBytes, site);
   current().copies.begin(to, is_present ? from : nullptr, site, work_->lands_copies_early);
 }
 
@@ -234,6 +241,70 @@ void BlockRun::wait_copies(int pending, CallSite site) {
   if (!skips(site)) current().copies.wait(static_cast<size_t>(pending));
 }
 
+CopyBarriers::Barrier& BlockRun::barrier_at(const void* place, CallSite site) {
+  CopyBarriers::Barrier* const barrier = barriers_.find(place);
+  if (barrier == nullptr) {
+    failure_ = fmt::format("thread {} uses a barrier that was not made at {}",
+                           current_thread->index, text_of(site));
+    abandon();
+  }
+  return *barrier;
+}
+
+void BlockRun::init_barrier(const void* place, uint32_t arrivals) {
+  barriers_.init(place, arrivals);
+}
+
+void BlockRun::arrive(const void* place, uint32_t bytes, CallSite site) {
+  CopyBarriers::Barrier& barrier = barrier_at(place, site);
+  if (barrier.missing == 0) {
+    failure_ =
+        fmt::format("thread {} arrives at a barrier that has all arrivals of its phase at {}",
+                    current_thread->index, text_of(site));
+    abandon();
+  }
+  --barrier.missing;
+  barrier.missing_bytes += bytes;
+  pass_phase(barrier);
+}
+
+void BlockRun::copy_bulk(void* to, const void* from, uint32_t bytes, const void* place,
+                         CallSite site) {
+  check_shared(to, bytes, site);
+  check_alignment(from, PendingCopies::kBytes, site);
+  if (bytes % PendingCopies::kBytes != 0) report_misaligned(to, PendingCopies::kBytes, site);
+  CopyBarriers::Barrier& barrier = barrier_at(place, site);
+  barrier.copies.push_back({to, from, bytes, site, false});
+  if (work_->lands_copies_early) barrier.land(barrier.copies.back());
+  pass_phase(barrier);
+}
+
+// A phase that nothing waits for passes too, once no copy of it is under way: its last arrival may
+// come before anybody waits.
+void BlockRun::pass_phase(CopyBarriers::Barrier& barrier) {
+  const bool has_copies = !barrier.copies.empty() || barrier.missing_bytes != 0;
+  if ((barrier.waiting == 0 && has_copies) || !barrier.try_pass()) return;
+  for (uint32_t i = 0; i < work_->num_threads && barrier.waiting > 0; ++i) {
+    Thread& thread = *threads_[i];
+    if (thread.waiting != Waiting::copies || thread.barrier != barrier.place) continue;
+    thread.waiting = Waiting::nothing;
+    warp_of(thread).ready |= 1u << i % 32;
+    --barrier.waiting;
+  }
+}
+
+void BlockRun::wait_barrier(const void* place, uint32_t parity, CallSite site) {
+  if (skips(site)) return;
+  CopyBarriers::Barrier& barrier = barrier_at(place, site);
+  if (barrier.phase % 2 != parity) return;  // the phase of that parity has passed
+  Thread& self = current();
+  self.barrier = place;
+  ++barrier.waiting;
+  wait(Waiting::copies, site);
+  pass_phase(barrier);
+  resume(self);
+}
+
 std::string BlockRun::waiting_threads() const {
   std::vector<ThreadReport> reports;
   for (uint32_t i = 0; i < work_->num_threads; ++i) {
@@ -241,6 +312,9 @@ std::string BlockRun::waiting_threads() const {
     std::string what = "may run";
     if (thread.waiting == Waiting::done) what = "ended";
     if (thread.waiting == Waiting::warp) what = "in a warp function at " + text_of(thread.site);
+    if (thread.waiting == Waiting::copies) {
+      what = "waits for a barrier's copies and arrivals at " + text_of(thread.site);
+    }
     if (thread.waiting == Waiting::block) what = "at the barrier at " + text_of(thread.site);
     reports.push_back({.thread = i, .what = what});
   }

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/emulation/call_site.h"
+#include "kernels/cuda/emulation/copy_barriers.h"
 #include "kernels/cuda/emulation/fiber.h"
 #include "kernels/cuda/emulation/fiber_stacks.h"
 #include "kernels/cuda/emulation/kernel_table.h"
@@ -50,6 +51,11 @@ class BlockRun {
   void copy_async(void* to, const void* from, bool is_present, CallSite site);
   void commit_copies();
   void wait_copies(int pending, CallSite site);
+  void init_barrier(const void* place, uint32_t arrivals);
+  // An arrival, after which the phase waits for `bytes` more of copies.
+  void arrive(const void* place, uint32_t bytes, CallSite site);
+  void wait_barrier(const void* place, uint32_t parity, CallSite site);
+  void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, CallSite site);
   // abandon() ends the block, and run() throws the message.
   void fail(std::string_view message);
   [[noreturn]] void abandon();
@@ -58,13 +64,14 @@ class BlockRun {
   const std::vector<CallSite>& sync_sites() const { return sync_sites_; }
 
  private:
-  enum class Waiting : uint8_t { nothing, warp, block, done };
+  enum class Waiting : uint8_t { nothing, warp, block, copies, done };
   struct Thread {
     ThreadState state;
     Fiber fiber;
     Waiting waiting = Waiting::nothing;
     CallSite site;
     PendingCopies copies;
+    const void* barrier = nullptr;  // that it waits for
   };
 
   static void enter_thread();
@@ -73,6 +80,10 @@ class BlockRun {
   Warp& warp_of(const Thread& thread) { return warps_[thread.state.index / 32]; }
   void wait(Waiting what, CallSite site);
   bool skips(CallSite site);
+  void check_shared(const void* to, size_t bytes, CallSite site);
+  CopyBarriers::Barrier& barrier_at(const void* place, CallSite site);
+  // Lets the phase pass where threads wait for it and it can, and those threads run.
+  void pass_phase(CopyBarriers::Barrier& barrier);
   void finish_thread();
   void release_barrier();
   Thread* next_thread();
@@ -89,6 +100,7 @@ class BlockRun {
   BlockState block_;
   const LaunchWork* work_ = nullptr;
   void* shared_ = nullptr;
+  CopyBarriers barriers_;
   uint32_t num_warps_ = 0;
   uint32_t warp_ = 0;  // that runs
   uint32_t num_at_barrier_ = 0;

@@ -88,6 +88,39 @@ void wait_copies(emulation::CallSite site = emulation::CallSite::here()) {
   emulation::wait_copies(pending, site);
 }
 
+// A barrier in shared memory (mbarrier of the PTX ISA). A phase of it passes when it has so many
+// arrivals as it was made for, and the copies of the phase have landed; phases have parity 0, 1, 0
+// and so on. One thread makes it, and others use it after sync_threads().
+struct alignas(8) BarrierState {
+  uint64_t bits;
+};
+inline void init_barrier(BarrierState& barrier, uint32_t arrivals) {
+  emulation::init_barrier(&barrier, arrivals);
+}
+inline void arrive(BarrierState& barrier, emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::arrive(&barrier, site);
+}
+// Waits until the phase of that parity has passed, if it is the present one. What its copies
+// brought is then visible, and what threads wrote before they arrived.
+inline void wait_barrier(BarrierState& barrier, uint32_t parity,
+                         emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::wait_barrier(&barrier, parity, site);
+}
+// Copies of a warp to shared memory: begin_bulk() with all bytes of the phase, copy_bulk() for each
+// run of them, and end_bulk(). They are kCopyArrivals arrivals. Addresses and sizes are multiples
+// of
+// 16. All lanes call these.
+constexpr uint32_t kCopyArrivals = 1;
+inline void begin_bulk(BarrierState& barrier, uint32_t bytes,
+                       emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::begin_bulk(&barrier, bytes, site);
+}
+inline void copy_bulk(void* to, const void* from, uint32_t bytes, BarrierState& barrier,
+                      emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::copy_bulk(to, from, bytes, &barrier, site);
+}
+inline void end_bulk(BarrierState& /*barrier*/) {}
+
 // Two floats rounded to bfloat16, ties to even, the first in the low half; NaN becomes 0x7FFF.
 inline uint32_t pack_bf16(float first, float second) {
   return emulation::bf16_bits(first) | uint32_t{emulation::bf16_bits(second)} << 16;
@@ -100,6 +133,13 @@ T load_as(const void* from, emulation::CallSite site = emulation::CallSite::here
   T value;
   std::memcpy(&value, from, sizeof(T));
   return value;
+}
+// The same for memory that nothing writes while the kernel runs, and that is read once: it is not
+// kept in the first cache. T has 16 bytes.
+template <class T>
+T load_once(const void* from, emulation::CallSite site = emulation::CallSite::here()) {
+  static_assert(sizeof(T) == 16);
+  return load_as<T>(from, site);
 }
 template <class T>
 void store_as(void* to, const T& value, emulation::CallSite site = emulation::CallSite::here()) {

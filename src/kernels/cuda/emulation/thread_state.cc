@@ -61,6 +61,22 @@ void commit_copies(CallSite /*site*/) { run().commit_copies(); }
 
 void wait_copies(int pending, CallSite site) { run().wait_copies(pending, site); }
 
+void init_barrier(const void* place, uint32_t arrivals) { run().init_barrier(place, arrivals); }
+
+void arrive(const void* place, CallSite site) { run().arrive(place, 0, site); }
+
+void wait_barrier(const void* place, uint32_t parity, CallSite site) {
+  run().wait_barrier(place, parity, site);
+}
+
+void begin_bulk(const void* place, uint32_t bytes, CallSite site) {
+  if (current_thread->index % 32 == 0) run().arrive(place, bytes, site);
+}
+
+void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, CallSite site) {
+  if (current_thread->index % 32 == 0) run().copy_bulk(to, from, bytes, place, site);
+}
+
 void report_misaligned(const void* address, size_t alignment, CallSite site) {
   run().fail(fmt::format("thread {} takes address {} for a multiple of {} at {}",
                          current_thread->index, address, alignment, text_of(site)));

@@ -34,6 +34,12 @@ void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Cal
 void copy_async(void* to, const void* from, bool is_present, CallSite site);
 void commit_copies(CallSite site);
 void wait_copies(int pending, CallSite site);
+// Of a barrier in shared memory, which BlockRun knows by its place (CopyBarriers).
+void init_barrier(const void* place, uint32_t arrivals);
+void arrive(const void* place, CallSite site);
+void wait_barrier(const void* place, uint32_t parity, CallSite site);
+void begin_bulk(const void* place, uint32_t bytes, CallSite site);
+void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, CallSite site);
 // Ends the launch with a report.
 [[gnu::cold]] void report_misaligned(const void* address, size_t alignment, CallSite site);
 
