@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "base/error.h"
 #include "kernels/cuda/code/apply_sinks.h"
@@ -17,6 +18,7 @@ namespace paceline::cuda {
 namespace {
 
 constexpr int kPromptWarps = 4;
+constexpr int64_t kMostOfBlock = 4;  // chunks, where they are computed apart
 
 // The rows of all slices, their block tables one after another, and the tiles of those kernels that
 // take several rows: slices of one tile of a warp, then the others.
@@ -84,6 +86,7 @@ bool has_tiles(const KvStore& store) {
   const auto bytes = static_cast<int64_t>(dtype_bytes(store.keys.dtype()));
   const auto is_aligned = [](const Tensor& tensor, int64_t stride_bytes) {
     return reinterpret_cast<uintptr_t>(tensor.raw()) % 16 == 0 &&
+           tensor.stride(0) <= std::numeric_limits<uint32_t>::max() &&
            tensor.stride(0) * stride_bytes % 16 == 0 && tensor.stride(1) * stride_bytes % 16 == 0;
   };
   const bool has_type = store.keys.dtype() == DType::bf16 || store.has_scales();
@@ -216,9 +219,15 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
     AttentionKernelParams of_part = part_params(part);
     Grid grid{static_cast<uint32_t>(part.num_tiles), static_cast<uint32_t>(kv_heads)};
     constexpr int64_t kBlocksAtOnce = kWarps == 1 ? 8 : 2;  // on a multiprocessor
-    const bool is_split = splits_attention(part.num_tiles * kv_heads,
-                                           kBlocksAtOnce * multiprocessors_, part.most_chunks);
-    if (is_split) grid.z = reserve_partials(of_part, part.num_rows, q.size(1));
+    const int64_t enough = kBlocksAtOnce * multiprocessors_, units = part.num_tiles * kv_heads;
+    const bool is_split = splits_attention(units, enough, part.most_chunks);
+    if (is_split) {
+      const int64_t chunks = reserve_partials(of_part, part.num_rows, q.size(1));
+      // Blocks of several chunks copy one while they multiply another.
+      const int64_t of_block = std::clamp<int64_t>(units * chunks / (2 * enough), 1, kMostOfBlock);
+      of_part.chunks_of_block = static_cast<int32_t>(of_block);
+      grid.z = static_cast<uint32_t>(divide_up(chunks, of_block));
+    }
     with_tiles(store, [&]<class Stored, int kBlocks>() {
       grid.y = static_cast<uint32_t>(kv_heads) * kValueParts<kBlocks>;
       run<AttentionTiles<Stored, kBlocks, kWarps>>(grid, of_part);

@@ -43,6 +43,7 @@ struct AttentionKernelParams {
   // and a sum among them, and head_dim values.
   float* partials = nullptr;
   int64_t most_chunks = 0;  // of a row
+  int32_t chunks_of_block = 1;
   // Of attention in tiles (attention_tiles.h): along x of the grid, kv heads along y. Null: each
   // row has tiles of its own.
   const AttentionTile* tiles = nullptr;
@@ -93,9 +94,10 @@ PL_DEVICE float log_of_sum(const SoftmaxState& state) {
 }
 
 // A score from the dot product of a query and a key.
+PL_DEVICE float capped(float score, float cap) { return hyperbolic_tangent(score / cap) * cap; }
 PL_DEVICE float score_of(const AttentionKernelParams& p, float dot) {
   const float score = dot * p.scale;
-  return p.soft_cap > 0.0f ? hyperbolic_tangent(score / p.soft_cap) * p.soft_cap : score;
+  return p.soft_cap > 0.0f ? capped(score, p.soft_cap) : score;
 }
 
 // The visible positions of a chunk, from its first.

@@ -15,7 +15,7 @@
 // A block of one warp decodes: a chunk of keys and values is 16 KB with heads of 64 (32 KB with
 // 128), and a multiprocessor's shared memory holds 8 (5) such blocks with their queries, 128 KB in
 // flight where 23 KB keep its share of an H200's memory busy. A block of four warps has 64 packed
-// rows of a prompt, and copies the next keys while it multiplies the values. Not measured.
+// rows of a prompt.
 #pragma once
 
 #include "kernels/cuda/code/attention_chunk.h"
@@ -101,83 +101,91 @@ struct ChunkCopies {
   PL_DEVICE bool is_visible(int32_t position) const {
     return position >= rows.begin && position < rows.end;
   }
-  PL_DEVICE int64_t kv_head() const { return rows.kv_head; }
-  PL_DEVICE int64_t block_of(int32_t position) const {
-    return rows.table[position >> p.block_bits];
-  }
-  PL_DEVICE int64_t place_in_block(int32_t position) const {
+  PL_DEVICE int32_t place_in_block(int32_t position) const {
     return position & ((1 << p.block_bits) - 1);
+  }
+  // Where the kv head begins in the lane's block; every lane of the warp calls it.
+  PL_DEVICE uint64_t head_place(int32_t blocks, uint32_t position, int64_t block_stride,
+                                int64_t head_stride) const {
+    const auto block = static_cast<uint32_t>(shuffle(blocks, position / 2));
+    return uint64_t{block} * static_cast<uint32_t>(block_stride) +
+           static_cast<uint64_t>(rows.kv_head * head_stride);
+  }
+
+  // The block of a lane: that of position first_position + 2 lane, or of the nearest visible one.
+  PL_DEVICE int32_t load_blocks(int32_t first_position) const {
+    const int32_t own = first_position + static_cast<int32_t>(2 * lane_index());
+    const int32_t before_end = own < rows.end ? own : rows.end - 1;
+    return rows.table[(before_end > rows.begin ? before_end : rows.begin) >> p.block_bits];
   }
 
   // A thread takes the same positions of every dimension.
-  PL_DEVICE void begin_keys(int32_t first_position) const {
+  PL_DEVICE void begin_keys(int32_t first_position, int32_t blocks) const {
     constexpr uint32_t kChunks = Chunks::kChunks;
-    const uint32_t chunk = thread_index() % kChunks;
-    const int32_t position = first_position + static_cast<int32_t>(chunk * Chunks::kPerChunk);
+    const uint32_t chunk = thread_index() % kChunks, own = chunk * Chunks::kPerChunk;
+    const int32_t position = first_position + static_cast<int32_t>(own);
     constexpr auto kPerChunk = static_cast<int32_t>(Chunks::kPerChunk);
     const bool is_present = position < rows.end && position + kPerChunk > rows.begin;
-    const Stored* from = nullptr;
-    if (is_present) {
-      from = static_cast<const Stored*>(p.kv.keys) + block_of(position) * p.kv.key_block_stride +
-             kv_head() * p.kv.key_head_stride + place_in_block(position);
-    }
+    const Stored* const from =
+        static_cast<const Stored*>(p.kv.keys) +
+        head_place(blocks, own, p.kv.key_block_stride, p.kv.key_head_stride) +
+        place_in_block(position);
     const auto dims = static_cast<uint32_t>(p.kv.head_dim);
     for (uint32_t d = thread_index() / kChunks; d < dims; d += kThreads / kChunks) {
       const uint32_t row = d % kTileWidth;
       copy_async(shared.keys[d / kTileWidth].chunk(row, chunk, row / 4 % 4),
-                 is_present ? from + int64_t{d} * p.kv.block_size : nullptr, is_present);
+                 from + int64_t{d} * p.kv.block_size, is_present);
     }
     if constexpr (kHasScales<Stored>) {
-      begin_scales(p.kv.key_scales, first_position, shared.key_scales);
+      begin_scales(p.kv.key_scales, first_position, blocks, shared.key_scales);
     }
     commit_copies();
   }
 
   // A thread takes the same dimensions of several positions.
-  PL_DEVICE void begin_values(int32_t first_position) const {
+  PL_DEVICE void begin_values(int32_t first_position, int32_t blocks) const {
     constexpr uint32_t kChunks = Chunks::kChunks, kOfPart = kValueBlocks<kBlocks> * kChunks;
     const uint32_t first = block_index().y % kValueParts<kBlocks> * kOfPart;
     const uint32_t left = static_cast<uint32_t>(p.kv.head_dim) / Chunks::kPerChunk - first;
     const uint32_t chunks = left < kOfPart ? left : kOfPart;
-    for (uint32_t row = thread_index() / kChunks; row < kTileWidth; row += kThreads / kChunks) {
+    PL_UNROLL
+    for (uint32_t i = 0; i < kTileWidth * kChunks / kThreads; ++i) {
+      const uint32_t row = thread_index() / kChunks + i * (kThreads / kChunks);
       const int32_t position = first_position + static_cast<int32_t>(row);
-      const bool is_present = is_visible(position);
-      const Stored* from = nullptr;
-      if (is_present) {
-        from = static_cast<const Stored*>(p.kv.values) +
-               block_of(position) * p.kv.value_block_stride + kv_head() * p.kv.value_head_stride +
-               place_in_block(position) * p.kv.head_dim;
-      }
+      const Stored* const from =
+          static_cast<const Stored*>(p.kv.values) +
+          head_place(blocks, row, p.kv.value_block_stride, p.kv.value_head_stride) +
+          place_in_block(position) * p.kv.head_dim;
       for (uint32_t chunk = thread_index() % kChunks; chunk < chunks; chunk += kChunks) {
         copy_async(shared.values[chunk / kChunks].chunk(row, chunk % kChunks, row / 16),
-                   is_present ? from + (first + chunk) * Chunks::kPerChunk : nullptr, is_present);
+                   from + (first + chunk) * Chunks::kPerChunk, is_visible(position));
       }
     }
     if constexpr (kHasScales<Stored>) {
-      begin_scales(p.kv.value_scales, first_position, shared.value_scales);
+      begin_scales(p.kv.value_scales, first_position, blocks, shared.value_scales);
     }
     commit_copies();
   }
 
-  PL_DEVICE void begin_scales(const float* scales, int32_t first_position,
+  PL_DEVICE void begin_scales(const float* scales, int32_t first_position, int32_t blocks,
                               Floats4 (&to)[kTileWidth / 4]) const {
-    const uint32_t i = thread_index();
-    if (i >= kTileWidth / 4) return;
+    const uint32_t i = thread_index() % (kTileWidth / 4);
     const int32_t position = first_position + static_cast<int32_t>(4 * i);
-    const bool is_present = position < rows.end && position + 4 > rows.begin;
-    const float* from = nullptr;
-    if (is_present) {
-      from = scales + block_of(position) * p.kv.scale_block_stride +
-             kv_head() * p.kv.scale_head_stride + place_in_block(position);
-    }
-    copy_async(&to[i], from, is_present);
+    const float* const from =
+        scales + head_place(blocks, 4 * i, p.kv.scale_block_stride, p.kv.scale_head_stride) +
+        place_in_block(position);
+    if (thread_index() != i) return;
+    copy_async(&to[i], from, position < rows.end && position + 4 > rows.begin);
   }
 };
 
 // One of the two packed rows of a lane; absent ones see nothing.
 struct TiledRow {
-  int32_t first = 0;  // visible position
-  int32_t end = 0;    // behind the last
+  int32_t first;  // visible position
+  int32_t end;    // behind the last
+  int32_t index;  // in `rows`
+  int32_t row;
+  int32_t head;
   SoftmaxState softmax;
 
   PL_DEVICE bool sees(int32_t chunk) const {
@@ -187,9 +195,16 @@ struct TiledRow {
 
 PL_DEVICE TiledRow tiled_row(const AttentionKernelParams& p, const TiledRows& rows,
                              int32_t packed) {
-  if (packed >= rows.count) return {};
-  const AttentionRow& row = p.rows[rows.row(p, packed)];
-  return {static_cast<int32_t>(row.first), static_cast<int32_t>(row.end), {}};
+  const bool is_present = packed < rows.count;
+  const int32_t nearest = is_present ? packed : rows.count - 1;
+  const int32_t index = rows.row(p, nearest);
+  const AttentionRow& row = p.rows[index];
+  return {is_present ? static_cast<int32_t>(row.first) : 0,
+          is_present ? static_cast<int32_t>(row.end) : 0,
+          index,
+          static_cast<int32_t>(row.row),
+          rows.head(p, nearest),
+          {}};
 }
 
 // A chunk's scores of a lane, then their exponentials and weights: key 16 t + i of row g + 8 h.
@@ -241,23 +256,20 @@ struct AttentionTiles {
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
     const TiledRows tile = tiled_rows<kWarps>(p, block_index().y / kParts);
-    const int32_t first = tile.begin / kTiledKeys;
-    const int32_t end = (tile.end + kTiledKeys - 1) / kTiledKeys;
-    const bool is_split = p.partials != nullptr;
-    const int32_t chunk = is_split ? first + static_cast<int32_t>(block_index().z) : first;
-    if (is_split && chunk >= end) return;
     TiledRow rows[2] = {tiled_row(p, tile, packed_row(0)), tiled_row(p, tile, packed_row(1))};
-    load_queries(p, tile, shared);
+    const bool is_split = p.partials != nullptr;
+    int32_t first = tile.begin / kTiledKeys, end = (tile.end + kTiledKeys - 1) / kTiledKeys;
+    if (is_split) {
+      first += static_cast<int32_t>(block_index().z) * p.chunks_of_block;
+      end = first + p.chunks_of_block < end ? first + p.chunks_of_block : end;
+      if (first >= end) return;
+    }
     Values values{};
-    attend(p, tile, chunk, is_split ? chunk + 1 : end, rows, shared, values);
+    if (first < end) attend(p, tile, first, end, rows, shared, values);
+    if (is_split) return;
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
-      if (packed_row(row) >= tile.count) continue;
-      if (is_split) {
-        save(p, tile, rows[row], row, chunk, values);
-      } else {
-        write(p, tile, rows[row].softmax, row, values);
-      }
+      if (packed_row(row) < tile.count) write(p, rows[row], row, values);
     }
   }
 
@@ -266,87 +278,157 @@ struct AttentionTiles {
   PL_DEVICE static int32_t packed_row(int row) {
     return static_cast<int32_t>(warp_index() * kTileRows + lane_index() / 4) + 8 * row;
   }
+  // Whether any lane has such a row.
+  PL_DEVICE static bool has_rows(const TiledRows& tile, int row) {
+    return static_cast<int32_t>(warp_index() * kTileRows) + 8 * row < tile.count;
+  }
 
-  // A lane's part of a step of 16 dimensions: 4 t to 4 t + 3 of rows g and g + 8.
-  PL_DEVICE static void load_queries(const Params& p, const TiledRows& tile, Shared& shared) {
-    for (int row = 0; row < 2; ++row) {
-      const int32_t packed = packed_row(row);
-      const bool is_present = packed < tile.count;
-      const float* query = nullptr;
-      if (is_present) {
-        query = p.q.head(p.rows[tile.row(p, packed)].row * p.q.heads + tile.head(p, packed));
-      }
-      for (uint32_t step = 0; step < p.kv.head_dim / 16; ++step) {
-        const uint32_t d = 16 * step + 4 * (lane_index() % 4);
-        uint32_t* const to = shared.queries[warp_index()][step][lane_index()].words + row;
-        to[0] = is_present ? pack_bf16(query[d], query[d + 1]) : 0u;
-        to[2] = is_present ? pack_bf16(query[d + 2], query[d + 3]) : 0u;
+  // A lane's part of a step of 16 dimensions: 4 t to 4 t + 3 of rows g and g + 8. What is loaded
+  // for dimensions behind the last isn't read.
+  PL_DEVICE static void load_queries(const Params& p, const TiledRows& tile,
+                                     const TiledRow (&rows)[2], Shared& shared) {
+    const auto last = static_cast<uint32_t>(p.kv.head_dim) - 16;
+    for (uint32_t block = 0; 64 * block <= last; ++block) {
+      PL_UNROLL
+      for (int row = 0; row < 2; ++row) {
+        const float* const query = p.q.head(rows[row].row, rows[row].head) + lane_index() % 4 * 4;
+        float loaded[4][4];
+        PL_UNROLL
+        for (uint32_t i = 0; i < 4; ++i) {
+          const uint32_t d = 64 * block + 16 * i;
+          const float* const from = query + (d < last ? d : last);
+          PL_UNROLL
+          for (uint32_t k = 0; k < 4; ++k) loaded[i][k] = from[k];
+        }
+        const uint32_t kept = packed_row(row) < tile.count ? ~0u : 0u;
+        PL_UNROLL
+        for (uint32_t i = 0; i < 4; ++i) {
+          uint32_t* const to = shared.queries[warp_index()][4 * block + i][lane_index()].words;
+          to[row] = pack_bf16(loaded[i][0], loaded[i][1]) & kept;
+          to[row + 2] = pack_bf16(loaded[i][2], loaded[i][3]) & kept;
+        }
       }
     }
   }
 
+  // Both copies of a chunk are under way when the one before has been multiplied.
   PL_DEVICE static void attend(const Params& p, const TiledRows& tile, int32_t first, int32_t end,
                                TiledRow (&rows)[2], Shared& shared, Values& values) {
     const Copies copies{p, tile, shared};
-    if (first < end) copies.begin_keys(first * kTiledKeys);
+    int32_t blocks = copies.load_blocks(first * kTiledKeys);
+    copies.begin_keys(first * kTiledKeys, blocks);
+    copies.begin_values(first * kTiledKeys, blocks);
+    load_queries(p, tile, rows, shared);
     for (int32_t chunk = first; chunk < end; ++chunk) {
-      if (chunk > first) sync_threads();  // the values of the chunk before have been read
-      copies.begin_values(chunk * kTiledKeys);
+      const int32_t next = chunk + 1;
+      if (next < end) blocks = copies.load_blocks(next * kTiledKeys);
       wait_copies<1>();
-      sync_threads();
-      ChunkScores scores = multiply_keys(p, shared);
-      SoftmaxState added[2];
-      wait_copies<0>();
-      sync_threads();  // values are there, and keys have been read
-      weigh(p, chunk, rows, shared, scores, added);
-      if (chunk + 1 < end) copies.begin_keys((chunk + 1) * kTiledKeys);
-      merge(p, tile, chunk, rows, added, shared, scores, values);
+      sync_threads();  // keys are there
+      ChunkScores scores{};
+      if (has_rows(tile, 0)) multiply_keys(p, shared, scores);
+      sync_threads();  // keys have been read
+      next < end ? copies.begin_keys(next * kTiledKeys, blocks) : commit_copies();
+      wait_copies<1>();
+      sync_threads();  // values are there
+      if (has_rows(tile, 0)) add_chunk(p, tile, chunk, rows, shared, scores, values);
+      if (next == end) break;
+      sync_threads();  // values have been read
+      copies.begin_values(next * kTiledKeys, blocks);
     }
   }
 
-  PL_DEVICE static ChunkScores multiply_keys(const Params& p, Shared& shared) {
-    ChunkScores scores{};
+  PL_DEVICE static void multiply_keys(const Params& p, Shared& shared, ChunkScores& scores) {
     const uint32_t t = lane_index() % 4;
     for (uint32_t step = 0; step < p.kv.head_dim / 16; ++step) {
       const auto query = load_as<Words4>(&shared.queries[warp_index()][step][lane_index()]);
       const uint32_t a[4] = {query.words[0], query.words[1], query.words[2], query.words[3]};
       multiply_rows(shared.keys[step / 4], 16 * (step % 4) + 4 * t, t, 0, a, scores.of);
     }
-    return scores;
+    if constexpr (kHasScales<Stored>) {
+      PL_UNROLL
+      for (int i = 0; i < 16; ++i) {
+        const float scale = shared.key_scales[4 * t + i / 4].of[i % 4];
+        scores.key(0, i) = scores.key(0, i) * scale;
+        scores.key(1, i) = scores.key(1, i) * scale;
+      }
+    }
   }
 
-  // Makes weights of the dot products.
-  PL_DEVICE static void weigh(const Params& p, int32_t chunk, const TiledRow (&rows)[2],
-                              const Shared& shared, ChunkScores& scores, SoftmaxState (&added)[2]) {
-    const uint32_t t = lane_index() % 4;
-    const int32_t first_key = chunk * kTiledKeys + static_cast<int32_t>(16 * t);
+  PL_DEVICE static void add_chunk(const Params& p, const TiledRows& tile, int32_t chunk,
+                                  TiledRow (&rows)[2], Shared& shared, ChunkScores& scores,
+                                  Values& values) {
+    uint32_t a[4][4] = {};
+    MergeShares shares[2] = {{1.0f, 0.0f}, {1.0f, 0.0f}};
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
-      const int32_t begin = rows[row].first - first_key, end = rows[row].end - first_key;
-      const auto is_visible = [begin, end](int i) { return i >= begin && i < end; };
-      float max = -kInfinity;
+      if (row > 0 && !has_rows(tile, row)) continue;
+      const SoftmaxState added = weigh(p, chunk, rows[row], row, shared, scores);
+      if (rows[row].sees(chunk)) shares[row] = merge_softmax(added, rows[row].softmax);
       PL_UNROLL
-      for (int i = 0; i < 16; ++i) {
-        float& score = scores.key(row, i);
-        if constexpr (kHasScales<Stored>)
-          score = score * shared.key_scales[4 * t + i / 4].of[i % 4];
-        score = score_of(p, score);
-        if (is_visible(i)) max = Maximum::combine(max, score);
+      for (int i = 0; i < 8; ++i) {
+        a[i / 2][row + i % 2 * 2] = pack_bf16(scores.key(row, 2 * i), scores.key(row, 2 * i + 1));
       }
-      max = reduce_row<Maximum>(max);
-      float sum = 0.0f;
-      PL_UNROLL
-      for (int i = 0; i < 16; ++i) {
-        float& score = scores.key(row, i);
-        const float share = is_visible(i) ? exponential(score - max) : 0.0f;
-        sum = sum + share;
-        score = share;
-        if constexpr (kHasScales<Stored>) {
-          score = is_visible(i) ? share * shared.value_scales[4 * t + i / 4].of[i % 4] : 0.0f;
-        }
-      }
-      added[row] = {max, reduce_row<Sum>(sum)};
     }
+    merge(p, tile, chunk, rows, a, shares, shared, values);
+    if (p.partials == nullptr) return;
+    PL_UNROLL
+    for (int row = 0; row < 2; ++row) {
+      if (rows[row].sees(chunk)) save(p, rows[row], row, chunk, values);
+      rows[row].softmax = {};
+    }
+    values = {};
+  }
+
+  // Four at a time, each time the first ones: their code is long, and registers have no index.
+  PL_DEVICE static void cap_scores(const Params& p, int row, ChunkScores& scores) {
+    PL_ROLLED
+    for (int turn = 0; turn < 4; ++turn) {
+      float four[4];
+      PL_UNROLL
+      for (int i = 0; i < 4; ++i) four[i] = capped(scores.key(row, i), p.soft_cap);
+      PL_UNROLL
+      for (int i = 0; i < 12; ++i) scores.key(row, i) = scores.key(row, i + 4);
+      PL_UNROLL
+      for (int i = 0; i < 4; ++i) scores.key(row, 12 + i) = four[i];
+    }
+  }
+
+  // Makes weights of the dot products of a lane's row.
+  PL_DEVICE static SoftmaxState weigh(const Params& p, int32_t chunk, const TiledRow& own, int row,
+                                      const Shared& shared, ChunkScores& scores) {
+    const uint32_t t = lane_index() % 4;
+    const int32_t first_key = chunk * kTiledKeys + static_cast<int32_t>(16 * t);
+    const int32_t begin = own.first - first_key, end = own.end - first_key;
+    const auto is_visible = [begin, end](int i) { return i >= begin && i < end; };
+    PL_UNROLL
+    for (int i = 0; i < 16; ++i) scores.key(row, i) = scores.key(row, i) * p.scale;
+    if (p.soft_cap > 0.0f) cap_scores(p, row, scores);
+    const bool hides = !all(begin <= 0 && end >= 16);
+    if (hides) {
+      PL_UNROLL
+      for (int i = 0; i < 16; ++i) {
+        scores.key(row, i) = is_visible(i) ? scores.key(row, i) : -kInfinity;
+      }
+    }
+    float max = -kInfinity;
+    PL_UNROLL
+    for (int i = 0; i < 16; ++i) max = Maximum::combine(max, scores.key(row, i));
+    max = reduce_row<Maximum>(max);
+    float sum = 0.0f;
+    PL_UNROLL
+    for (int i = 0; i < 16; ++i) {
+      const float share = exponential_below_one(scores.key(row, i) - max);
+      sum = sum + share;
+      scores.key(row, i) = share;
+    }
+    if constexpr (kHasScales<Stored>) {
+      PL_UNROLL
+      for (int i = 0; i < 16; ++i) {
+        const float scale = shared.value_scales[4 * t + i / 4].of[i % 4];
+        scores.key(row, i) = is_visible(i) ? scores.key(row, i) * scale : 0.0f;
+      }
+    }
+    return {max, reduce_row<Sum>(sum)};
   }
 
   // Whether a row of the warp that sees the chunk doesn't see all of its keys that are there.
@@ -387,6 +469,7 @@ struct AttentionTiles {
                                        float (&products)[8][4]) {
     const uint32_t t = lane_index() % 4;
     const int32_t first_key = chunk * kTiledKeys + static_cast<int32_t>(16 * t);
+    PL_ROLLED
     for (uint32_t row = 0; row < kTileRows; ++row) {
       const uint32_t lane = row % 8 * 4;
       const bool is_first = row < 8;
@@ -411,26 +494,11 @@ struct AttentionTiles {
     }
   }
 
-  // Weighs the chunk's values and merges them with those of the chunks before.
+  // Multiplies the chunk's values with the weights `a` and merges them with those of the chunks
+  // before.
   PL_DEVICE static void merge(const Params& p, const TiledRows& tile, int32_t chunk,
-                              TiledRow (&rows)[2], const SoftmaxState (&added)[2], Shared& shared,
-                              ChunkScores& weights, Values& values) {
-    MergeShares shares[2] = {{1.0f, 0.0f}, {1.0f, 0.0f}};
-    bool sees[2];
-    PL_UNROLL
-    for (int row = 0; row < 2; ++row) {
-      sees[row] = rows[row].sees(chunk);
-      if (sees[row]) shares[row] = merge_softmax(added[row], rows[row].softmax);
-    }
-    uint32_t a[4][4];
-    PL_UNROLL
-    for (int step = 0; step < 4; ++step) {
-      PL_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int key = 4 * step + i / 2 * 2;
-        a[step][i] = pack_bf16(weights.key(i % 2, key), weights.key(i % 2, key + 1));
-      }
-    }
+                              const TiledRow (&rows)[2], const uint32_t (&a)[4][4],
+                              const MergeShares (&shares)[2], Shared& shared, Values& values) {
     // Codes are finite.
     const bool hides_keys = !kHasScales<Stored> && hides_any_key(tile, chunk, rows);
     PL_UNROLL
@@ -448,11 +516,14 @@ struct AttentionTiles {
         }
       }
       PL_UNROLL
-      for (int i = 0; i < 32; ++i) {
-        const int row = i % 4 / 2;
-        if (!sees[row]) continue;
-        float& value = values.of_block[block].of[i / 4][i % 4];
-        value = shares[row].merge(products[i / 4][i % 4], value);
+      for (int row = 0; row < 2; ++row) {
+        if (!rows[row].sees(chunk)) continue;
+        PL_UNROLL
+        for (int i = 0; i < 16; ++i) {
+          const int column = 2 * row + i % 2;
+          float& value = values.of_block[block].of[i / 2][column];
+          value = shares[row].merge(products[i / 2][column], value);
+        }
       }
     }
   }
@@ -473,12 +544,9 @@ struct AttentionTiles {
     }
   }
 
-  PL_DEVICE static void save(const Params& p, const TiledRows& tile, const TiledRow& own, int row,
-                             int32_t chunk, Values& values) {
-    if (!own.sees(chunk)) return;
-    const int32_t packed = packed_row(row);
-    float* const partial =
-        partial_of(p, tile.row(p, packed), tile.head(p, packed), chunk - own.first / kTiledKeys);
+  PL_DEVICE static void save(const Params& p, const TiledRow& own, int row, int32_t chunk,
+                             Values& values) {
+    float* const partial = partial_of(p, own.index, own.head, chunk - own.first / kTiledKeys);
     if (lane_index() % 4 == 0) {
       partial[0] = own.softmax.max;
       partial[1] = own.softmax.sum;
@@ -488,16 +556,14 @@ struct AttentionTiles {
     });
   }
 
-  PL_DEVICE static void write(const Params& p, const TiledRows& tile, const SoftmaxState& softmax,
-                              int row, Values& values) {
-    const int32_t packed = packed_row(row), head = tile.head(p, packed);
-    const int64_t index = p.rows[tile.row(p, packed)].row;
-    float* const out = p.out.head(index * p.out.heads + head);
+  PL_DEVICE static void write(const Params& p, const TiledRow& own, int row, Values& values) {
+    float* const out = p.out.head(own.row, own.head);
+    const SoftmaxState& softmax = own.softmax;
     for_each_piece(p, row, values, [out, &softmax](uint32_t d, const Floats4& piece) {
       for (uint32_t i = 0; i < 4; ++i) out[d + i] = piece.of[i] / softmax.sum;
     });
     if (lane_index() % 4 > 0 || p.log_sum_exp.first == nullptr) return;
-    p.log_sum_exp.row(index)[head] = log_of_sum(softmax);
+    p.log_sum_exp.row(own.row)[own.head] = log_of_sum(softmax);
   }
 };
 

@@ -21,7 +21,7 @@ struct Sum {
 
 // NaN where either is NaN.
 struct Maximum {
-  PL_DEVICE static float combine(float a, float b) { return a > b || a != a ? a : b; }
+  PL_DEVICE static float combine(float a, float b) { return maximum_or_nan(a, b); }
 };
 
 // Every lane of the warp gets the result.

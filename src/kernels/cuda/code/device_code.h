@@ -11,7 +11,8 @@
 //   };
 // Rules: all threads of a block reach every sync_threads(), all lanes of a warp every warp
 // function, on the same line; a thread waits for its copies before it ends. The emulation reports
-// what breaks them. PL_UNROLL stands before loops that index what must stay in registers.
+// what breaks them. PL_UNROLL stands before loops that index what must stay in registers, PL_ROLLED
+// before long ones that seldom run.
 // Contraction is off (a * b + c rounds twice): write fused_multiply_add where one is meant.
 #pragma once
 

@@ -9,6 +9,7 @@
 
 #define PL_DEVICE __device__ __forceinline__
 #define PL_UNROLL _Pragma("unroll")
+#define PL_ROLLED _Pragma("unroll 1")
 
 namespace paceline::cuda {
 
@@ -172,6 +173,11 @@ PL_DEVICE void fence_device() { __threadfence(); }
 
 PL_DEVICE float fused_multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 PL_DEVICE double fused_multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+PL_DEVICE float maximum_or_nan(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
 PL_DEVICE float square_root(float x) { return __fsqrt_rn(x); }
 PL_DEVICE double square_root(double x) { return __dsqrt_rn(x); }
 

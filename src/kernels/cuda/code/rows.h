@@ -26,8 +26,9 @@ struct Heads {
   int64_t row_stride = 0;
   int64_t head_stride = 0;
 
-  PL_DEVICE float* head(int64_t index) const {
-    return first + index / heads * row_stride + index % heads * head_stride;
+  PL_DEVICE float* head(int64_t index) const { return head(index / heads, index % heads); }
+  PL_DEVICE float* head(int64_t row, int64_t index) const {
+    return first + row * row_stride + index * head_stride;
   }
 };
 

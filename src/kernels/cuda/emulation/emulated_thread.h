@@ -13,6 +13,7 @@
 
 #define PL_DEVICE inline
 #define PL_UNROLL
+#define PL_ROLLED
 
 namespace paceline::cuda {
 
@@ -159,6 +160,8 @@ inline void fence_device() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 inline float fused_multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
 inline double fused_multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
+// NaN where either is NaN.
+inline float maximum_or_nan(float a, float b) { return a > b || a != a ? a : b; }
 inline float square_root(float x) { return std::sqrt(x); }
 inline double square_root(double x) { return std::sqrt(x); }
 
