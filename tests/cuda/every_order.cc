@@ -28,6 +28,7 @@ std::optional<std::vector<std::byte>> bytes_without(const std::string& sync,
 
 std::vector<EmulationOptions> every_order() {
   return {{.order = ThreadOrder::ascending},
+          {.order = ThreadOrder::ascending, .lands_copies_early = true},
           {.order = ThreadOrder::descending, .lands_copies_early = true},
           {.order = ThreadOrder::shuffled, .seed = 1, .num_threads = 2},
           {.order = ThreadOrder::shuffled, .seed = 2, .lands_copies_early = true}};

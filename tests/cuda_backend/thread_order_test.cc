@@ -87,17 +87,17 @@ std::vector<std::byte> choose_experts(CudaDevice& device) {
 }
 
 // Heads that are normalised, rotated and stored.
-std::vector<std::byte> place(CudaDevice& device, DType dtype) {
-  constexpr int64_t kHeadDim = 40, kBlocks = 2;
+std::vector<std::byte> place(CudaDevice& device, DType dtype, int64_t head_dim) {
+  constexpr int64_t kBlocks = 2;
   ThreadPool threads(1);
   const auto backend = make_cuda_backend(device, threads);
   Results results(*backend);
-  const OwnedStore stored(backend->memory(), dtype, kBlocks, 2, kHeadDim, 2);
-  const OwnedTensor q = random_on_device(*backend, {kRows, 3, kHeadDim}, 1);
-  const OwnedTensor k = random_on_device(*backend, {kRows, 2, kHeadDim}, 2);
-  const OwnedTensor v = random_on_device(*backend, {kRows, 2, kHeadDim}, 3);
-  const OwnedTensor table = random_on_device(*backend, {kRows, kHeadDim / 2, 2}, 4);
-  const OwnedTensor weight = random_on_device(*backend, {kHeadDim}, 5);
+  const OwnedStore stored(backend->memory(), dtype, kBlocks, 2, head_dim, 2);
+  const OwnedTensor q = random_on_device(*backend, {kRows, 3, head_dim}, 1);
+  const OwnedTensor k = random_on_device(*backend, {kRows, 2, head_dim}, 2);
+  const OwnedTensor v = random_on_device(*backend, {kRows, 2, head_dim}, 3);
+  const OwnedTensor table = random_on_device(*backend, {kRows, head_dim / 2, 2}, 4);
+  const OwnedTensor weight = random_on_device(*backend, {head_dim}, 5);
   const HeadPlacement placement{.q_norm = RmsNormWeights{weight.view, 1e-5f},
                                 .k_norm = RmsNormWeights{weight.view, 1e-5f},
                                 .rope_table = &table.view};
@@ -169,8 +169,14 @@ TEST(CudaThreadOrders, RowsAreReducedAlike) { expect_needed(reduce_rows); }
 
 TEST(CudaThreadOrders, HeadsArePlacedAlike) {
   for (const DType dtype : {DType::bf16, DType::i8}) {
-    expect_needed([dtype](CudaDevice& device) { return place(device, dtype); });
+    expect_needed([dtype](CudaDevice& device) { return place(device, dtype, 40); });
   }
+}
+
+// Heads that fill a warp's part of shared memory.
+TEST(CudaThreadOrders, TheLargestHeadsArePlacedAlike) {
+  const auto place_largest = [](CudaDevice& device) { return place(device, DType::bf16, 512); };
+  EXPECT_FALSE(testing::same_in_every_order(place_largest).empty());
 }
 
 TEST(CudaThreadOrders, ExpertsAreChosenAlike) { expect_needed(choose_experts); }
