@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -167,6 +168,52 @@ void check_norms(RowCheck& rows) {
   });
 }
 
+// Heads in place, and what is stored of them: each row has a block of the store to itself, so that
+// its keys and its values are each one piece.
+void check_placed_heads(RowCheck& rows) {
+  constexpr int64_t kHeads = 6, kKvHeads = 2, kHeadDim = 96;
+  const int64_t count = rows.num_rows();
+  Memory& memory = rows.memory();
+  const OwnedTensor q = random_tensor(memory, DType::f32, {count, kHeads, kHeadDim}, 1);
+  const OwnedTensor k = random_tensor(memory, DType::f32, {count, kKvHeads, kHeadDim}, 2);
+  const OwnedTensor v = random_tensor(memory, DType::f32, {count, kKvHeads, kHeadDim}, 3);
+  const OwnedTensor table = random_tensor(memory, DType::f32, {count, kHeadDim / 2, 2}, 4);
+  const OwnedTensor weight = random_tensor(memory, DType::f32, {kHeadDim}, 5);
+  const OwnedTensor placed = allocate_tensor(memory, DType::f32, q.view.shape());
+  std::vector<int64_t> slots(static_cast<size_t>(count));
+  std::iota(slots.begin(), slots.end(), 0);
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i8}) {
+    const OwnedStore stored(memory, dtype, count, kKvHeads, kHeadDim, 1);
+    const auto place = [&](RowRange range) {
+      const auto part = [range](const OwnedTensor& all) {
+        return all.view.slice(0, range.begin, range.end);
+      };
+      const Tensor table_part = part(table);
+      const RmsNormWeights norm{weight.view, 1e-5f};
+      std::copy_n(part(q).elements<float>(), part(q).num_elements(),
+                  part(placed).elements<float>());
+      rows.backend().place_heads(
+          {.q_norm = norm, .k_norm = norm, .rope_table = &table_part}, part(placed), part(k),
+          part(v),
+          std::span(slots).subspan(static_cast<size_t>(range.begin),
+                                   static_cast<size_t>(range.end - range.begin)),
+          stored.view());
+    };
+    const std::string name = "place_heads " + std::string(dtype_name(dtype));
+    rows.check(name, placed.view, place);
+    const auto check_stored = [&](std::string_view what, const OwnedTensor& part) {
+      if (part.view.raw() == nullptr) return;
+      const auto words = static_cast<int64_t>(part.view.size_bytes() / sizeof(float));
+      rows.check(name + std::string(what),
+                 Tensor(part.view.raw(), DType::f32, {count, words / count}), place);
+    };
+    check_stored(", keys", stored.keys);
+    check_stored(", values", stored.values);
+    check_stored(", scales of keys", stored.key_scales);
+    check_stored(", scales of values", stored.value_scales);
+  }
+}
+
 // A prompt in one piece, in chunks and token by token.
 void check_attention(RowCheck& rows, size_t every) {
   size_t index = 0;
@@ -195,6 +242,7 @@ void check_attention(RowCheck& rows, size_t every) {
 void check_rows(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report) {
   RowCheck rows(device, options, report);
   check_norms(rows);
+  check_placed_heads(rows);
   check_attention(rows, options.every);
   check_products(rows, options.every);
   check_mixtures(rows, options.every);
