@@ -239,6 +239,39 @@ TEST(Emulation, AWriteBehindABlockIsReported) {
 #endif
 }
 
+// Writes `count` elements of its shared memory of 50.
+struct FillShared {
+  static constexpr std::string_view kName = "test_fill_shared";
+  static constexpr uint32_t kThreads = 64;
+  struct Params {
+    uint32_t count;
+  };
+  struct Shared {
+    float elements[50];
+  };
+  PL_DEVICE static void run(const Params& params, Shared& shared) {
+    float* const elements = shared.elements;
+    if (thread_index() < params.count) elements[thread_index()] = 1.0f;
+  }
+};
+const emulation::AddedKernel<FillShared> kFillShared;
+
+TEST(Emulation, AWriteBehindSharedMemoryIsReported) {
+  const auto run = [] {
+    const std::unique_ptr<CudaDevice> device = make_emulated_device();
+    launch<FillShared>(*device, {.x = 3}, {.count = 50});
+    launch<FillShared>(*device, {.x = 3}, {.count = 51});
+  };
+#if defined(PACELINE_ASAN_FIBERS)
+  EXPECT_DEATH(run(), "heap-buffer-overflow");
+#else
+  expect_error(ErrorCode::internal,
+               {"kernel test_fill_shared, block (0, 0, 0): wrote behind its 200 bytes of shared "
+                "memory"},
+               run);
+#endif
+}
+
 TEST(EmulationDeathTest, GuardedMemoryIsInaccessibleOutsideOfCalls) {
   const std::unique_ptr<CudaDevice> device = make_emulated_device({.guards_memory = true});
   auto* const out = static_cast<float*>(device->allocate(64 * 4));

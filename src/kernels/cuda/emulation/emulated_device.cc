@@ -253,7 +253,15 @@ void EmulatedDevice::run_blocks(const LaunchWork& work) {
     for (int64_t place = begin; place < end; ++place) {
       try {
         shared.poison();
-        run.run(work, order.block_at(place), shared.get());
+        const Index3 index = order.block_at(place);
+        run.run(work, index, shared.get());
+        if (!shared.is_intact()) {
+          throw Error(
+              ErrorCode::internal,
+              fmt::format("kernel {}, block ({}, {}, {}): wrote behind its {} bytes of "
+                          "shared memory",
+                          work.kernel->name, index.x, index.y, index.z, work.kernel->shared_bytes));
+        }
       } catch (const Error& error) {
         failure.add(place, error.what());
       }
