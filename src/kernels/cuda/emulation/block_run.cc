@@ -13,6 +13,7 @@ void BlockRun::run(const LaunchWork& work, Index3 block_index, void* shared) {
   shared_ = shared;
   prepare(work, block_index);
   ThreadState* const outer = current_thread;
+  owner_.set_stack(nullptr, 0);  // another thread of the CPU may have run the last block
   Thread* const first = next_thread();
   current_thread = &first->state;
   owner_.switch_to(first->fiber);
