@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "base/error.h"
 #include "kernels/cuda/code/place_heads.h"
@@ -114,26 +115,68 @@ TEST(CudaCompositions, FusedGatesOfSeveralMatrices) {
   }
 }
 
+// Each row's experts in turn, by single operations.
+void expect_mixture(EmulatedBackend& cuda, std::span<const GatedMlpWeights> experts,
+                    const MixtureInputs& in, const std::string& what) {
+  const Extents shape = in.out.view.shape();
+  const OwnedTensor expected = allocate_tensor(cuda->memory(), DType::f32, shape);
+  const OwnedTensor product = allocate_tensor(cuda->memory(), DType::f32, {1, shape[1]});
+  for (int64_t r = 0; r < shape[0]; ++r) {
+    const ChosenRow chosen = in.routing().row(r);
+    for (int64_t slot = 0; slot < in.routing().num_slots(); ++slot) {
+      compute_mlp(*cuda, experts[static_cast<size_t>(chosen.experts[slot])],
+                  in.x.view.slice(0, r, r + 1), product.view);
+      for (int64_t i = 0; i < shape[1]; ++i) {
+        float& sum = expected.view.row<float>(r)[i];
+        sum = std::fma(chosen.weights[slot], product.view.row<float>(0)[i], sum);
+      }
+    }
+  }
+  cuda->mix_experts(experts, in.routing(), in.x.view, in.out.view);
+  expect_same_bits(in.out.view, expected.view, what);
+}
+
 TEST(CudaCompositions, Mixtures) {
   EmulatedBackend cuda({.num_threads = 2});
   for (const WeightType& type : composed_types()) {
     const MixtureInputs in(type, kShape, cuda.threads, cuda->memory());
-    const Extents shape = in.out.view.shape();
-    const OwnedTensor expected = allocate_tensor(cuda->memory(), DType::f32, shape);
-    const OwnedTensor product = allocate_tensor(cuda->memory(), DType::f32, {1, shape[1]});
-    for (int64_t r = 0; r < shape[0]; ++r) {
-      const ChosenRow chosen = in.routing().row(r);
-      for (int64_t slot = 0; slot < in.routing().num_slots(); ++slot) {
-        compute_mlp(*cuda, in.experts[static_cast<size_t>(chosen.experts[slot])],
-                    in.x.view.slice(0, r, r + 1), product.view);
-        for (int64_t i = 0; i < shape[1]; ++i) {
-          float& sum = expected.view.row<float>(r)[i];
-          sum = std::fma(chosen.weights[slot], product.view.row<float>(0)[i], sum);
-        }
-      }
+    expect_mixture(cuda, in.experts, in, type.name);
+  }
+}
+
+// Experts that different kernels multiply.
+TEST(CudaCompositions, MixturesOfSeveralTypes) {
+  EmulatedBackend cuda({.num_threads = 2});
+  for (const int64_t rows : {5, 19}) {
+    std::vector<std::unique_ptr<MixtureInputs>> mixtures;
+    std::vector<GatedMlpWeights> experts;
+    const std::vector<WeightType> types = composed_types();
+    const MixtureShape shape{
+        .rows = rows, .experts = std::ssize(types), .slots = 3, .inputs = 256, .last_width = 24};
+    for (size_t i = 0; i < types.size(); ++i) {
+      mixtures.push_back(
+          std::make_unique<MixtureInputs>(types[i], shape, cuda.threads, cuda->memory()));
+      experts.push_back(mixtures.back()->experts[i]);
     }
+    expect_mixture(cuda, experts, *mixtures.front(), std::to_string(rows) + " rows");
+  }
+}
+
+// Where the choice stays on the device no expert is looked up that doesn't exist.
+TEST(CudaCompositions, ExpertsThatDoNotExistSpoilNoOtherRow) {
+  EmulatedBackend cuda({.num_threads = 2});
+  for (const WeightType& type : composed_types()) {
+    const MixtureInputs in(type, {.rows = 4, .experts = 3}, cuda.threads, cuda->memory());
     cuda->mix_experts(in.experts, in.routing(), in.x.view, in.out.view);
-    expect_same_bits(in.out.view, expected.view, type.name);
+    const std::vector<float> expected = to_vector(in.out.view);
+    in.chosen.view.row<int32_t>(1)[1] = 3;
+    in.chosen.view.row<int32_t>(2)[0] = -1;
+    cuda->mix_experts(in.experts, in.routing(), in.x.view, in.out.view);
+    const std::vector<float> found = to_vector(in.out.view);
+    const size_t width = expected.size() / 4;
+    for (const size_t row : {0u, 3u}) {
+      for (size_t i = row * width; i < (row + 1) * width; ++i) ASSERT_EQ(found[i], expected[i]);
+    }
   }
 }
 

@@ -450,8 +450,9 @@ struct AttentionTiles {
   PL_DEVICE static bool are_finite(const Params& p, int block, const float (&products)[8][4]) {
     float zero = 0.0f;  // or NaN
     PL_UNROLL
-    for (int i = 0; i < 32; ++i) {
-      zero = fused_multiply_add(products[i / 4][i % 4], 0.0f, zero);
+    for (const auto& of_keys : products) {
+      PL_UNROLL
+      for (const float product : of_keys) zero = fused_multiply_add(product, 0.0f, zero);
     }
     return zero == 0.0f || first_dimension(block) >= p.kv.head_dim;
   }
