@@ -78,7 +78,7 @@ PackedMatrix CudaBackend::do_pack_matrix(std::span<const Tensor> parts, DType dt
 
 // The panels of a bfloat16 matrix in the order of code/packed_panels.h.
 Buffer CudaBackend::as_fragments(const PackedMatrix& matrix) {
-  const int64_t panel_bytes = num_steps(matrix.k) * kStepBytes, pairs = matrix.padded_k() / 2;
+  const int64_t panel_bytes = padded_steps(matrix.k) * kStepBytes, pairs = matrix.padded_k() / 2;
   Buffer fragments(host_memory_, static_cast<size_t>(matrix.num_panels() * panel_bytes),
                    Contents::zeroed);
   threads_.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
@@ -114,7 +114,7 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
     const PlainPanels from = plain_panels(matrix);
     gathered.storage =
         Buffer(memory_, static_cast<size_t>(gathered.num_panels() * from.panel_bytes));
-    run<GatherBf16Columns>(element_grid(gathered.n, num_steps(matrix.k) * kStepPairs),
+    run<GatherBf16Columns>(element_grid(gathered.n, padded_steps(matrix.k) * kStepPairs),
                            {from, static_cast<std::byte*>(gathered.storage.get()), on_device});
     return gathered;
   }

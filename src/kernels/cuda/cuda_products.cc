@@ -77,7 +77,7 @@ void CudaBackend::multiply_few_rows(const Tensor& x, FewRowsParams<kPanels> para
 }
 
 InputPanels CudaBackend::pack_inputs(const Tensor& x) {
-  const int64_t panels = divide_up(x.size(0), kPanelWidth), steps = num_steps(x.size(1));
+  const int64_t panels = divide_up(x.size(0), kPanelWidth), steps = padded_steps(x.size(1));
   const InputPanels packed{packed_inputs_.reserve_as<uint32_t>(panels * steps * kStepWords),
                            static_cast<uint32_t>(steps)};
   run<PackInputs>({static_cast<uint32_t>(panels),
@@ -124,7 +124,7 @@ void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const Pack
   }
   // Some panels at a time become bfloat16.
   const GroupedPanels groups = grouped_panels(*columns.matrix);
-  const int64_t steps = num_steps(columns.matrix->k), panel_bytes = steps * kStepBytes;
+  const int64_t steps = padded_steps(columns.matrix->k), panel_bytes = steps * kStepBytes;
   const int64_t panels = num_panels(columns), first_panel = columns.first / kPanelWidth;
   const int64_t at_once = std::max<int64_t>(1, kUnpackedBytes / panel_bytes);
   for (int64_t first = 0; first < panels; first += at_once) {
@@ -250,9 +250,12 @@ bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, co
   if (mlp.gate.first % kPanelWidth != 0 || (!is_bf16(mlp.down) && !mlp.down.matrix->groups)) {
     return false;
   }
-  const int64_t panels = divide_up(rows, kPanelWidth), steps = num_steps(width);
+  const int64_t panels = divide_up(rows, kPanelWidth), steps = padded_steps(width);
   const InputPanels inner{packed_inner_.reserve_as<uint32_t>(panels * steps * kStepWords),
                           static_cast<uint32_t>(steps)};
+  if (width % kStageInputs != 0) {  // what no tile writes
+    device_.clear(inner.first, static_cast<size_t>(panels * steps * kStepBytes));
+  }
   multiply_in_tiles<true>({.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
                            .num_columns = width,
                            .x = pack_inputs(x),

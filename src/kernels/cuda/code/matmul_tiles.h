@@ -14,10 +14,6 @@
 
 namespace paceline::cuda {
 
-constexpr uint32_t kStageSteps = 4;  // copied together
-constexpr uint32_t kStageInputs = kStageSteps * kStepInputs;
-constexpr uint32_t kStagesOfSegment = kStepsOfSegment / kStageSteps;
-
 struct TileParams {
   // Of a gated product: the gate's, and those that it multiplies. Their first columns have the same
   // place in a panel.
@@ -123,7 +119,7 @@ struct MatmulTiles {
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
     const Tile<Shape, kGated> tile{p, tile_place(p, block_index().x)};
-    const auto all_steps = static_cast<uint32_t>(num_steps(p.columns[0].weights.k));
+    const auto all_steps = static_cast<uint32_t>(padded_steps(p.columns[0].weights.k));
     const uint32_t segment = block_index().z;
     const bool is_split = p.split.num_segments > 0;
     const uint32_t begin = is_split ? segment * kStepsOfSegment : 0, left = all_steps - begin;
@@ -164,10 +160,6 @@ struct MatmulTiles {
     sync_threads();
   }
 
-  PL_DEVICE static uint32_t steps_of_stage(uint32_t step, uint32_t steps) {
-    return steps - step < kStageSteps ? steps - step : kStageSteps;
-  }
-
   PL_DEVICE static void copy_stages(const Tile<Shape, kGated>& tile, Shared& shared, uint32_t begin,
                                     uint32_t steps) {
     const std::byte* from[Shape::kPanels];
@@ -177,13 +169,13 @@ struct MatmulTiles {
     }
     Place place;
     for (uint32_t step = 0; step < steps; step += kStageSteps, place.advance()) {
-      const uint32_t bytes = steps_of_stage(step, steps) * kStepBytes;
+      constexpr uint32_t kBytes = kStageSteps * kStepBytes;
       wait_barrier(shared.read[place.slot], place.parity ^ 1);  // the first round waits for nothing
-      begin_bulk(shared.landed[place.slot], Shape::kPanels * bytes);
+      begin_bulk(shared.landed[place.slot], Shape::kPanels * kBytes);
       PL_UNROLL
       for (uint32_t i = 0; i < Shape::kPanels; ++i) {
-        copy_bulk(&shared.stages[place.slot][i], from[i], bytes, shared.landed[place.slot]);
-        from[i] += bytes;
+        copy_bulk(&shared.stages[place.slot][i], from[i], kBytes, shared.landed[place.slot]);
+        from[i] += kBytes;
       }
       end_bulk(shared.landed[place.slot]);
     }
@@ -191,42 +183,62 @@ struct MatmulTiles {
 
   PL_DEVICE static void multiply_stages(const Tile<Shape, kGated>& tile, Shared& shared,
                                         uint32_t steps, Sums& totals) {
-    const bool multiplies = is_present(tile);
+    if (!is_present(tile)) return pass_stages(shared, steps);
     Sums sums;
     sums.clear();
     Place place;
-    uint32_t stage = 0;
-    for (uint32_t step = 0; step < steps; step += kStageSteps, place.advance()) {
+    for (uint32_t step = kStageSteps; step <= steps; step += kStageSteps, place.advance()) {
       wait_barrier(shared.landed[place.slot], place.parity);
-      const uint32_t here = steps_of_stage(step, steps);
-      if (multiplies && here == kStageSteps) {
-        PL_UNROLL
-        for (uint32_t i = 0; i < kStageSteps; ++i) multiply_step(shared, place.slot, i, sums);
-      } else if (multiplies) {
-        for (uint32_t i = 0; i < here; ++i) multiply_step(shared, place.slot, i, sums);
-      }
+      multiply_stage(shared, place.slot, sums);
       // An instruction of the warp has what all lanes have read.
       if (lane_index() == 0) arrive(shared.read[place.slot]);
-      if (++stage % kStagesOfSegment > 0 && step + kStageSteps < steps) continue;
+      if (step % kStepsOfSegment > 0 && step < steps) continue;
       totals.add(sums);
       sums.clear();
     }
   }
 
-  PL_DEVICE static void multiply_step(const Shared& shared, uint32_t slot, uint32_t step,
-                                      Sums& sums) {
-    const auto& panels = shared.stages[slot];
-    const PanelStep rows = PanelStep::load(panels[Shape::kColumnPanels + own_row_panel()][step]);
-    uint32_t inputs[kRowsOfLane][2];
-    PL_UNROLL
-    for (int i = 0; i < kRowsOfLane; ++i) {
-      inputs[i][0] = rows.half[i / 2].words[i % 2];
-      inputs[i][1] = rows.half[i / 2].words[2 + i % 2];
+  PL_DEVICE static void pass_stages(Shared& shared, uint32_t steps) {
+    Place place;
+    for (uint32_t step = 0; step < steps; step += kStageSteps, place.advance()) {
+      wait_barrier(shared.landed[place.slot], place.parity);
+      if (lane_index() == 0) arrive(shared.read[place.slot]);
     }
-    PL_UNROLL
-    for (uint32_t i = 0; i < 2; ++i) {
-      sums.of_panel[i].multiply(PanelStep::load(panels[first_column_panel() + i][step]), inputs);
+  }
+
+  // The operands of a step.
+  struct Operands {
+    PanelStep columns[2];
+    PanelStep rows;
+
+    PL_DEVICE static Operands load(const Shared& shared, uint32_t slot, uint32_t step) {
+      const auto& panels = shared.stages[slot];
+      return {{PanelStep::load(panels[first_column_panel()][step]),
+               PanelStep::load(panels[first_column_panel() + 1][step])},
+              PanelStep::load(panels[Shape::kColumnPanels + own_row_panel()][step])};
     }
+    PL_DEVICE void multiply(Sums& sums) const {
+      uint32_t inputs[kRowsOfLane][2];
+      PL_UNROLL
+      for (int i = 0; i < kRowsOfLane; ++i) {
+        inputs[i][0] = rows.half[i / 2].words[i % 2 * 2];
+        inputs[i][1] = rows.half[i / 2].words[i % 2 * 2 + 1];
+      }
+      PL_UNROLL
+      for (int i = 0; i < 2; ++i) sums.of_panel[i].multiply(columns[i], inputs);
+    }
+  };
+
+  // Loads each step's operands while the one before is multiplied.
+  PL_DEVICE static void multiply_stage(const Shared& shared, uint32_t slot, Sums& sums) {
+    Operands operands = Operands::load(shared, slot, 0);
+    PL_UNROLL
+    for (uint32_t step = 1; step < kStageSteps; ++step) {
+      const Operands next = Operands::load(shared, slot, step);
+      operands.multiply(sums);
+      operands = next;
+    }
+    operands.multiply(sums);
   }
 
   PL_DEVICE static void write(const Tile<Shape, kGated>& tile, const Sums& totals) {
@@ -253,7 +265,7 @@ struct MatmulTiles {
   PL_DEVICE static void write_gated(const Tile<Shape, kGated>& tile, const Sums& totals) {
     const uint32_t panel = first_column_panel();
     const int64_t place = tile.columns(panel).place(tile.column_panel(panel), 4 * lane_group());
-    if (place >= num_steps(tile.p.num_columns) * kStepInputs) return;
+    if (place >= tile.p.num_columns) return;
     uint32_t* const out = tile.p.gated_out.panel(tile.row_panel(own_row_panel()));
     const auto pair = static_cast<uint32_t>(place / 2);
     PL_UNROLL
@@ -266,8 +278,8 @@ struct MatmulTiles {
         for (int i = 0; i < 2; ++i) {
           const Floats4 gates = totals.of_panel[0].columns(parity, 2 * half + i);
           const Floats4 ups = totals.of_panel[1].columns(parity, 2 * half + i);
-          words.words[i] = gated_pair(tile.p, place, gates, ups, 0);
-          words.words[2 + i] = gated_pair(tile.p, place, gates, ups, 2);
+          words.words[2 * i] = gated_pair(tile.p, place, gates, ups, 0);
+          words.words[2 * i + 1] = gated_pair(tile.p, place, gates, ups, 2);
         }
         store_as(out + fragment_word(pair, row + 2 * static_cast<uint32_t>(half)), words);
       }

@@ -6,7 +6,9 @@
 
 namespace paceline::cuda {
 
-// Panels of 32 rows like those of weights, without gaps: [panels, steps, kStepWords].
+// Panels of 32 rows like those of weights, without gaps: [panels, steps, kStepWords]. The words of
+// a lane are in another order: the two pairs of a row, which are an instruction's operand, are
+// neighbours.
 struct InputPanels {
   uint32_t* first = nullptr;
   uint32_t steps = 0;  // of a panel
@@ -47,8 +49,8 @@ struct PackInputs {
       const Floats4 &first = x[2 * half], &second = x[2 * half + 1];
       store_as(
           out + half * kHalfWords,
-          Words4{{pack_bf16(first.of[0], first.of[1]), pack_bf16(second.of[0], second.of[1]),
-                  pack_bf16(first.of[2], first.of[3]), pack_bf16(second.of[2], second.of[3])}});
+          Words4{{pack_bf16(first.of[0], first.of[1]), pack_bf16(first.of[2], first.of[3]),
+                  pack_bf16(second.of[0], second.of[1]), pack_bf16(second.of[2], second.of[3])}});
     }
   }
 
@@ -80,7 +82,7 @@ struct UnpackGroups {
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const uint32_t step = block_index().y * kStepsOfBlock + warp_index();
     const uint32_t k = step * kStepInputs + lane_index() % 4 * 4;
-    if (step * kStepInputs >= p.weights.k) return;
+    if (step >= padded_steps(p.weights.k)) return;
     auto* const out = reinterpret_cast<uint32_t*>(p.out + block_index().x * p.panel_bytes) +
                       step * kStepWords + lane_index() * 4;
     const int64_t column = (p.first_panel + block_index().x) * kPanelWidth + lane_index() / 4 * 4;
@@ -90,6 +92,10 @@ struct UnpackGroups {
       PL_UNROLL
       for (uint32_t i = 0; i < 2; ++i) {
         const int64_t own = column + 2 * half + i;
+        if (k >= p.weights.k) {
+          words.words[i] = words.words[2 + i] = 0;
+          continue;
+        }
         const GroupAffine affine = load_group(p.weights, k >> p.weights.group_bits, own);
         words.words[i] = pair_of(p, affine, k, own);
         words.words[2 + i] = pair_of(p, affine, k + 2, own);

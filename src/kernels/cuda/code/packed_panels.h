@@ -26,14 +26,21 @@ PL_DEVICE float plain_element(const PlainPanels& panels, uint32_t k, int64_t col
 
 // A panel of a bfloat16 matrix stands as matrix instructions take it: steps of 16 inputs, each in
 // two halves of 512 bytes, 16 bytes for each lane. Half h of lane 4 g + t has columns 4 g + 2 h and
-// the next, of pairs 2 t and 2 t + 1 of the step. Inputs behind the last are zeros.
+// the next, of pairs 2 t and 2 t + 1 of the step. Steps are padded with zeros to whole stages,
+// which are copied together.
 constexpr uint32_t kStepInputs = 16;
 constexpr uint32_t kStepPairs = kStepInputs / 2;
 constexpr uint32_t kHalfWords = 128;
 constexpr uint32_t kStepWords = 2 * kHalfWords;
 constexpr uint32_t kStepBytes = kStepWords * 4;
 
+constexpr uint32_t kStageSteps = 4;
+constexpr uint32_t kStageInputs = kStageSteps * kStepInputs;
+
 constexpr int64_t num_steps(int64_t inputs) { return (inputs + kStepInputs - 1) / kStepInputs; }
+constexpr int64_t padded_steps(int64_t inputs) {
+  return (inputs + kStageInputs - 1) / kStageInputs * kStageSteps;
+}
 
 // The place of inputs 2 * pair and 2 * pair + 1 of a panel's column, the first in the low half.
 PL_DEVICE uint32_t fragment_word(uint32_t pair, uint32_t column) {

@@ -56,9 +56,9 @@ struct PanelSums {
   }
   PL_DEVICE void multiply(const PanelStep& weights, const uint32_t (&inputs)[kTiles][2]) {
     PL_UNROLL
-    for (int half = 0; half < 2; ++half) {
+    for (int tile = 0; tile < kTiles; ++tile) {
       PL_UNROLL
-      for (int tile = 0; tile < kTiles; ++tile) {
+      for (int half = 0; half < 2; ++half) {
         mma_bf16(of[half][tile], weights.half[half].words, inputs[tile]);
       }
     }
