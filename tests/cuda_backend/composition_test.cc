@@ -184,7 +184,7 @@ TEST(CudaCompositions, ExpertsThatDoNotExistSpoilNoOtherRow) {
 TEST(CudaCompositions, AdditionsAndNorms) {
   EmulatedBackend cuda({.num_threads = 2});
   Memory& memory = cuda->memory();
-  for (const int64_t width : {1, 33, 260, 1152}) {
+  for (const int64_t width : {1, 33, 260, 1152, 9000}) {  // up to 4,096 a row is read once
     for (const bool has_branch_norm : {false, true}) {
       const Extents shape = {3, width};
       const OwnedTensor residual = random_tensor(memory, DType::f32, shape, 1);

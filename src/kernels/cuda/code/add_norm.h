@@ -27,26 +27,46 @@ struct AddRmsNorm {
 
   // A thread reads and writes the same elements in each pass.
   PL_DEVICE static void run(const Params& p, Shared& shared) {
-    float* const residual = p.residual.row(block_index().x);
-    const float* const branch = p.branch.row(block_index().x);
+    float* const residual_row = p.residual.row(block_index().x);
+    const float* const branch_row = p.branch.row(block_index().x);
     float* const out = p.out.row(block_index().x);
+    const bool is_kept = is_one_span(p.width);
+    NormElements residual, branch, branch_weight, weight;
+    const auto load = [&](int64_t first) {
+      residual.load(residual_row, first, p.width);
+      branch.load(branch_row, first, p.width);
+      weight.load(p.weight, first, p.width);
+      if (p.branch_weight != nullptr) branch_weight.load(p.branch_weight, first, p.width);
+    };
+    const auto load_again = [&](int64_t first) {
+      if (!is_kept) load(first);
+    };
+    if (is_kept) load(0);
     float branch_inverse = 0.0f;
     if (p.branch_weight != nullptr) {
-      const float squares =
-          sum_over_row(p.width, shared, [branch](int64_t i) { return branch[i] * branch[i]; });
+      const float squares = sum_over_row(p.width, shared, load_again,
+                                         [&](int k) { return branch.of[k] * branch.of[k]; });
       branch_inverse = inverse(p, squares, p.branch_eps);
     }
-    const float squares = sum_over_row(p.width, shared, [&](int64_t i) {
-      float added = branch[i];
-      if (p.branch_weight != nullptr) added = added * branch_inverse * p.branch_weight[i];
-      const float sum = residual[i] + added;
-      residual[i] = sum;
-      return sum * sum;
+    float squares = 0.0f;
+    for_each_span(p.width, [&](int64_t first) {
+      load_again(first);
+      NormElements::for_each(first, p.width, [&](int k, int64_t i) {
+        float added = branch.of[k];
+        if (p.branch_weight != nullptr) added = added * branch_inverse * branch_weight.of[k];
+        const float sum = residual.of[k] + added;
+        residual.of[k] = sum;
+        residual_row[i] = sum;
+        squares = squares + sum * sum;
+      });
     });
-    const float factor = inverse(p, squares, p.eps);
-    for (int64_t i = thread_index(); i < p.width; i += kThreads) {
-      out[i] = residual[i] * factor * p.weight[i];
-    }
+    const float factor = inverse(p, reduce_block<Sum>(squares, shared), p.eps);
+    for_each_span(p.width, [&](int64_t first) {
+      load_again(first);
+      NormElements::for_each(first, p.width, [&](int k, int64_t i) {
+        out[i] = residual.of[k] * factor * weight.of[k];
+      });
+    });
   }
 };
 

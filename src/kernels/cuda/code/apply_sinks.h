@@ -20,7 +20,7 @@ struct ApplySinks {
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const uint32_t head = block_index().y;
     const float share = sigmoid(p.log_sum_exp.row(block_index().x)[head] - p.sinks[head]);
-    float* const out = p.out.head(int64_t{block_index().x} * p.out.heads + head);
+    float* const out = p.out.head(block_index().x, head);
     for (int64_t d = thread_index(); d < p.head_dim; d += kThreads) out[d] = out[d] * share;
   }
 };

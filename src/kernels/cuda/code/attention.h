@@ -34,7 +34,7 @@ PL_DEVICE AttentionState compute_chunk(const AttentionKernelParams& p, const Att
 
 PL_DEVICE void write_attention(const AttentionKernelParams& p, const AttentionRow& row,
                                const AttentionState& state) {
-  float* const out = p.out.head(row.row * p.out.heads + block_index().y);
+  float* const out = p.out.head(row.row, block_index().y);
   for_own_elements(p.kv.head_dim,
                    [&](int i, int64_t d) { out[d] = state.values[i] / state.softmax.sum; });
   if (thread_index() > 0 || p.log_sum_exp.first == nullptr) return;

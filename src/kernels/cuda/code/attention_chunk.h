@@ -197,7 +197,7 @@ PL_DEVICE void for_own_elements(int64_t head_dim, Body&& body) {
 // Loads the query into shared memory.
 PL_DEVICE void load_query(const AttentionKernelParams& p, const AttentionRow& row,
                           AttentionShared& shared) {
-  const float* const query = p.q.head(row.row * p.q.heads + block_index().y);
+  const float* const query = p.q.head(row.row, block_index().y);
   for_own_elements(p.kv.head_dim, [&](int, int64_t d) { shared.query[d] = query[d]; });
   sync_threads();
 }

@@ -35,12 +35,20 @@ inline constexpr int kValueParts = kBlocks > 2 ? 2 : 1;
 template <int kBlocks>
 inline constexpr int kValueBlocks = kBlocks > 2 ? 2 : kBlocks;
 
+// Where a packed row's query, chunks and results stand.
+struct RowPlace {
+  int32_t index;  // in `rows`
+  int32_t row;
+  int32_t head;
+};
+
 // kBlocks: 64 dimensions each.
 template <class Stored, int kBlocks, int kWarps>
 struct AttentionTileShared {
   StoredTile<Stored> keys[kBlocks];                  // rows are dimensions
   StoredTile<Stored> values[kValueBlocks<kBlocks>];  // rows are positions
   Words4 queries[kWarps][kBlocks * 4][kWarpLanes];
+  RowPlace places[kWarps][2][kWarpLanes];  // of a lane's rows, which registers have no room for
   Floats4 key_scales[kTileWidth / 4];
   Floats4 value_scales[kTileWidth / 4];
 };
@@ -53,7 +61,7 @@ struct TiledRows {
   int32_t begin;  // visible position
   int32_t end;    // behind the last
   int32_t kv_head;
-  const int32_t* table;
+  int32_t table;  // where the block table begins
 
   PL_DEVICE int32_t row(const AttentionKernelParams& p, int32_t packed) const {
     return first_row + (skipped + packed) / static_cast<int32_t>(p.group);
@@ -70,11 +78,11 @@ PL_DEVICE TiledRows tiled_rows(const AttentionKernelParams& p, uint32_t kv_head)
   TiledRows rows;
   if (p.tiles != nullptr) {
     const AttentionTile& tile = p.tiles[block_index().x];
-    rows = {static_cast<int32_t>(tile.first_row), tile.skipped, tile.count, 0, 0, 0, nullptr};
+    rows = {static_cast<int32_t>(tile.first_row), tile.skipped, tile.count, 0, 0, 0, 0};
   } else {
     const auto group = static_cast<int32_t>(p.group), index = static_cast<int32_t>(block_index().x);
     const int32_t of_row = (group + kRows - 1) / kRows;
-    rows = {index / of_row, index % of_row * kRows, 0, 0, 0, 0, nullptr};
+    rows = {index / of_row, index % of_row * kRows, 0, 0, 0, 0, 0};
     const int32_t left = group - rows.skipped;
     rows.count = left < kRows ? left : kRows;
   }
@@ -82,7 +90,7 @@ PL_DEVICE TiledRows tiled_rows(const AttentionKernelParams& p, uint32_t kv_head)
   rows.begin = static_cast<int32_t>(first.first);
   rows.end = static_cast<int32_t>(p.rows[rows.row(p, rows.count - 1)].end);
   rows.kv_head = static_cast<int32_t>(kv_head);
-  rows.table = p.tables + first.table;
+  rows.table = static_cast<int32_t>(first.table);
   return rows;
 }
 
@@ -116,25 +124,37 @@ struct ChunkCopies {
   PL_DEVICE int32_t load_blocks(int32_t first_position) const {
     const int32_t own = first_position + static_cast<int32_t>(2 * lane_index());
     const int32_t before_end = own < rows.end ? own : rows.end - 1;
-    return rows.table[(before_end > rows.begin ? before_end : rows.begin) >> p.block_bits];
+    const int32_t nearest = before_end > rows.begin ? before_end : rows.begin;
+    return p.tables[rows.table + (nearest >> p.block_bits)];
   }
 
-  // A thread takes the same positions of every dimension.
+  // Threads take rows of chunks; 16 rows at a time have a spread that is known here.
+  static constexpr uint32_t kRowsOfThreads = kThreads / Chunks::kChunks;
+  static constexpr uint32_t kStep = kRowsOfThreads > 16 ? kRowsOfThreads : 16;
+  PL_DEVICE static uint32_t own_row() { return thread_index() / Chunks::kChunks; }
+  PL_DEVICE static uint32_t own_chunk() { return thread_index() % Chunks::kChunks; }
+
+  // A thread takes the same positions of several dimensions.
   PL_DEVICE void begin_keys(int32_t first_position, int32_t blocks) const {
-    constexpr uint32_t kChunks = Chunks::kChunks;
-    const uint32_t chunk = thread_index() % kChunks, own = chunk * Chunks::kPerChunk;
-    const int32_t position = first_position + static_cast<int32_t>(own);
     constexpr auto kPerChunk = static_cast<int32_t>(Chunks::kPerChunk);
+    const uint32_t own = own_chunk() * Chunks::kPerChunk;
+    const int32_t position = first_position + static_cast<int32_t>(own);
     const bool is_present = position < rows.end && position + kPerChunk > rows.begin;
-    const Stored* const from =
-        static_cast<const Stored*>(p.kv.keys) +
-        head_place(blocks, own, p.kv.key_block_stride, p.kv.key_head_stride) +
-        place_in_block(position);
+    const auto block_size = uint32_t{1} << p.block_bits;
+    const Stored* from = static_cast<const Stored*>(p.kv.keys) +
+                         head_place(blocks, own, p.kv.key_block_stride, p.kv.key_head_stride) +
+                         place_in_block(position) + own_row() * block_size;
     const auto dims = static_cast<uint32_t>(p.kv.head_dim);
-    for (uint32_t d = thread_index() / kChunks; d < dims; d += kThreads / kChunks) {
-      const uint32_t row = d % kTileWidth;
-      copy_async(shared.keys[d / kTileWidth].chunk(row, chunk, row / 4 % 4),
-                 from + int64_t{d} * p.kv.block_size, is_present);
+    PL_ROLLED
+    for (uint32_t first = 0; first < dims; first += kStep) {
+      PL_UNROLL
+      for (uint32_t i = 0; i < kStep; i += kRowsOfThreads) {
+        const uint32_t d = first + i + own_row(), spread = (own_row() / 4 + i / 4) % 4;
+        if (kStep > 16 && d >= dims) continue;
+        copy_async(shared.keys[d / kTileWidth].chunk(d % kTileWidth, own_chunk(), spread), from,
+                   is_present);
+        from += kRowsOfThreads * block_size;
+      }
     }
     if constexpr (kHasScales<Stored>) {
       begin_scales(p.kv.key_scales, first_position, blocks, shared.key_scales);
@@ -145,20 +165,26 @@ struct ChunkCopies {
   // A thread takes the same dimensions of several positions.
   PL_DEVICE void begin_values(int32_t first_position, int32_t blocks) const {
     constexpr uint32_t kChunks = Chunks::kChunks, kOfPart = kValueBlocks<kBlocks> * kChunks;
-    const uint32_t first = block_index().y % kValueParts<kBlocks> * kOfPart;
-    const uint32_t left = static_cast<uint32_t>(p.kv.head_dim) / Chunks::kPerChunk - first;
-    const uint32_t chunks = left < kOfPart ? left : kOfPart;
-    PL_UNROLL
-    for (uint32_t i = 0; i < kTileWidth * kChunks / kThreads; ++i) {
-      const uint32_t row = thread_index() / kChunks + i * (kThreads / kChunks);
-      const int32_t position = first_position + static_cast<int32_t>(row);
-      const Stored* const from =
-          static_cast<const Stored*>(p.kv.values) +
-          head_place(blocks, row, p.kv.value_block_stride, p.kv.value_head_stride) +
-          place_in_block(position) * p.kv.head_dim;
-      for (uint32_t chunk = thread_index() % kChunks; chunk < chunks; chunk += kChunks) {
-        copy_async(shared.values[chunk / kChunks].chunk(row, chunk % kChunks, row / 16),
-                   from + (first + chunk) * Chunks::kPerChunk, is_visible(position));
+    const uint32_t first_chunk = block_index().y % kValueParts<kBlocks> * kOfPart;
+    const auto dims = static_cast<uint32_t>(p.kv.head_dim);
+    const uint32_t chunks = dims / Chunks::kPerChunk - first_chunk;
+    const Stored* const values =
+        static_cast<const Stored*>(p.kv.values) + (first_chunk + own_chunk()) * Chunks::kPerChunk;
+    PL_ROLLED
+    for (uint32_t first = 0; first < kTileWidth; first += kStep) {
+      PL_UNROLL
+      for (uint32_t i = 0; i < kStep; i += kRowsOfThreads) {
+        const uint32_t row = first + i + own_row(), spread = first / 16 + own_row() / 16;
+        const int32_t position = first_position + static_cast<int32_t>(row);
+        const Stored* const from =
+            values + head_place(blocks, row, p.kv.value_block_stride, p.kv.value_head_stride) +
+            static_cast<uint32_t>(place_in_block(position)) * dims;
+        PL_UNROLL
+        for (uint32_t block = 0; block < kValueBlocks<kBlocks>; ++block) {
+          if (block * kChunks + own_chunk() >= chunks) continue;
+          copy_async(shared.values[block].chunk(row, own_chunk(), spread),
+                     from + block * kTileWidth, is_visible(position));
+        }
       }
     }
     if constexpr (kHasScales<Stored>) {
@@ -183,9 +209,6 @@ struct ChunkCopies {
 struct TiledRow {
   int32_t first;  // visible position
   int32_t end;    // behind the last
-  int32_t index;  // in `rows`
-  int32_t row;
-  int32_t head;
   SoftmaxState softmax;
 
   PL_DEVICE bool sees(int32_t chunk) const {
@@ -193,17 +216,16 @@ struct TiledRow {
   }
 };
 
-PL_DEVICE TiledRow tiled_row(const AttentionKernelParams& p, const TiledRows& rows,
-                             int32_t packed) {
+// The last one where there is no such row.
+PL_DEVICE TiledRow tiled_row(const AttentionKernelParams& p, const TiledRows& rows, int32_t packed,
+                             RowPlace& place) {
   const bool is_present = packed < rows.count;
   const int32_t nearest = is_present ? packed : rows.count - 1;
   const int32_t index = rows.row(p, nearest);
   const AttentionRow& row = p.rows[index];
+  place = {index, static_cast<int32_t>(row.row), rows.head(p, nearest)};
   return {is_present ? static_cast<int32_t>(row.first) : 0,
           is_present ? static_cast<int32_t>(row.end) : 0,
-          index,
-          static_cast<int32_t>(row.row),
-          rows.head(p, nearest),
           {}};
 }
 
@@ -256,7 +278,9 @@ struct AttentionTiles {
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
     const TiledRows tile = tiled_rows<kWarps>(p, block_index().y / kParts);
-    TiledRow rows[2] = {tiled_row(p, tile, packed_row(0)), tiled_row(p, tile, packed_row(1))};
+    RowPlace places[2];
+    TiledRow rows[2] = {tiled_row(p, tile, packed_row(0), places[0]),
+                        tiled_row(p, tile, packed_row(1), places[1])};
     const bool is_split = p.partials != nullptr;
     int32_t first = tile.begin / kTiledKeys, end = (tile.end + kTiledKeys - 1) / kTiledKeys;
     if (is_split) {
@@ -264,12 +288,16 @@ struct AttentionTiles {
       end = first + p.chunks_of_block < end ? first + p.chunks_of_block : end;
       if (first >= end) return;
     }
+    place_of(shared, 0) = places[0];
+    place_of(shared, 1) = places[1];
     Values values{};
     if (first < end) attend(p, tile, first, end, rows, shared, values);
     if (is_split) return;
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
-      if (packed_row(row) < tile.count) write(p, rows[row], row, values);
+      if (packed_row(row) < tile.count) {
+        write(p, place_of(shared, row), rows[row].softmax, row, values);
+      }
     }
   }
 
@@ -278,6 +306,9 @@ struct AttentionTiles {
   PL_DEVICE static int32_t packed_row(int row) {
     return static_cast<int32_t>(warp_index() * kTileRows + lane_index() / 4) + 8 * row;
   }
+  PL_DEVICE static RowPlace& place_of(Shared& shared, int row) {
+    return shared.places[warp_index()][row][lane_index()];
+  }
   // Whether any lane has such a row.
   PL_DEVICE static bool has_rows(const TiledRows& tile, int row) {
     return static_cast<int32_t>(warp_index() * kTileRows) + 8 * row < tile.count;
@@ -285,13 +316,13 @@ struct AttentionTiles {
 
   // A lane's part of a step of 16 dimensions: 4 t to 4 t + 3 of rows g and g + 8. What is loaded
   // for dimensions behind the last isn't read.
-  PL_DEVICE static void load_queries(const Params& p, const TiledRows& tile,
-                                     const TiledRow (&rows)[2], Shared& shared) {
+  PL_DEVICE static void load_queries(const Params& p, const TiledRows& tile, Shared& shared) {
     const auto last = static_cast<uint32_t>(p.kv.head_dim) - 16;
     for (uint32_t block = 0; 64 * block <= last; ++block) {
       PL_UNROLL
       for (int row = 0; row < 2; ++row) {
-        const float* const query = p.q.head(rows[row].row, rows[row].head) + lane_index() % 4 * 4;
+        const RowPlace place = place_of(shared, row);
+        const float* const query = p.q.head(place.row, place.head) + lane_index() % 4 * 4;
         float loaded[4][4];
         PL_UNROLL
         for (uint32_t i = 0; i < 4; ++i) {
@@ -318,7 +349,7 @@ struct AttentionTiles {
     int32_t blocks = copies.load_blocks(first * kTiledKeys);
     copies.begin_keys(first * kTiledKeys, blocks);
     copies.begin_values(first * kTiledKeys, blocks);
-    load_queries(p, tile, rows, shared);
+    load_queries(p, tile, shared);
     for (int32_t chunk = first; chunk < end; ++chunk) {
       const int32_t next = chunk + 1;
       if (next < end) blocks = copies.load_blocks(next * kTiledKeys);
@@ -373,7 +404,7 @@ struct AttentionTiles {
     if (p.partials == nullptr) return;
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
-      if (rows[row].sees(chunk)) save(p, rows[row], row, chunk, values);
+      if (rows[row].sees(chunk)) save(p, rows[row], place_of(shared, row), row, chunk, values);
       rows[row].softmax = {};
     }
     values = {};
@@ -480,17 +511,22 @@ struct AttentionTiles {
         const uint32_t low = key >= begin && key < end ? 0xFFFFu : 0u;
         return low | (key + 1 >= begin && key + 1 < end ? 0xFFFF0000u : 0u);
       };
-      float alone[8][4] = {};
+      // Two instructions at a time, as registers are few here.
       PL_UNROLL
-      for (int step = 0; step < 4; ++step) {
-        multiply_rows(tile, 16 * t + 4 * static_cast<uint32_t>(step), t, 0, a[step], alone,
-                      {{kept(4 * step), kept(4 * step + 2)}});
-      }
-      if (lane_index() / 4 != row % 8) continue;
-      PL_UNROLL
-      for (int i = 0; i < 32; ++i) {
-        float& product = products[i / 4][i % 4];
-        product = (i % 4 < 2) == is_first ? alone[i / 4][i % 4] : product;
+      for (int first = 0; first < 8; first += 2) {
+        float alone[2][4] = {};
+        PL_UNROLL
+        for (int step = 0; step < 4; ++step) {
+          multiply_rows(tile, 16 * t + 4 * static_cast<uint32_t>(step), t,
+                        static_cast<uint32_t>(first), a[step], alone,
+                        {{kept(4 * step), kept(4 * step + 2)}});
+        }
+        PL_UNROLL
+        for (int i = 0; i < 8; ++i) {
+          float& product = products[first + i / 4][i % 4];
+          const bool is_own = lane_index() / 4 == row % 8 && (i % 4 < 2) == is_first;
+          product = is_own ? alone[i / 4][i % 4] : product;
+        }
       }
     }
   }
@@ -545,9 +581,9 @@ struct AttentionTiles {
     }
   }
 
-  PL_DEVICE static void save(const Params& p, const TiledRow& own, int row, int32_t chunk,
-                             Values& values) {
-    float* const partial = partial_of(p, own.index, own.head, chunk - own.first / kTiledKeys);
+  PL_DEVICE static void save(const Params& p, const TiledRow& own, const RowPlace& place, int row,
+                             int32_t chunk, Values& values) {
+    float* const partial = partial_of(p, place.index, place.head, chunk - own.first / kTiledKeys);
     if (lane_index() % 4 == 0) {
       partial[0] = own.softmax.max;
       partial[1] = own.softmax.sum;
@@ -557,14 +593,14 @@ struct AttentionTiles {
     });
   }
 
-  PL_DEVICE static void write(const Params& p, const TiledRow& own, int row, Values& values) {
-    float* const out = p.out.head(own.row, own.head);
-    const SoftmaxState& softmax = own.softmax;
+  PL_DEVICE static void write(const Params& p, const RowPlace& place, const SoftmaxState& softmax,
+                              int row, Values& values) {
+    float* const out = p.out.head(place.row, place.head);
     for_each_piece(p, row, values, [out, &softmax](uint32_t d, const Floats4& piece) {
       for (uint32_t i = 0; i < 4; ++i) out[d + i] = piece.of[i] / softmax.sum;
     });
     if (lane_index() % 4 > 0 || p.log_sum_exp.first == nullptr) return;
-    p.log_sum_exp.row(own.row)[own.head] = log_of_sum(softmax);
+    p.log_sum_exp.row(place.row)[place.head] = log_of_sum(softmax);
   }
 };
 

@@ -31,13 +31,15 @@ PL_DEVICE uint64_t fold_block(uint64_t value, FoldShared& shared) {
   sync_threads();
   if (thread_index() < kWarpLanes) {
     uint64_t total = shared.of_thread[thread_index()];
-    for (uint32_t i = thread_index() + kWarpLanes; i < kDrawThreads; i += kWarpLanes) {
-      total = How::combine(total, shared.of_thread[i]);
+    PL_UNROLL
+    for (uint32_t i = kWarpLanes; i < kDrawThreads; i += kWarpLanes) {
+      total = How::combine(total, shared.of_thread[thread_index() + i]);
     }
     shared.of_lane[thread_index()] = total;
   }
   sync_threads();
   uint64_t total = shared.of_lane[0];
+  PL_UNROLL
   for (uint32_t i = 1; i < kWarpLanes; ++i) total = How::combine(total, shared.of_lane[i]);
   return total;
 }

@@ -59,17 +59,19 @@ struct DrawnToken {
   uint32_t num_scored;  // entries of DrawRow::scored
 };
 
+// Without branches: all that is asked is read at once.
 PL_DEVICE bool penalises(const DrawRow& row) {
-  return row.num_history > 0 && (row.repetition_penalty != 1.0f || row.frequency_penalty != 0.0f ||
-                                 row.presence_penalty != 0.0f);
+  const bool changes = (row.repetition_penalty != 1.0f) | (row.frequency_penalty != 0.0f) |
+                       (row.presence_penalty != 0.0f);
+  return (row.num_history > 0) & changes;
 }
 PL_DEVICE bool forbids(const DrawRow& row) {
-  return row.num_forbidden > 0 && row.position < row.forbidden_before;
+  return (row.num_forbidden > 0) & (row.position < row.forbidden_before);
 }
 // Whether it draws from other logits than the model's.
 PL_DEVICE bool changes_logits(const DrawRow& row) {
-  return row.is_active != 0 && row.forced < 0 &&
-         (row.num_allowed_words > 0 || row.num_biases > 0 || penalises(row) || forbids(row));
+  return (row.is_active != 0) & (row.forced < 0) &
+         ((row.num_allowed_words > 0) | (row.num_biases > 0) | penalises(row) | forbids(row));
 }
 
 }  // namespace paceline::cuda

@@ -13,20 +13,29 @@ constexpr uint64_t kNanKey = ~uint64_t{0};
 
 // The largest rank_key() of a row, or kNanKey.
 PL_DEVICE uint64_t top_key_of(const float* logits, int64_t width, FoldShared& shared) {
-  uint64_t top = 0;
-  for_each_logit(logits, width, [&top](int32_t id, float logit) {
-    top = MostOf::combine(top, logit == logit ? rank_key(logit, id) : kNanKey);
+  const OwnLogits own(logits, width);
+  const float single = own.single >= 0 ? logits[own.single] : -kInfinity;
+  float top = -kInfinity, top_or_nan = single;
+  int32_t id_of_top = -1;
+  own.for_each_in_fours([&](int32_t id, float logit) {  // ids ascend
+    top_or_nan = maximum_or_nan(top_or_nan, logit);
+    id_of_top = logit > top ? id : id_of_top;
+    top = logit > top ? logit : top;
   });
-  return fold_block<MostOf>(top, shared);
+  const uint64_t key =
+      MostOf::combine(rank_key(top, id_of_top), rank_key(single, static_cast<int32_t>(own.single)));
+  return fold_block<MostOf>(top_or_nan == top_or_nan ? key : kNanKey, shared);
 }
 
 // The least finite logit of a row that has one.
 PL_DEVICE float least_finite_of(const float* logits, int64_t width, FoldShared& shared) {
-  uint64_t least = kNanKey;
-  for_each_logit(logits, width, [&least](int32_t id, float logit) {
-    if (is_finite(logit)) least = LeastOf::combine(least, rank_key(logit, id));
+  const OwnLogits own(logits, width);
+  const float single = own.single >= 0 ? logits[own.single] : kInfinity;
+  float least = is_finite(single) ? single : kInfinity;
+  own.for_each_in_fours([&least](int32_t /*id*/, float logit) {
+    least = is_finite(logit) ? smaller(logit, least) : least;
   });
-  return logit_of_key(fold_block<LeastOf>(least, shared));
+  return logit_of_key(fold_block<LeastOf>(rank_key(least, 0), shared));
 }
 
 // Applies the filters of a row in their order.
@@ -162,12 +171,11 @@ struct DrawRows {
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
     const DrawRow& row = p.rows[block_index().x];
-    if (row.is_active == 0 || row.forced >= 0) {
-      return write(p, row.is_active == 0 ? -1 : row.forced, DrawOutcome::ok);
-    }
+    const bool is_active = row.is_active != 0, is_adjusted = changes_logits(row);
+    const int32_t forced = row.forced;
+    if (!is_active || forced >= 0) return write(p, is_active ? forced : -1, DrawOutcome::ok);
     const float* const model_logits = p.logits.row(block_index().x);
-    const float* const logits =
-        changes_logits(row) ? p.adjusted.row(block_index().x) : model_logits;
+    const float* const logits = is_adjusted ? p.adjusted.row(block_index().x) : model_logits;
     const uint64_t top = top_key_of(logits, p.width, shared.fold);
     const float max = logit_of_key(top);
     if (top == kNanKey) return write(p, -1, DrawOutcome::nan_logits);

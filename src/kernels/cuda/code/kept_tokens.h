@@ -4,6 +4,7 @@
 
 #include "base/sampling_math.h"
 #include "kernels/cuda/code/block_fold.h"
+#include "kernels/cuda/code/block_reduce.h"
 #include "kernels/cuda/code/math.h"
 
 namespace paceline::cuda {
@@ -33,23 +34,66 @@ struct TokenList {
   }
 };
 
-// Calls body(id, logit) for the logits of this thread.
+// The logits of this thread: one of those around the multiples of 16 bytes, which is its first, and
+// every kDrawThreads-th four between them.
+struct OwnLogits {
+  static constexpr int64_t kFour = 4;
+  static constexpr int64_t kStep = kDrawThreads * kFour;
+  const float* row;
+  int64_t single;  // -1: none
+  int64_t begin;   // of the fours
+  int64_t end;
+
+  PL_DEVICE OwnLogits(const float* row_, int64_t width) : row(row_) {
+    // Logits before the first multiple of 16 bytes.
+    const auto place = static_cast<int64_t>(reinterpret_cast<uintptr_t>(row) / sizeof(float));
+    const int64_t ahead = (kFour - place % kFour) % kFour;
+    const int64_t head = ahead < width ? ahead : width;
+    const int64_t in_fours = (width - head) / kFour * kFour;
+    const int64_t thread = thread_index();
+    single = thread < width - in_fours ? (thread < head ? thread : in_fours + thread) : -1;
+    begin = head + thread * kFour;
+    end = head + in_fours;
+  }
+  PL_DEVICE Words4 load(int64_t i, uint32_t absent = 0) const {
+    return i < end ? load_as<Words4>(row + i) : Words4{{absent, absent, absent, absent}};
+  }
+
+  // Calls body(id, logit) for the fours, and with -infinity behind the last. Eight are loaded at
+  // once; no branch stands between the loads and what takes them.
+  template <class Body>
+  PL_DEVICE void for_each_in_fours(Body&& body) const {
+    constexpr int kAtOnce = 8;
+    for (int64_t i = begin; i < end; i += kAtOnce * kStep) {
+      Words4 fours[kAtOnce];
+      PL_UNROLL
+      for (int k = 0; k < kAtOnce; ++k) fours[k] = load(i + k * kStep, bits_of_float(-kInfinity));
+      PL_UNROLL
+      for (int k = 0; k < 4 * kAtOnce; ++k) {
+        body(static_cast<int32_t>(i) + k / 4 * static_cast<int32_t>(kStep) + k % 4,
+             float_of_bits(fours[k / 4].words[k % 4]));
+      }
+    }
+  }
+};
+
+// Calls body(id, logit) for the logits of this thread. The next fours are being loaded.
 template <class Body>
 PL_DEVICE void for_each_logit(const float* row, int64_t width, Body&& body) {
-  constexpr int64_t kFour = 4;
-  // Logits before the first multiple of 16 bytes.
-  const auto place = static_cast<int64_t>(reinterpret_cast<uintptr_t>(row) / sizeof(float));
-  const int64_t ahead = (kFour - place % kFour) % kFour;
-  const int64_t head = ahead < width ? ahead : width;
-  const int64_t in_fours = (width - head) / kFour * kFour;
-  const int64_t thread = thread_index();
-  if (thread < width - in_fours) {
-    const int64_t id = thread < head ? thread : in_fours + thread;
-    body(static_cast<int32_t>(id), row[id]);
-  }
-  for (int64_t i = head + thread * kFour; i < head + in_fours; i += kDrawThreads * kFour) {
-    const auto four = load_as<Words4>(row + i);
-    for (int32_t k = 0; k < kFour; ++k) {
+  constexpr int kAhead = 4;
+  const OwnLogits own(row, width);
+  Words4 ahead[kAhead];
+  PL_UNROLL
+  for (int k = 0; k < kAhead; ++k) ahead[k] = own.load(own.begin + k * own.kStep);
+  if (own.single >= 0) body(static_cast<int32_t>(own.single), row[own.single]);
+  PL_ROLLED
+  for (int64_t i = own.begin; i < own.end; i += own.kStep) {
+    const Words4 four = ahead[0];
+    PL_UNROLL
+    for (int k = 1; k < kAhead; ++k) ahead[k - 1] = ahead[k];
+    ahead[kAhead - 1] = own.load(i + kAhead * own.kStep);
+    PL_UNROLL
+    for (int32_t k = 0; k < 4; ++k) {
       body(static_cast<int32_t>(i) + k, float_of_bits(four.words[k]));
     }
   }

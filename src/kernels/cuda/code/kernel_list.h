@@ -66,7 +66,6 @@
   X(embedding_f16, EmbeddingRows<F16>)                     \
   X(embedding_f32, EmbeddingRows<float>)                   \
   X(embedding_groups, EmbeddingGroups)                     \
-  X(finite_rows, FiniteRows)                               \
   X(few_rows_1_segment, MatmulFewRows<1, 4, 1>)            \
   X(few_rows_2_segments, MatmulFewRows<1, 4, 2>)           \
   X(few_rows_4_segments, MatmulFewRows<1, 2, 4>)           \
@@ -82,7 +81,6 @@
   X(gather_columns_4, GatherColumns<uint32_t>)             \
   X(gather_rows, GatherRows)                               \
   X(layer_norm, LayerNorm)                                 \
-  X(log_sum_exp, LogSumExp)                                \
   X(mask_rows, MaskRows)                                   \
   X(matmul_128_rows, MatmulTiles<2, 4, false>)             \
   X(matmul_64_rows, MatmulTiles<1, 2, false>)              \
@@ -128,6 +126,8 @@
   X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>) \
   X(expand_lora, ExpandLora)                              \
   X(draw_rows, DrawRows)                                  \
+  X(finite_rows, FiniteRows)                              \
+  X(log_sum_exp, LogSumExp)                               \
   X(shrink_lora, ShrinkLora)
 
 #define PACELINE_CUDA_KERNELS(X)  \

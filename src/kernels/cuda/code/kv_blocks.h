@@ -42,4 +42,11 @@ PL_DEVICE KvSlot<Stored> kv_slot(const KvBlocks& kv, int64_t block, int64_t offs
           kHasScales<Stored> ? kv.value_scales + scale : nullptr};
 }
 
+// Of a token, by the number of its slot: there are less than 2^32.
+template <class Stored>
+PL_DEVICE KvSlot<Stored> kv_slot(const KvBlocks& kv, int64_t slot, int64_t head) {
+  const auto index = static_cast<uint32_t>(slot), size = static_cast<uint32_t>(kv.block_size);
+  return kv_slot<Stored>(kv, index / size, index % size, head);
+}
+
 }  // namespace paceline::cuda

@@ -1,7 +1,7 @@
 // RMS norm and layer norm: a block for each row, or for each head of a row.
 #pragma once
 
-#include "kernels/cuda/code/block_reduce.h"
+#include "kernels/cuda/code/row_elements.h"
 #include "kernels/cuda/code/rows.h"
 
 namespace paceline::cuda {
@@ -15,32 +15,29 @@ struct NormParams {
   float eps = 0.0f;
 };
 
-// The sum of term(i) over the elements of a row: each thread adds its own in ascending order.
-template <class Term>
-PL_DEVICE float sum_over_row(int64_t width, WarpPartials& partials, Term&& term) {
-  float sum = 0.0f;
-  for (int64_t i = thread_index(); i < width; i += kRowThreads) sum = sum + term(i);
-  return reduce_block<Sum>(sum, partials);
-}
-
-// The same bits by one warp; every lane gets the sum.
-template <class Term>
-PL_DEVICE float sum_by_warp(int64_t width, Term&& term) {
-  float total = 0.0f;
-  for (uint32_t warp = 0; warp < kRowThreads / kWarpLanes; ++warp) {
-    float sum = 0.0f;
-    for (int64_t i = warp * kWarpLanes + lane_index(); i < width; i += kRowThreads) {
-      sum = sum + term(i);
-    }
-    sum = reduce_warp<Sum>(sum);
-    total = warp == 0 ? sum : total + sum;
-    if ((warp + 1) * kWarpLanes >= width) break;
-  }
-  return total;
-}
-
 PL_DEVICE float inverse_root(float mean_square, float eps) {
   return 1.0f / square_root(mean_square + eps);
+}
+
+// Calls body(first) for the spans of a row, in ascending order.
+template <class Body>
+PL_DEVICE void for_each_span(int64_t width, Body&& body) {
+  for (int64_t first = 0; first < width; first += NormElements::kSpan) body(first);
+}
+// Whether the registers of a block hold a row: then what was loaded for a pass is there for the
+// next.
+PL_DEVICE bool is_one_span(int64_t width) { return width <= NormElements::kSpan; }
+
+// The sum over a row: each thread adds term(k) of its own elements in ascending order, which load()
+// has loaded.
+template <class Load, class Term>
+PL_DEVICE float sum_over_row(int64_t width, WarpPartials& partials, Load&& load, Term&& term) {
+  float sum = 0.0f;
+  for_each_span(width, [&](int64_t first) {
+    load(first);
+    NormElements::for_each(first, width, [&](int k, int64_t) { sum = sum + term(k); });
+  });
+  return reduce_block<Sum>(sum, partials);
 }
 
 struct RmsNorm {
@@ -50,13 +47,21 @@ struct RmsNorm {
   using Shared = WarpPartials;
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
-    const float* const x = p.x.head(block_index().x);
+    const float* const row = p.x.head(block_index().x);
     float* const out = p.out.head(block_index().x);
-    const float squares = sum_over_row(p.width, shared, [x](int64_t i) { return x[i] * x[i]; });
+    NormElements x, weight;
+    const auto load = [&](int64_t first) {
+      x.load(row, first, p.width);
+      weight.load(p.weight, first, p.width);
+    };
+    const float squares =
+        sum_over_row(p.width, shared, load, [&](int k) { return x.of[k] * x.of[k]; });
     const float inverse = inverse_root(squares / static_cast<float>(p.width), p.eps);
-    for (int64_t i = thread_index(); i < p.width; i += kRowThreads) {
-      out[i] = x[i] * inverse * p.weight[i];
-    }
+    for_each_span(p.width, [&](int64_t first) {
+      if (!is_one_span(p.width)) load(first);
+      NormElements::for_each(first, p.width,
+                             [&](int k, int64_t i) { out[i] = x.of[k] * inverse * weight.of[k]; });
+    });
   }
 };
 
@@ -67,17 +72,33 @@ struct LayerNorm {
   using Shared = WarpPartials;
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
-    const float* const x = p.x.head(block_index().x);
+    const float* const row = p.x.head(block_index().x);
     float* const out = p.out.head(block_index().x);
+    const bool is_kept = is_one_span(p.width);
+    NormElements x, weight, bias;
+    const auto load_x = [&](int64_t first) { x.load(row, first, p.width); };
+    const auto load_weights = [&](int64_t first) {
+      weight.load(p.weight, first, p.width);
+      if (p.bias != nullptr) bias.load(p.bias, first, p.width);
+    };
     const auto count = static_cast<float>(p.width);
-    const float mean = sum_over_row(p.width, shared, [x](int64_t i) { return x[i]; }) / count;
-    const float squares = sum_over_row(
-        p.width, shared, [x, mean](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+    if (is_kept) load_weights(0);
+    const float mean =
+        sum_over_row(p.width, shared, load_x, [&](int k) { return x.of[k]; }) / count;
+    const auto load_again = [&](int64_t first) {
+      if (!is_kept) load_x(first);
+    };
+    const float squares = sum_over_row(p.width, shared, load_again,
+                                       [&](int k) { return (x.of[k] - mean) * (x.of[k] - mean); });
     const float inverse = inverse_root(squares / count, p.eps);
-    for (int64_t i = thread_index(); i < p.width; i += kRowThreads) {
-      const float normed = (x[i] - mean) * inverse * p.weight[i];
-      out[i] = p.bias != nullptr ? normed + p.bias[i] : normed;
-    }
+    for_each_span(p.width, [&](int64_t first) {
+      load_again(first);
+      if (!is_kept) load_weights(first);
+      NormElements::for_each(first, p.width, [&](int k, int64_t i) {
+        const float normed = (x.of[k] - mean) * inverse * weight.of[k];
+        out[i] = p.bias != nullptr ? normed + bias.of[k] : normed;
+      });
+    });
   }
 };
 

@@ -35,12 +35,12 @@ struct RopeTable {
 };
 
 // Rotates pair i of a head.
-PL_DEVICE void rotate_pair(const float* table, int64_t i, int64_t half, RopePairKind pairs,
+PL_DEVICE void rotate_pair(float cosine, float sine, int64_t i, int64_t half, RopePairKind pairs,
                            float* head) {
   const bool are_halves = pairs == RopePairKind::halves;
   float* const a = head + (are_halves ? i : 2 * i);
   float* const b = are_halves ? a + half : a + 1;
-  const float cosine = table[2 * i], sine = table[2 * i + 1], first = *a, second = *b;
+  const float first = *a, second = *b;
   *a = fused_multiply_add(-second, sine, first * cosine);
   *b = fused_multiply_add(first, sine, second * cosine);
 }
@@ -59,9 +59,12 @@ struct RopeHeads {
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const float* const table = p.table.row(block_index().x);
-    const int64_t first_head = int64_t{block_index().x} * p.x.heads;
-    for_each_column(p.x.heads * p.half, [&p, table, first_head](int64_t index) {
-      rotate_pair(table, index % p.half, p.half, p.pairs, p.x.head(first_head + index / p.half));
+    const auto half = static_cast<uint32_t>(p.half);
+    for_each_column(p.x.heads * p.half, [&p, table, half](int64_t index) {
+      const uint32_t head = static_cast<uint32_t>(index) / half;
+      const uint32_t i = static_cast<uint32_t>(index) % half;
+      rotate_pair(table[2 * i], table[2 * i + 1], i, half, p.pairs,
+                  p.x.head(block_index().x, head));
     });
   }
 };

@@ -26,7 +26,11 @@ struct Heads {
   int64_t row_stride = 0;
   int64_t head_stride = 0;
 
-  PL_DEVICE float* head(int64_t index) const { return head(index / heads, index % heads); }
+  // A number of 32 bits, which is divided in a quarter of the time.
+  PL_DEVICE float* head(int64_t index) const {
+    const auto at = static_cast<uint32_t>(index), of_row = static_cast<uint32_t>(heads);
+    return head(at / of_row, at % of_row);
+  }
   PL_DEVICE float* head(int64_t row, int64_t index) const {
     return first + row * row_stride + index * head_stride;
   }

@@ -71,11 +71,10 @@ struct StoreKv {
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const int64_t slot = p.slots[block_index().x], head = block_index().y;
     if (slot < 0) return;
-    const int64_t index = int64_t{block_index().x} * p.k.heads + head;
-    const KvSlot<Stored> to =
-        kv_slot<Stored>(p.kv, slot / p.kv.block_size, slot % p.kv.block_size, head);
-    store_head<Stored>(p.k.head(index), p.kv.head_dim, to.key, p.kv.block_size, to.key_scale);
-    store_head<Stored>(p.v.head(index), p.kv.head_dim, to.value, 1, to.value_scale);
+    const int64_t row = block_index().x;
+    const KvSlot<Stored> to = kv_slot<Stored>(p.kv, slot, head);
+    store_head<Stored>(p.k.head(row, head), p.kv.head_dim, to.key, p.kv.block_size, to.key_scale);
+    store_head<Stored>(p.v.head(row, head), p.kv.head_dim, to.value, 1, to.value_scale);
   }
 };
 
