@@ -89,7 +89,10 @@ void EngineCore::go_on_running() {
   const bool has_news = !mail_.submitted.empty() || !mail_.cancelled.empty() ||
                         !mail_.released.empty() || !mail_.deferrals.empty();
   const int64_t count = run_.num_sequences();
-  const bool has_gap = count < std::ssize(run_.sequences());
+  const int64_t num_slots = std::ssize(run_.sequences());
+  const bool has_gap = count < num_slots;
+  // A step costs what all slots cost: where half of them are empty, the next run has fewer.
+  const bool is_sparse = 2 * count <= num_slots;
   if (count == 0) {  // all were cancelled, so the step in flight has no reader
     end_run();
     return;
@@ -101,7 +104,7 @@ void EngineCore::go_on_running() {
     record_.slices.push_back(
         {.id = sequence->arrival_id, .first = sequence->num_computed, .count = 1});
   }
-  take_run_step(has_news || (has_gap && !waiting_.empty()) || could_admit());
+  take_run_step(has_news || is_sparse || (has_gap && !waiting_.empty()) || could_admit());
 }
 
 // Whether a plan would admit a waiting sequence, had the run ended: windows have released blocks

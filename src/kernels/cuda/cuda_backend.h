@@ -100,15 +100,14 @@ class CudaBackend final : public Backend {
   Buffer as_fragments(const PackedMatrix& matrix);
   // out = x * columns^T + bias
   void multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out);
-  // The same with float32 and float16 weights; by a kernel that loads operands one by one; of up to
-  // kFewRows rows, with bfloat16 and with quantised weights; of rows that pack_inputs() has
-  // rounded.
+  // The same with float32 and float16 weights; of up to kFewRows rows, with bfloat16 and with
+  // quantised weights; of rows that pack_inputs() has rounded.
   void multiply_floats(const Tensor& x, const PackedColumns& columns, const Tensor& out);
-  void multiply_by_elements(ProductParams params);
-  void multiply_few_rows_of_groups(const Tensor& x, const PackedColumns& columns,
-                                   const Tensor& out);
-  template <int kPanels>
-  void multiply_few_rows(const Tensor& x, FewRowsParams<kPanels> params, const Tensor& out);
+  void multiply_few_rows(const Tensor& x, const PackedColumns& columns, const Tensor& out);
+  template <class RunBlocks>
+  void with_few_rows(int64_t inputs, RunBlocks&& run_blocks);
+  template <class Kernel>
+  void run_few_rows(const Tensor& x, typename Kernel::Params params, const Tensor& out);
   void multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
                        const Tensor& out);
   template <bool kGated>

@@ -4,7 +4,6 @@
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_few_groups.h"
 #include "kernels/cuda/code/matmul_float.h"
-#include "kernels/cuda/code/matmul_mma.h"
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/operand_views.h"
@@ -23,6 +22,8 @@ constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
 // Up to so many rows, and where there are few of the larger ones, tiles have 64 rows.
 constexpr int64_t kTileOf64 = 64;
 constexpr int64_t kLargeTile = 128;  // its columns and rows
+// A block of few rows has tiles of both of a gated product's matrices.
+constexpr int64_t kMostGatedSegments = 4;
 
 ProductParams product_params(const Tensor& x, const PackedColumns& columns, const Tensor& out) {
   return {.weights = plain_panels(*columns.matrix),
@@ -56,24 +57,42 @@ SplitSums CudaBackend::split_sums(int64_t tiles, int64_t blocks_at_once, int64_t
           .arrivals = static_cast<uint32_t*>(arrivals_.get())};
 }
 
-template <int kPanels>
-void CudaBackend::multiply_few_rows(const Tensor& x, FewRowsParams<kPanels> params,
-                                    const Tensor& out) {
+// Calls run_blocks with the tiles and the segments that a block has at once, by the segments of K.
+template <class RunBlocks>
+void CudaBackend::with_few_rows(int64_t inputs, RunBlocks&& run_blocks) {
+  const int64_t segments = num_segments(inputs);
+  if (segments == 1) return run_blocks.template operator()<4, 1>();
+  if (segments == 2) return run_blocks.template operator()<4, 2>();
+  if (segments <= 4) return run_blocks.template operator()<2, 4>();
+  run_blocks.template operator()<1, 8>();
+}
+
+template <class Kernel>
+void CudaBackend::run_few_rows(const Tensor& x, typename Kernel::Params params, const Tensor& out) {
   params.x = const_rows_of(x);
+  params.is_aligned = can_copy_inputs(x);
   params.num_rows = x.size(0);
   params.out = rows_of(out);
   const int64_t tiles = 2 * num_tiles(params.columns[0].first, params.num_columns, kPanelWidth);
-  const auto run_blocks = [&]<uint32_t kTiles, uint32_t kSplits>() {
-    using Kernel = MatmulFewRows<kPanels, kTiles, kSplits>;
-    run<Kernel>({static_cast<uint32_t>(divide_up(tiles, int64_t{Kernel::kColumnTiles}))}, params);
-  };
-  const int64_t segments = num_segments(x.size(1));
-  if (segments == 1) return run_blocks.template operator()<4, 1>();
-  if (segments == 2) return run_blocks.template operator()<4, 2>();
-  if constexpr (kPanels == 1) {
-    if (segments > 4) return run_blocks.template operator()<1, 8>();
-  }
-  run_blocks.template operator()<2, 4>();
+  run<Kernel>({static_cast<uint32_t>(divide_up(tiles, int64_t{Kernel::kColumnTiles}))}, params);
+}
+
+void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& columns,
+                                    const Tensor& out) {
+  with_few_rows(x.size(1), [&]<uint32_t kTiles, uint32_t kSplits>() {
+    const auto run_kernel = [&]<class Kernel>(auto&& of_columns) {
+      run_few_rows<Kernel>(x, {.columns = {of_columns}, .num_columns = columns.count}, out);
+    };
+    if (is_bf16(columns)) {
+      return run_kernel.template operator()<MatmulFewRows<1, kTiles, kSplits>>(
+          panel_columns(columns));
+    }
+    const GroupColumns groups = group_columns(columns);
+    if (is_plain(groups.weights)) {
+      return run_kernel.template operator()<MatmulFewRowsOfGroups<false, kTiles, kSplits>>(groups);
+    }
+    run_kernel.template operator()<MatmulFewRowsOfGroups<true, kTiles, kSplits>>(groups);
+  });
 }
 
 InputPanels CudaBackend::pack_inputs(const Tensor& x) {
@@ -151,44 +170,6 @@ void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const Pack
   }
 }
 
-void CudaBackend::multiply_few_rows_of_groups(const Tensor& x, const PackedColumns& columns,
-                                              const Tensor& out) {
-  using Kernel = MatmulFewRowsOfGroups;
-  constexpr int64_t kBlocksAtOnce = 16;  // on a multiprocessor
-  const int64_t panels = num_panels(columns);
-  FewRowsOfGroupsParams params{
-      .weights = grouped_panels(*columns.matrix),
-      .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
-      .first_column = columns.first,
-      .num_columns = columns.count,
-      .x = const_rows_of(x),
-      .num_rows = x.size(0),
-      .out = rows_of(out),
-      .split = split_sums(panels, kBlocksAtOnce, x.size(1),
-                          int64_t{Kernel::Sums::kPieces} * Kernel::kThreads)};
-  run<Kernel>({.x = static_cast<uint32_t>(panels), .z = std::max(1u, params.split.num_segments)},
-              params);
-}
-
-// Where whole inputs would give too few warps, each computes one segment, and the segments' sums
-// are added by another kernel: the same bits.
-void CudaBackend::multiply_by_elements(ProductParams params) {
-  Grid grid{static_cast<uint32_t>(num_tiles(params.first_column, params.num_columns, kMmaColumns))};
-  const int64_t segments = num_segments(params.weights.k);
-  if (segments == 1 || int64_t{grid.x} >= enough_warps_) return run<MatmulBf16>(grid, params);
-  const int64_t rows = params.num_rows, width = params.num_columns;
-  params.segment_sums = segment_sums_.reserve_as<float>(segments * rows * width);
-  grid.z = static_cast<uint32_t>(segments);
-  run<MatmulBf16>(grid, params);
-  run<AddSegments>(element_grid(rows, width),
-                   {.segment_sums = params.segment_sums,
-                    .num_segments = segments,
-                    .num_rows = rows,
-                    .bias = params.bias != nullptr ? params.bias + params.first_column : nullptr,
-                    .out = params.out,
-                    .width = width});
-}
-
 void CudaBackend::multiply_floats(const Tensor& x, const PackedColumns& columns,
                                   const Tensor& out) {
   const PackedMatrix& w = *columns.matrix;
@@ -212,12 +193,7 @@ void CudaBackend::multiply(const Tensor& x, const PackedColumns& columns, const 
     }
     return;
   }
-  if (w.groups) return multiply_few_rows_of_groups(x, columns, out);
-  if (!can_copy_inputs(x)) {
-    return multiply_by_elements(product_params(x, columns, out));
-  }
-  FewRowsParams<1> params{.columns = {panel_columns(columns)}, .num_columns = columns.count};
-  multiply_few_rows<1>(x, params, out);
+  multiply_few_rows(x, columns, out);
 }
 
 void CudaBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
@@ -237,13 +213,18 @@ bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, co
   const int64_t rows = x.size(0), width = mlp.gate.count;
   const auto activation = static_cast<ActivationKind>(mlp.activation);
   if (rows <= kFewRows) {
-    if (!can_copy_inputs(x)) return false;
     const Tensor inner = scratch(gate_rows_, rows, width);
-    multiply_few_rows<2>(x,
-                         {.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
-                          .num_columns = width,
-                          .activation = activation},
-                         inner);
+    with_few_rows(std::min(x.size(1), kMostGatedSegments * kSegmentLength),
+                  [&]<uint32_t kTiles, uint32_t kSplits>() {
+                    if constexpr (kTiles > 1) {
+                      run_few_rows<MatmulFewRows<2, kTiles, kSplits>>(
+                          x,
+                          {.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
+                           .num_columns = width,
+                           .activation = activation},
+                          inner);
+                    }
+                  });
     multiply(inner, mlp.down, out);
     return true;
   }

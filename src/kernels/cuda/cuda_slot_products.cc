@@ -12,16 +12,18 @@
 namespace paceline::cuda {
 namespace {
 
-enum class SlotKernel : int { gated, few_rows, elements, groups, f32, f16 };
+constexpr int64_t kTilesOfBlock = 4;
+constexpr int64_t kCopiedInputs = 4;
 
-// That multiply() has for a row of x, which is aligned or not.
-SlotKernel slot_kernel(const PackedColumns& columns, bool is_aligned) {
-  if (columns.matrix->groups) return SlotKernel::groups;
+enum class SlotKernel : int { gated, few_rows, groups, any_groups, f32, f16 };
+
+// That multiply() has for a row.
+SlotKernel slot_kernel(const PackedColumns& columns) {
+  if (columns.matrix->groups) {
+    return is_plain(grouped_panels(*columns.matrix)) ? SlotKernel::groups : SlotKernel::any_groups;
+  }
   if (columns.matrix->dtype == DType::f32) return SlotKernel::f32;
-  if (columns.matrix->dtype == DType::f16) return SlotKernel::f16;
-  constexpr int64_t kInputs = 4;
-  return is_aligned && columns.matrix->k % kInputs == 0 ? SlotKernel::few_rows
-                                                        : SlotKernel::elements;
+  return columns.matrix->dtype == DType::f16 ? SlotKernel::f16 : SlotKernel::few_rows;
 }
 
 const float* bias_of(const PackedColumns& columns) {
@@ -99,58 +101,51 @@ void CudaBackend::run_slot_kernel(const SlotProduct& product, int kernel, Make&&
 }
 
 void CudaBackend::multiply_slots(const SlotProduct& product) {
+  const auto set_few_rows = [&product](const auto& columns_of, const PackedColumns& columns,
+                                       auto& entry) {
+    entry.params.columns[0] = columns_of(columns);
+    entry.params.num_columns = columns.count;
+    entry.params.is_aligned = can_copy_inputs(product.x) && columns.matrix->k % kCopiedInputs == 0;
+    entry.num_tiles = static_cast<uint32_t>(divide_up(2 * num_panels(columns), kTilesOfBlock));
+  };
   if (product.is_gated) {
-    return run_slot_kernel<MatmulFewRows<2, 4, 2>>(
+    return run_slot_kernel<MatmulFewRows<2, kTilesOfBlock, 2>>(
         product, static_cast<int>(SlotKernel::gated),
-        [](const GatedMlpWeights& mlp, const PackedColumns& gate, auto& entry) {
-          entry.params.columns[0] = panel_columns(gate);
+        [&](const GatedMlpWeights& mlp, const PackedColumns& gate, auto& entry) {
+          set_few_rows(panel_columns, gate, entry);
           entry.params.columns[1] = panel_columns(mlp.up);
-          entry.params.num_columns = gate.count;
           entry.params.activation = static_cast<ActivationKind>(mlp.activation);
           entry.num_tiles = static_cast<uint32_t>(num_panels(gate));  // two tiles of each matrix
         });
   }
-  constexpr int64_t kInputs = 4;
-  const bool is_aligned = product.x.stride(0) % kInputs == 0 &&
-                          reinterpret_cast<uintptr_t>(product.x.raw()) % sizeof(Floats4) == 0;
   // Calls body for the experts that the kernel multiplies.
   const auto run_for = [&]<class Kernel>(SlotKernel kernel, auto&& body) {
     run_slot_kernel<Kernel>(
         product, static_cast<int>(kernel),
         [&](const GatedMlpWeights& /*mlp*/, const PackedColumns& columns, auto& entry) {
-          if (slot_kernel(columns, is_aligned) == kernel) body(columns, entry);
+          if (slot_kernel(columns) == kernel) body(columns, entry);
         });
   };
-  const auto set_plain = [](const PackedColumns& columns, int64_t tile_width, auto& entry) {
+  const auto with_groups = [&](const PackedColumns& columns, auto& entry) {
+    set_few_rows(group_columns, columns, entry);
+  };
+  const auto with_floats = [](const PackedColumns& columns, auto& entry) {
     entry.params.weights = plain_panels(*columns.matrix);
     entry.params.bias = bias_of(columns);
     entry.params.first_column = columns.first;
     entry.params.num_columns = columns.count;
-    entry.num_tiles = static_cast<uint32_t>(num_tiles(columns.first, columns.count, tile_width));
+    entry.num_tiles = static_cast<uint32_t>(num_panels(columns));
   };
-  run_for.template operator()<MatmulFewRows<1, 4, 2>>(
-      SlotKernel::few_rows, [](const PackedColumns& columns, auto& entry) {
-        entry.params.columns[0] = panel_columns(columns);
-        entry.params.num_columns = columns.count;
-        entry.num_tiles = static_cast<uint32_t>(divide_up(num_panels(columns), int64_t{2}));
+  run_for.template operator()<MatmulFewRows<1, kTilesOfBlock, 2>>(
+      SlotKernel::few_rows, [&](const PackedColumns& columns, auto& entry) {
+        set_few_rows(panel_columns, columns, entry);
       });
-  run_for.template operator()<MatmulBf16>(
-      SlotKernel::elements,
-      [&](const PackedColumns& columns, auto& entry) { set_plain(columns, kMmaColumns, entry); });
-  run_for.template operator()<MatmulFewRowsOfGroups>(
-      SlotKernel::groups, [](const PackedColumns& columns, auto& entry) {
-        entry.params.weights = grouped_panels(*columns.matrix);
-        entry.params.bias = bias_of(columns);
-        entry.params.first_column = columns.first;
-        entry.params.num_columns = columns.count;
-        entry.num_tiles = static_cast<uint32_t>(num_panels(columns));
-      });
-  run_for.template operator()<MatmulFloat<float>>(
-      SlotKernel::f32,
-      [&](const PackedColumns& columns, auto& entry) { set_plain(columns, kPanelWidth, entry); });
-  run_for.template operator()<MatmulFloat<F16>>(
-      SlotKernel::f16,
-      [&](const PackedColumns& columns, auto& entry) { set_plain(columns, kPanelWidth, entry); });
+  run_for.template operator()<MatmulFewRowsOfGroups<false, kTilesOfBlock, 2>>(SlotKernel::groups,
+                                                                              with_groups);
+  run_for.template operator()<MatmulFewRowsOfGroups<true, kTilesOfBlock, 2>>(SlotKernel::any_groups,
+                                                                             with_groups);
+  run_for.template operator()<MatmulFloat<float>>(SlotKernel::f32, with_floats);
+  run_for.template operator()<MatmulFloat<F16>>(SlotKernel::f16, with_floats);
 }
 
 // Experts may have inner columns of different numbers: what stands behind a slot's own is not read.
@@ -167,14 +162,13 @@ bool CudaBackend::mix_slots(std::span<const GatedMlpWeights> experts, const Rout
   width = divide_up(width, kInputs) * kInputs;
   const int64_t num_slots = routing.num_slots(), total = x.size(0) * num_slots;
   const Tensor inner = scratch(gate_rows_, total, width);
-  SlotProduct product{
-      .experts = experts,
-      .columns = &GatedMlpWeights::gate,
-      .is_gated = can_copy_inputs(x) && std::ranges::all_of(experts, can_multiply_gated),
-      .routing = routing,
-      .slots_of_input = num_slots,
-      .x = x,
-      .out = inner};
+  SlotProduct product{.experts = experts,
+                      .columns = &GatedMlpWeights::gate,
+                      .is_gated = std::ranges::all_of(experts, can_multiply_gated),
+                      .routing = routing,
+                      .slots_of_input = num_slots,
+                      .x = x,
+                      .out = inner};
   multiply_slots(product);
   if (!product.is_gated) {
     const Tensor up = scratch(up_rows_, total, width);

@@ -13,6 +13,17 @@ inline PanelColumns panel_columns(const PackedColumns& columns) {
           .first = columns.first};
 }
 
+inline GroupColumns group_columns(const PackedColumns& columns) {
+  return {.weights = grouped_panels(*columns.matrix),
+          .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
+          .first = columns.first};
+}
+
+// Without what only MatmulFewRowsOfGroups<true> reads.
+inline bool is_plain(const GroupedPanels& panels) {
+  return panels.high_width == 0 && panels.multiple_bytes == 0;
+}
+
 // Tiles of `width` columns, which begin at multiples of it.
 inline int64_t num_tiles(int64_t first_column, int64_t num_columns, int64_t width) {
   return divide_up(first_column + num_columns, width) - first_column / width;

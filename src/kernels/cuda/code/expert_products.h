@@ -7,7 +7,6 @@
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_few_groups.h"
 #include "kernels/cuda/code/matmul_float.h"
-#include "kernels/cuda/code/matmul_mma.h"
 
 namespace paceline::cuda {
 

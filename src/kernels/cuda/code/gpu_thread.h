@@ -149,7 +149,27 @@ template <class T>
 PL_DEVICE T load_as(const void* from) {
   return *static_cast<const T*>(from);
 }
-// T has 16 bytes.
+template <class T>
+PL_DEVICE T load_ahead(const void* from) {
+  T value;
+  if constexpr (sizeof(T) == 2) {
+    uint16_t bits;
+    asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(bits) : "l"(from));
+    __builtin_memcpy(&value, &bits, sizeof(T));
+  } else if constexpr (sizeof(T) == 4) {
+    uint32_t bits;
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(bits) : "l"(from));
+    __builtin_memcpy(&value, &bits, sizeof(T));
+  } else {
+    static_assert(sizeof(T) == 8);
+    uint32_t words[2];
+    asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(words[0]), "=r"(words[1])
+                 : "l"(from));
+    __builtin_memcpy(&value, words, sizeof(T));
+  }
+  return value;
+}
 template <class T>
 PL_DEVICE T load_once(const void* from) {
   static_assert(sizeof(T) == 16);

@@ -15,12 +15,36 @@ namespace paceline::cuda {
 
 constexpr int64_t kFewRows = 8;
 
+// A lane's weights of a tile of 16 columns: what it loads of a step, and the operand that it makes
+// of that.
+class Bf16Tile {
+ public:
+  using Panels = PlainPanels;
+  using Loaded = Words4;
+  static constexpr uint32_t kMostInFlight = 32;  // loads of a warp
+  static constexpr std::string_view kPrefix = "";
+
+  // Tile `index` of the columns, of which the first panel has two.
+  PL_DEVICE Bf16Tile(const PanelColumns& columns, int64_t index)
+      : from_(columns.panel(index / 2) + index % 2 * (kHalfWords * 4) +
+              lane_index() * sizeof(Words4)) {}
+
+  PL_DEVICE Words4 load(uint32_t step) const {
+    return load_once<Words4>(from_ + int64_t{step} * kStepBytes);
+  }
+  PL_DEVICE Words4 operand(const Words4& loaded, uint32_t /*step*/) const { return loaded; }
+
+ private:
+  const std::byte* from_;
+};
+
 // What a block multiplies: each panel with the same rows.
-template <int kPanels>
+template <class Panels, int kMatrices>
 struct FewRowsParams {
-  PanelColumns columns[kPanels];  // two: the gate's, and those that it multiplies
+  ColumnsOf<Panels> columns[kMatrices];  // two: the gate's, and those that it multiplies
   int64_t num_columns = 0;
-  ConstRows x;  // rows at multiples of 16 bytes; inputs a multiple of 4
+  ConstRows x;
+  bool is_aligned = false;  // each row is at a multiple of 16 bytes, the width one of 4
   int64_t num_rows = 0;
   Rows out;
   ActivationKind activation = ActivationKind::silu;  // of two
@@ -34,28 +58,41 @@ struct FewRowsShared {
   Floats4 sums[kTiles * kSplits][kWarpLanes];
 };
 
-constexpr uint32_t few_rows_index(int panels, uint32_t splits) {
-  return (panels - 1) * 4 + (splits == 1 ? 0 : splits == 2 ? 1 : splits == 4 ? 2 : 3);
+constexpr size_t kFewRowsNameSize = 32;
+struct FewRowsName {
+  char letters[kFewRowsNameSize] = {};
+  size_t size = 0;
+
+  constexpr void append(std::string_view text) {
+    for (const char letter : text) letters[size++] = letter;
+  }
+};
+// "few_rows_2_segments", with "gated_" in front where two matrices are multiplied.
+constexpr FewRowsName few_rows_name(std::string_view prefix, int matrices, uint32_t splits) {
+  FewRowsName name;
+  name.append(matrices == 2 ? "gated_" : "");
+  name.append(prefix);
+  name.append("few_rows_");
+  name.letters[name.size++] = static_cast<char>('0' + splits);
+  name.append(splits == 1 ? "_segment" : "_segments");
+  return name;
 }
-constexpr std::string_view kFewRowsNames[8] = {
-    "few_rows_1_segment",        "few_rows_2_segments",      "few_rows_4_segments",
-    "few_rows_8_segments",       "gated_few_rows_1_segment", "gated_few_rows_2_segments",
-    "gated_few_rows_4_segments", "gated_few_rows_8_segments"};
 
 // Blocks along x of the grid have kTiles tiles of columns each (of two matrices: half as many of
 // each), and kSplits segments of K at once.
-template <int kPanels, uint32_t kTiles, uint32_t kSplits>
-struct MatmulFewRows {
-  static constexpr std::string_view kName = kFewRowsNames[few_rows_index(kPanels, kSplits)];
+template <class Tile, int kMatrices, uint32_t kTiles, uint32_t kSplits>
+struct FewRows {
+  static constexpr FewRowsName kFullName = few_rows_name(Tile::kPrefix, kMatrices, kSplits);
+  static constexpr std::string_view kName{kFullName.letters, kFullName.size};
   static constexpr uint32_t kThreads = kTiles * kSplits * kWarpLanes;
-  static constexpr uint32_t kColumnTiles = kTiles / kPanels;  // of a block
-  using Params = FewRowsParams<kPanels>;
+  static constexpr uint32_t kColumnTiles = kTiles / kMatrices;  // of a block
+  using Params = FewRowsParams<typename Tile::Panels, kMatrices>;
   using Shared = FewRowsShared<kTiles, kSplits>;
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
     const uint32_t segments =
         (p.columns[0].weights.k + uint32_t{kSegmentLength} - 1) / uint32_t{kSegmentLength};
-    const std::byte* const weights = own_weights(p);
+    const Tile weights = own_weights(p);
     Floats4 totals{};
     for (uint32_t first = 0; first < segments; first += kSplits) {
       const uint32_t own = first + own_split(), left = segments - first;
@@ -76,15 +113,16 @@ struct MatmulFewRows {
 
  private:
   // Loads of a warp that are under way.
-  static constexpr uint32_t kInFlight = kSplits <= 2 ? 32 : 16;
-  static constexpr uint32_t kTail = 8;  // of a short segment's rest
+  static constexpr uint32_t kInFlight =
+      kSplits <= 2 || Tile::kMostInFlight < 32 ? Tile::kMostInFlight : 16;
+  static constexpr uint32_t kTail = kInFlight < 8 ? kInFlight : 8;  // of a short segment's rest
 
   PL_DEVICE static uint32_t own_tile() { return warp_index() % kTiles; }
   PL_DEVICE static uint32_t own_split() { return warp_index() / kTiles; }
-  PL_DEVICE static int own_matrix() { return static_cast<int>(own_tile()) % kPanels; }
+  PL_DEVICE static int own_matrix() { return static_cast<int>(own_tile()) % kMatrices; }
   // Among the tiles of the columns, of which the first panel has two.
   PL_DEVICE static int64_t column_tile() {
-    return int64_t{block_index().x} * kColumnTiles + own_tile() / kPanels;
+    return int64_t{block_index().x} * kColumnTiles + own_tile() / kMatrices;
   }
 
   PL_DEVICE static void add(const Floats4& sums, Floats4& totals) {
@@ -93,36 +131,35 @@ struct MatmulFewRows {
   }
 
   // Those of the last tile where the block has more tiles than there are.
-  PL_DEVICE static const std::byte* own_weights(const Params& p) {
-    const PanelColumns& columns = p.columns[own_matrix()];
+  PL_DEVICE static Tile own_weights(const Params& p) {
+    const auto& columns = p.columns[own_matrix()];
     const int64_t last_panel = (columns.first % kPanelWidth + p.num_columns - 1) / kPanelWidth;
     const int64_t last = 2 * last_panel + 1;
-    const int64_t tile = column_tile() < last ? column_tile() : last;
-    return columns.panel(tile / 2) + tile % 2 * (kHalfWords * 4) + lane_index() * sizeof(Words4);
+    return Tile(columns, column_tile() < last ? column_tile() : last);
   }
 
   // The sums of a segment, or of none; the inputs of kSplits segments from `first` on.
-  PL_DEVICE static Floats4 multiply(const Params& p, Shared& shared, const std::byte* weights,
+  PL_DEVICE static Floats4 multiply(const Params& p, Shared& shared, const Tile& weights,
                                     uint32_t first, uint32_t segment) {
     const auto all_steps = static_cast<uint32_t>(num_steps(p.columns[0].weights.k));
     const uint32_t begin = segment * kStepsOfSegment;
     const uint32_t left = begin < all_steps ? all_steps - begin : 0;
     const uint32_t steps = left < kStepsOfSegment ? left : kStepsOfSegment;
-    const std::byte* const from = weights + int64_t{begin} * kStepBytes;
     // A lane reads a step that is there, whether it needs it or not.
-    const auto load = [from, steps](uint32_t step) {
-      return load_once<Words4>(from + (step < steps ? step : steps - 1) * kStepBytes);
+    const auto load = [&weights, begin, steps](uint32_t step) {
+      return weights.load(begin + (step < steps ? step : steps - 1));
     };
-    Words4 words[kInFlight];
+    typename Tile::Loaded loaded[kInFlight];
     if (steps > 0) {
       PL_UNROLL
-      for (uint32_t i = 0; i < kInFlight; ++i) words[i] = load(i);
+      for (uint32_t i = 0; i < kInFlight; ++i) loaded[i] = load(i);
     }
     load_inputs(p, shared, first);
     const uint32_t row = lane_group() < p.num_rows ? lane_group() : 0;
     const uint32_t* const inputs = shared.inputs[own_split()][row] + 2 * lane_in_group();
     float sums[4] = {};
-    const auto multiply_step = [inputs, &sums](const Words4& a, uint32_t step) {
+    const auto multiply_step = [&](const typename Tile::Loaded& own, uint32_t step) {
+      const Words4 a = weights.operand(own, begin + step);
       const auto pairs = load_as<Words2>(inputs + step * kStepPairs);
       const uint32_t b[2] = {pairs.words[0], pairs.words[1]};
       mma_bf16(sums, a.words, b);
@@ -131,21 +168,21 @@ struct MatmulFewRows {
     for (; step + 2 * kInFlight <= steps; step += kInFlight) {
       PL_UNROLL
       for (uint32_t i = 0; i < kInFlight; ++i) {
-        const Words4 own = words[i];
-        words[i] = load_once<Words4>(from + (step + kInFlight + i) * kStepBytes);
+        const typename Tile::Loaded own = loaded[i];
+        loaded[i] = weights.load(begin + step + kInFlight + i);
         multiply_step(own, step + i);
       }
     }
     PL_UNROLL
     for (uint32_t i = 0; i < kInFlight; ++i) {
-      if (step + i < steps) multiply_step(words[i], step + i);
+      if (step + i < steps) multiply_step(loaded[i], step + i);
     }
     for (step += kInFlight; step < steps; step += kTail) {
       PL_UNROLL
-      for (uint32_t i = 0; i < kTail; ++i) words[i] = load(step + i);
+      for (uint32_t i = 0; i < kTail; ++i) loaded[i] = load(step + i);
       PL_UNROLL
       for (uint32_t i = 0; i < kTail; ++i) {
-        if (step + i < steps) multiply_step(words[i], step + i);
+        if (step + i < steps) multiply_step(loaded[i], step + i);
       }
     }
     return {{sums[0], sums[1], sums[2], sums[3]}};
@@ -164,10 +201,7 @@ struct MatmulFewRows {
       PL_UNROLL
       for (uint32_t i = 0; i < kAtOnce; ++i) {
         const uint32_t place = base + i * kThreads, own = begin + place % kOfRow * 4;
-        const bool is_present = place < end && own < k;
-        const auto quad =
-            load_as<Floats4>(p.x.row(is_present ? place / kOfRow : 0) + (is_present ? own : 0));
-        quads[i] = is_present ? quad : Floats4{};
+        quads[i] = inputs_at(p, place / kOfRow, place < end ? own : k);
       }
       PL_UNROLL
       for (uint32_t i = 0; i < kAtOnce; ++i) {
@@ -181,20 +215,37 @@ struct MatmulFewRows {
     sync_threads();
   }
 
+  // Four inputs of a row; zeros behind the last.
+  PL_DEVICE static Floats4 inputs_at(const Params& p, uint32_t row, uint32_t first) {
+    const uint32_t k = p.columns[0].weights.k;
+    const bool is_present = first < k;
+    const float* const x = p.x.row(is_present ? row : 0) + (is_present ? first : 0);
+    if (p.is_aligned) {
+      const auto quad = load_as<Floats4>(x);
+      return is_present ? quad : Floats4{};
+    }
+    Floats4 quad{};
+    PL_UNROLL
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (first + i < k) quad.of[i] = x[i];
+    }
+    return quad;
+  }
+
   // A lane has columns 4 g + 2 h and the next of rows 2 t and 2 t + 1.
   PL_DEVICE static void write(const Params& p, Shared& shared, const Floats4& totals) {
-    if constexpr (kPanels == 2) {
+    if constexpr (kMatrices == 2) {
       // Where a warp's own sums of segments were.
       if (own_split() == 0) store_as(&shared.sums[own_tile()][lane_index()], totals);
       sync_threads();
       if (own_matrix() > 0) return;
     }
     if (own_split() > 0) return;
-    const PanelColumns& columns = p.columns[0];
+    const auto& columns = p.columns[0];
     const int64_t tile = column_tile();
     const int64_t first = columns.place(tile / 2, 4 * lane_group() + tile % 2 * 2);
     Floats4 ups{};
-    if constexpr (kPanels == 2) {
+    if constexpr (kMatrices == 2) {
       ups = load_as<Floats4>(&shared.sums[own_tile() + 1][lane_index()]);
     }
     PL_UNROLL
@@ -203,11 +254,14 @@ struct MatmulFewRows {
       if (row >= p.num_rows || place < 0 || place >= p.num_columns) continue;
       const float total = columns.with_bias(totals.of[i], place);
       p.out.row(row)[place] =
-          kPanels == 1 ? total
-                       : activate_gate(p.activation, total,
-                                       p.columns[kPanels - 1].with_bias(ups.of[i], place));
+          kMatrices == 1 ? total
+                         : activate_gate(p.activation, total,
+                                         p.columns[kMatrices - 1].with_bias(ups.of[i], place));
     }
   }
 };
+
+template <int kMatrices, uint32_t kTiles, uint32_t kSplits>
+using MatmulFewRows = FewRows<Bf16Tile, kMatrices, kTiles, kSplits>;
 
 }  // namespace paceline::cuda

@@ -83,8 +83,9 @@ PL_DEVICE void for_each_row(Body&& body) {
 }
 
 // Neighbouring columns of a matrix, from the panel that holds the first.
-struct PanelColumns {
-  PlainPanels weights;
+template <class Panels>
+struct ColumnsOf {
+  Panels weights;
   const float* bias = nullptr;  // of all columns of the matrix
   int64_t first = 0;
 
@@ -100,6 +101,8 @@ struct PanelColumns {
     return bias != nullptr ? total + bias[first + place] : total;
   }
 };
+using PanelColumns = ColumnsOf<PlainPanels>;
+using GroupColumns = ColumnsOf<GroupedPanels>;
 
 // Sums of several panels.
 template <int kPanels, int kTiles>

@@ -14,8 +14,6 @@ struct ProductParams {
   int64_t first_column = 0;     // of the matrix, that of out[0]
   int64_t num_columns = 0;
   Rows out;
-  // [segments, num_rows, num_columns]: the sums of the segments apart, instead of out; may be null.
-  float* segment_sums = nullptr;
 };
 
 }  // namespace paceline::cuda

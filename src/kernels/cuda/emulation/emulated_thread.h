@@ -135,8 +135,14 @@ T load_as(const void* from, emulation::CallSite site = emulation::CallSite::here
   std::memcpy(&value, from, sizeof(T));
   return value;
 }
-// The same for memory that nothing writes while the kernel runs, and that is read once: it is not
-// kept in the first cache. T has 16 bytes.
+// The same for memory that nothing writes while the kernel runs. These loads keep their order, so
+// that many can be under way. What load_once() reads, of 16 bytes, is not kept in the first cache;
+// load_ahead() reads 2, 4 or 8.
+template <class T>
+T load_ahead(const void* from, emulation::CallSite site = emulation::CallSite::here()) {
+  static_assert(sizeof(T) <= 8);
+  return load_as<T>(from, site);
+}
 template <class T>
 T load_once(const void* from, emulation::CallSite site = emulation::CallSite::here()) {
   static_assert(sizeof(T) == 16);
