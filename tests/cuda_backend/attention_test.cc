@@ -9,6 +9,7 @@
 #include "tensor/dtype.h"
 #include "tests/cuda_backend/emulated_backend.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/kernels/same_bits.h"
 
 namespace paceline::cuda {
 namespace {
@@ -200,6 +201,29 @@ TEST(CudaAttention, FollowsItsRuleForManyHeadsAndAllBlocks) {
                               .slices = kSlices});
       heads = 4;
     }
+  }
+}
+
+// Results of chunks that don't fit a share of the device's memory are computed and merged in turn.
+TEST(CudaAttention, HasTheSameBitsWithLittleMemory) {
+  EmulatedBackend large({.num_threads = 4});
+  EmulatedBackend small({.num_threads = 4, .total_bytes = size_t{4} << 20});
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    const AttentionShape shape{.kv_heads = 1,
+                               .dtype = dtype,
+                               .params = {.scale = 0.2f},
+                               .slices = {{100, 30}, {700, 4}, {0, 40}, {1000, 3}, {300, 4}}};
+    const auto attend = [&](EmulatedBackend& cuda) {
+      const AttentionInputs in(shape, 1, 2, cuda->memory());
+      const Outputs outputs(cuda->memory(), in);
+      cuda->attention(in.q.view, in.store(), in.slices, shape.params, outputs.out.view,
+                      &outputs.log_sum_exp.view);
+      std::vector<float> all = to_vector(outputs.out.view);
+      const std::vector<float> sums = to_vector(outputs.log_sum_exp.view);
+      all.insert(all.end(), sums.begin(), sums.end());
+      return all;
+    };
+    EXPECT_SAME_BITS(attend(large), attend(small));
   }
 }
 

@@ -17,69 +17,9 @@
 namespace paceline::cuda {
 namespace {
 
-constexpr int kPromptWarps = 4;
 constexpr int64_t kMostOfBlock = 4;  // chunks, where they are computed apart
-
-// The rows of all slices, their block tables one after another, and the tiles of those kernels that
-// take several rows: slices of one tile of a warp, then the others.
-struct AttentionPlan {
-  std::vector<AttentionRow> rows;
-  std::vector<int32_t> tables;
-  std::vector<AttentionTile> tiles;
-  AttentionPart small, large;
-};
-
-void add_slice(const AttentionSlice& slice, const AttentionParams& params, AttentionPlan& plan,
-               AttentionPart& part) {
-  const int64_t num_keys = slice.first_position + slice.num_rows;
-  for (int64_t i = 0; i < slice.num_rows; ++i) {
-    const int64_t position = slice.first_position + i;
-    AttentionRow row{.row = slice.first_row + i,
-                     .first = 0,
-                     .end = params.bidirectional ? num_keys : position + 1,
-                     .table = std::ssize(plan.tables)};
-    if (params.window > 0) {
-      row.first = std::max<int64_t>(0, position - params.window + 1);
-      row.end = std::min(row.end, position + params.window);
-    }
-    const int64_t first_chunk = row.first / kChunkKeys;
-    part.most_chunks = std::max(part.most_chunks, divide_up(row.end, kChunkKeys) - first_chunk);
-    plan.rows.push_back(row);
-  }
-  part.num_rows += slice.num_rows;
-  plan.tables.insert(plan.tables.end(), slice.block_table.begin(), slice.block_table.end());
-}
-
-// Tiles of up to `height` packed rows of the slice whose first row in the part is `first_row`.
-void add_tiles(int64_t first_row, int64_t num_rows, int64_t group, int64_t height,
-               AttentionPlan& plan, AttentionPart& part) {
-  for (int64_t packed = 0; packed < num_rows * group; packed += height) {
-    plan.tiles.push_back(
-        {.first_row = first_row + packed / group,
-         .skipped = static_cast<int32_t>(packed % group),
-         .count = static_cast<int32_t>(std::min(height, num_rows * group - packed))});
-    ++part.num_tiles;
-  }
-}
-
-AttentionPlan plan_attention(std::span<const AttentionSlice> slices, const AttentionParams& params,
-                             int64_t group) {
-  AttentionPlan plan;
-  const auto plan_part = [&](AttentionPart& part, int64_t height, auto&& has) {
-    part.first_row = std::ssize(plan.rows);
-    part.first_tile = std::ssize(plan.tiles);
-    for (const AttentionSlice& slice : slices) {
-      if (!has(slice.num_rows * group)) continue;
-      add_tiles(part.num_rows, slice.num_rows, group, height, plan, part);
-      add_slice(slice, params, plan, part);
-    }
-  };
-  const auto is_small = [](int64_t packed) { return packed <= kTileRows; };
-  plan_part(plan.small, kTileRows, is_small);
-  plan_part(plan.large, kPromptWarps * kTileRows,
-            [&](int64_t packed) { return !is_small(packed); });
-  return plan;
-}
+// The part of a device's memory that chunks' results may take before they are merged.
+constexpr int64_t kPartialsShare = 64;
 
 // Whether the kernels of attention_tiles.h can copy keys and values 16 bytes at a time.
 bool has_tiles(const KvStore& store) {
@@ -163,20 +103,18 @@ void CudaBackend::do_place_heads(const HeadPlacement& placement, const Tensor& q
 }
 
 CudaBackend::PlacedRows CudaBackend::place_rows(std::span<const AttentionSlice> slices,
-                                                const AttentionParams& params, int64_t group) {
+                                                const AttentionParams& params,
+                                                const AttentionSizes& sizes) {
   if (const BoundSlices* const bound = bound_.find(slices)) {
-    const int64_t count = std::ssize(slices);
     return {.rows = bound->rows,
             .tables = bound->tables,
-            .small = {.num_rows = count,
-                      .num_tiles = count * divide_up(group, int64_t{kTileRows}),
-                      .most_chunks = bound->most_chunks}};
+            .parts = decoding_parts(std::ssize(slices), bound->most_chunks, sizes)};
   }
-  const AttentionPlan plan = plan_attention(slices, params, group);
+  AttentionPlan plan = plan_attention(slices, params, sizes);
   const auto [rows, tables, tiles] = staging_.upload(std::span<const AttentionRow>(plan.rows),
                                                      std::span<const int32_t>(plan.tables),
                                                      std::span<const AttentionTile>(plan.tiles));
-  return {.rows = rows, .tables = tables, .tiles = tiles, .small = plan.small, .large = plan.large};
+  return {.rows = rows, .tables = tables, .tiles = tiles, .parts = std::move(plan.parts)};
 }
 
 void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
@@ -188,9 +126,17 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
                 fmt::format("{}: heads of {} elements, expected at most {}; use --device cpu",
                             name_, q.size(2), kMostHeadDim));
   }
-  const int64_t group = q.size(1) / store.keys.size(1);
-  const PlacedRows placed = place_rows(slices, params, group);
-  if (placed.num_rows() == 0) return;
+  const int64_t kv_heads = store.keys.size(1), group = q.size(1) / kv_heads;
+  const int64_t result_bytes =
+      q.size(1) * (kPartialHead + q.size(2)) * static_cast<int64_t>(sizeof(float));
+  const PlacedRows placed =
+      place_rows(slices, params,
+                 {.kv_heads = kv_heads,
+                  .group = group,
+                  .multiprocessors = multiprocessors_,
+                  .most_results = device_bytes_ / kPartialsShare / result_bytes});
+  const AttentionParts& parts = placed.parts;
+  if (parts.num_rows() == 0) return;
   const AttentionKernelParams kernel_params{
       .q = heads_of(q),
       .out = heads_of(out),
@@ -204,27 +150,20 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
       .block_bits =
           static_cast<uint32_t>(std::countr_zero(static_cast<uint64_t>(store.block_size())))};
   if (!has_tiles(store)) {
-    return attend_by_rows(store, kernel_params, placed.num_rows(),
-                          std::max(placed.small.most_chunks, placed.large.most_chunks));
+    return attend_by_rows(store, kernel_params, parts.num_rows(), parts.most_chunks());
   }
-  const auto part_params = [&](const AttentionPart& part) {
+  const auto attend = [&]<int kWarps>(const AttentionPart& part) {
     AttentionKernelParams of_part = kernel_params;
     of_part.rows = placed.rows + part.first_row;
     of_part.tiles = placed.tiles != nullptr ? placed.tiles + part.first_tile : nullptr;
     of_part.most_chunks = part.most_chunks;
-    return of_part;
-  };
-  const auto attend = [&]<int kWarps>(const AttentionPart& part) {
-    const int64_t kv_heads = store.keys.size(1);
-    AttentionKernelParams of_part = part_params(part);
     Grid grid{static_cast<uint32_t>(part.num_tiles), static_cast<uint32_t>(kv_heads)};
-    constexpr int64_t kBlocksAtOnce = kWarps == 1 ? 8 : 2;  // on a multiprocessor
-    const int64_t enough = kBlocksAtOnce * multiprocessors_, units = part.num_tiles * kv_heads;
-    const bool is_split = splits_attention(units, enough, part.most_chunks);
-    if (is_split) {
+    if (part.is_split) {
       const int64_t chunks = reserve_partials(of_part, part.num_rows, q.size(1));
       // Blocks of several chunks copy one while they multiply another.
-      const int64_t of_block = std::clamp<int64_t>(units * chunks / (2 * enough), 1, kMostOfBlock);
+      const int64_t enough = kTileBlocks<kWarps> * multiprocessors_;
+      const int64_t of_block =
+          std::clamp<int64_t>(part.num_tiles * kv_heads * chunks / (2 * enough), 1, kMostOfBlock);
       of_part.chunks_of_block = static_cast<int32_t>(of_block);
       grid.z = static_cast<uint32_t>(divide_up(chunks, of_block));
     }
@@ -232,10 +171,10 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
       grid.y = static_cast<uint32_t>(kv_heads) * kValueParts<kBlocks>;
       run<AttentionTiles<Stored, kBlocks, kWarps>>(grid, of_part);
     });
-    if (is_split) merge_chunks(of_part, part.num_rows);
+    if (part.is_split) merge_chunks(of_part, part.num_rows);
   };
-  if (placed.small.num_tiles > 0) attend.template operator()<1>(placed.small);
-  if (placed.large.num_tiles > 0) attend.template operator()<kPromptWarps>(placed.large);
+  for (const AttentionPart& part : parts.small) attend.template operator()<1>(part);
+  for (const AttentionPart& part : parts.large) attend.template operator()<kPromptWarps>(part);
 }
 
 void CudaBackend::attend_by_rows(const KvStore& store, AttentionKernelParams params,
@@ -263,11 +202,6 @@ uint32_t CudaBackend::reserve_partials(AttentionKernelParams& params, int64_t nu
 void CudaBackend::merge_chunks(const AttentionKernelParams& params, int64_t num_rows) {
   run<MergeChunks>({static_cast<uint32_t>(num_rows), static_cast<uint32_t>(params.q.heads)},
                    params);
-}
-
-bool CudaBackend::splits_attention(int64_t units, int64_t enough, int64_t most_chunks) {
-  constexpr int64_t kMostChunks = 65535;  // along z of the grid
-  return most_chunks > 1 && most_chunks <= kMostChunks && units < enough;
 }
 
 void CudaBackend::do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks,

@@ -5,6 +5,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/attention_plan.h"
 #include "kernels/cuda/bound_spans.h"
 #include "kernels/cuda/call_staging.h"
 #include "kernels/cuda/code/attention_chunk.h"
@@ -19,15 +20,6 @@
 #include "kernels/cuda/scratch_buffer.h"
 
 namespace paceline::cuda {
-
-// Rows that one launch of attention takes, among those of all slices.
-struct AttentionPart {
-  int64_t first_row = 0;
-  int64_t num_rows = 0;
-  int64_t first_tile = 0;
-  int64_t num_tiles = 0;
-  int64_t most_chunks = 0;  // of a row
-};
 
 class CudaBackend final : public Backend {
  public:
@@ -136,16 +128,13 @@ class CudaBackend final : public Backend {
     const AttentionRow* rows = nullptr;
     const int32_t* tables = nullptr;
     const AttentionTile* tiles = nullptr;
-    AttentionPart small = {}, large = {};
-    int64_t num_rows() const { return small.num_rows + large.num_rows; }
+    AttentionParts parts;
   };
   PlacedRows place_rows(std::span<const AttentionSlice> slices, const AttentionParams& params,
-                        int64_t group);
+                        const AttentionSizes& sizes);
   // Attention over stores that attention_tiles.h doesn't read.
   void attend_by_rows(const KvStore& store, AttentionKernelParams params, int64_t num_rows,
                       int64_t most_chunks);
-  // Whether chunks are computed apart, as fewer than `enough` units would compute whole rows.
-  static bool splits_attention(int64_t units, int64_t enough, int64_t most_chunks);
   // Room for the results of chunks. Returns how many blocks along z compute them.
   uint32_t reserve_partials(AttentionKernelParams& params, int64_t num_rows, int64_t heads);
   void merge_chunks(const AttentionKernelParams& params, int64_t num_rows);
@@ -158,6 +147,7 @@ class CudaBackend final : public Backend {
   CudaDevice& device_;
   ThreadPool& threads_;  // which pack weights
   int64_t multiprocessors_;
+  int64_t device_bytes_;
   int64_t enough_warps_;  // that keep the device busy
   std::string name_;
   DeviceMemorySource source_{device_};
