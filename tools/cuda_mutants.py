@@ -18,7 +18,8 @@ LEFT_ALONE = {"gpu_thread.h", "device_code.h", "kernel_list.h", "math.h", "small
 # The kernels are compiled into the first, which the second looks them up in.
 SOURCES = ("src/kernels/cuda/emulation/kernel_table.cc", "src/kernels/cuda/emulation/emulated_device.cc")
 TESTS = "cuda_backend"
-SYNC = re.compile(r"^(sync_threads|sync_warp|wait_copies(<[^>]+>)?|commit_copies)\(")
+SYNC = re.compile(r"^(if \(lane_index\(\) == 0\) )?"
+                  r"(sync_threads|sync_warp|wait_copies(<[^>]+>)?|commit_copies|wait_barrier|arrive|begin_bulk|end_bulk)\(")
 BOUND = re.compile(r"[<>]=? ")
 # The smaller or larger of two values, whichever comes first where they are equal.
 CHOICE = re.compile(r"(\w+)(\.\w+)* [<>]=? (\w+)(\.\w+)* \? (\1(\.\w+)* : \3|\3(\.\w+)* : \1)\b")
