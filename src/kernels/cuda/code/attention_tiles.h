@@ -270,10 +270,9 @@ struct AttentionTiles {
   static constexpr uint32_t kParts = kValueParts<kBlocks>;
   static constexpr int kOwnBlocks = kValueBlocks<kBlocks>;
 
-  // Merged values of a lane: dimension 64 b + 16 t + i of the part, of row g + 8 h, as ChunkScores
-  // has keys.
+  // Merged values of a lane, as its instructions leave the products.
   struct Values {
-    ChunkScores of_block[kOwnBlocks];
+    float of_block[kOwnBlocks][8][4];
   };
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
@@ -481,17 +480,17 @@ struct AttentionTiles {
   PL_DEVICE static bool are_finite(const Params& p, int block, const float (&products)[8][4]) {
     float zero = 0.0f;  // or NaN
     PL_UNROLL
-    for (const auto& of_keys : products) {
+    for (uint32_t i = 0; i < 8; ++i) {
+      if (first_dimension(block) + 8 * i >= p.kv.head_dim) continue;
       PL_UNROLL
-      for (const float product : of_keys) zero = fused_multiply_add(product, 0.0f, zero);
+      for (const float product : products[i]) zero = fused_multiply_add(product, 0.0f, zero);
     }
-    return zero == 0.0f || first_dimension(block) >= p.kv.head_dim;
+    return zero == 0.0f;
   }
 
-  // A lane's first dimension of a block.
+  // The first dimension of a block.
   PL_DEVICE static uint32_t first_dimension(int block) {
-    return 64 * (kOwnBlocks * (block_index().y % kParts) + static_cast<uint32_t>(block)) +
-           16 * (lane_index() % 4);
+    return 64 * (kOwnBlocks * (block_index().y % kParts) + static_cast<uint32_t>(block));
   }
 
   // Multiplies the weights `a` with the values again, row by row. A value that the row doesn't see
@@ -517,9 +516,8 @@ struct AttentionTiles {
         float alone[2][4] = {};
         PL_UNROLL
         for (int step = 0; step < 4; ++step) {
-          multiply_rows(tile, 16 * t + 4 * static_cast<uint32_t>(step), t,
-                        static_cast<uint32_t>(first), a[step], alone,
-                        {{kept(4 * step), kept(4 * step + 2)}});
+          multiply_loaded_rows(tile, 4 * static_cast<uint32_t>(step), static_cast<uint32_t>(first),
+                               a[step], alone, {{kept(4 * step), kept(4 * step + 2)}});
         }
         PL_UNROLL
         for (int i = 0; i < 8; ++i) {
@@ -543,9 +541,7 @@ struct AttentionTiles {
       float products[8][4] = {};
       PL_UNROLL
       for (int step = 0; step < 4; ++step) {
-        const uint32_t t = lane_index() % 4;
-        multiply_rows(shared.values[block], 16 * t + 4 * static_cast<uint32_t>(step), t, 0, a[step],
-                      products);
+        multiply_values(shared.values[block], static_cast<uint32_t>(step), a[step], products);
       }
       if constexpr (!kHasScales<Stored>) {
         if (hides_keys && any(!are_finite(p, block, products))) {
@@ -558,46 +554,45 @@ struct AttentionTiles {
         PL_UNROLL
         for (int i = 0; i < 16; ++i) {
           const int column = 2 * row + i % 2;
-          float& value = values.of_block[block].of[i / 2][column];
+          float& value = values.of_block[block][i / 2][column];
           value = shares[row].merge(products[i / 2][column], value);
         }
       }
     }
   }
 
-  // Calls body(first dimension, four values) for a lane's dimensions of a row.
+  // Calls body(first dimension, pair) for a lane's dimensions of a row.
   template <class Body>
-  PL_DEVICE static void for_each_piece(const Params& p, int row, Values& values, Body&& body) {
+  PL_DEVICE static void for_each_pair(const Params& p, int row, const Values& values, Body&& body) {
     PL_UNROLL
     for (int block = 0; block < kOwnBlocks; ++block) {
       PL_UNROLL
-      for (int i = 0; i < 16; i += 4) {
-        const uint32_t d = first_dimension(block) + static_cast<uint32_t>(i);
-        if (d >= p.kv.head_dim) continue;
-        ChunkScores& of = values.of_block[block];
-        body(d,
-             Floats4{{of.key(row, i), of.key(row, i + 1), of.key(row, i + 2), of.key(row, i + 3)}});
+      for (uint32_t i = 0; i < 8; ++i) {
+        const ColumnPair pair = column_pair<Stored>(values.of_block[block], row, i);
+        const uint32_t d = first_dimension(block) + pair.first;
+        if (d < p.kv.head_dim) body(d, pair);
       }
     }
   }
 
   PL_DEVICE static void save(const Params& p, const TiledRow& own, const RowPlace& place, int row,
-                             int32_t chunk, Values& values) {
+                             int32_t chunk, const Values& values) {
     float* const partial = partial_of(p, place.index, place.head, chunk - own.first / kTiledKeys);
     if (lane_index() % 4 == 0) {
       partial[0] = own.softmax.max;
       partial[1] = own.softmax.sum;
     }
-    for_each_piece(p, row, values, [partial](uint32_t d, const Floats4& piece) {
-      store_as(partial + kPartialHead + d, piece);
+    for_each_pair(p, row, values, [partial](uint32_t d, const ColumnPair& pair) {
+      const Words<2> bits = {{bits_of_float(pair.of[0]), bits_of_float(pair.of[1])}};
+      store_as(partial + kPartialHead + d, bits);
     });
   }
 
   PL_DEVICE static void write(const Params& p, const RowPlace& place, const SoftmaxState& softmax,
-                              int row, Values& values) {
+                              int row, const Values& values) {
     float* const out = p.out.head(place.row, place.head);
-    for_each_piece(p, row, values, [out, &softmax](uint32_t d, const Floats4& piece) {
-      for (uint32_t i = 0; i < 4; ++i) out[d + i] = piece.of[i] / softmax.sum;
+    for_each_pair(p, row, values, [out, &softmax](uint32_t d, const ColumnPair& pair) {
+      for (uint32_t i = 0; i < 2; ++i) out[d + i] = pair.of[i] / softmax.sum;
     });
     if (lane_index() % 4 > 0 || p.log_sum_exp.first == nullptr) return;
     p.log_sum_exp.row(place.row)[place.head] = log_of_sum(softmax);

@@ -50,6 +50,12 @@ PL_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+PL_DEVICE void load_transposed(uint32_t (&d)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row))));
+}
+
 PL_DEVICE void copy_async(void* to, const void* from, bool is_present = true) {
   const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(to));
   const uint32_t present_bytes = is_present ? 16 : 0;

@@ -220,18 +220,18 @@ uint32_t BlockRun::random() {
   return static_cast<uint32_t>(z >> 32);
 }
 
-void BlockRun::check_shared(const void* to, size_t bytes, CallSite site) {
-  check_alignment(to, PendingCopies::kBytes, site);
-  const auto offset = reinterpret_cast<uintptr_t>(to) - reinterpret_cast<uintptr_t>(shared_);
+void BlockRun::check_shared(const void* place, size_t bytes, std::string_view what, CallSite site) {
+  check_alignment(place, PendingCopies::kBytes, site);
+  const auto offset = reinterpret_cast<uintptr_t>(place) - reinterpret_cast<uintptr_t>(shared_);
   if (offset > work_->kernel->shared_bytes || work_->kernel->shared_bytes - offset < bytes) {
-    failure_ = fmt::format("thread {} copies to outside of shared memory at {}",
-                           current_thread->index, text_of(site));
+    failure_ = fmt::format("thread {} {} outside of shared memory at {}", current_thread->index,
+                           what, text_of(site));
     abandon();
   }
 }
 
 void BlockRun::copy_async(void* to, const void* from, bool is_present, CallSite site) {
-  check_shared(to, PendingCopies::kBytes, site);
+  check_shared(to, PendingCopies::kBytes, "copies to", site);
   if (is_present) check_alignment(from, PendingCopies::kBytes, site);
   current().copies.begin(to, is_present ? from : nullptr, site, work_->lands_copies_early);
 }
@@ -271,7 +271,7 @@ void BlockRun::arrive(const void* place, uint32_t bytes, CallSite site) {
 
 void BlockRun::copy_bulk(void* to, const void* from, uint32_t bytes, const void* place,
                          CallSite site) {
-  check_shared(to, bytes, site);
+  check_shared(to, bytes, "copies to", site);
   check_alignment(from, PendingCopies::kBytes, site);
   if (bytes % PendingCopies::kBytes != 0) report_misaligned(to, PendingCopies::kBytes, site);
   CopyBarriers::Barrier& barrier = barrier_at(place, site);

@@ -56,6 +56,8 @@ class BlockRun {
   void arrive(const void* place, uint32_t bytes, CallSite site);
   void wait_barrier(const void* place, uint32_t parity, CallSite site);
   void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, CallSite site);
+  // Ends the block where a place isn't in its shared memory at a multiple of 16 bytes.
+  void check_shared(const void* place, size_t bytes, std::string_view what, CallSite site);
   // abandon() ends the block, and run() throws the message.
   void fail(std::string_view message);
   [[noreturn]] void abandon();
@@ -80,7 +82,6 @@ class BlockRun {
   Warp& warp_of(const Thread& thread) { return warps_[thread.state.index / 32]; }
   void wait(Waiting what, CallSite site);
   bool skips(CallSite site);
-  void check_shared(const void* to, size_t bytes, CallSite site);
   CopyBarriers::Barrier& barrier_at(const void* place, CallSite site);
   // Lets the phase pass where threads wait for it and it can, and those threads run.
   void pass_phase(CopyBarriers::Barrier& barrier);

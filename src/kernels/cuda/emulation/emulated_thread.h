@@ -72,6 +72,14 @@ inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[
   emulation::mma_bf16(d, a, b, site);
 }
 
+// Four matrices of 8 x 8 elements of 16 bits in shared memory, transposed: lane 8 i + j says where
+// row j of matrix i begins, at a multiple of 16 bytes. d[i] is a pair of columns of its rows: (2t,
+// g) and (2t + 1, g), as mma_bf16() takes them of b.
+inline void load_transposed(uint32_t (&d)[4], const void* row,
+                            emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::load_transposed(d, row, site);
+}
+
 // Begins to copy 16 bytes from global to shared memory, both at multiples of 16. They land at
 // wait_copies(), and other threads see them after a barrier behind it. `from` isn't read where
 // `is_present` is false: zeros land.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "kernels/cuda/emulation/block_run.h"
 #include "kernels/cuda/emulation/mma_tile.h"
 #include "kernels/cuda/emulation/report.h"
@@ -19,6 +21,22 @@ void exchange_bits(LaneSlots& slots) {
   uint32_t bits = 0;
   for (uint32_t i = 0; i < 32; ++i) bits |= slots[i].in[0] << i;
   for (LaneSlot& slot : slots) slot.out[0] = bits;
+}
+
+// Each lane brings the address of a row in two words.
+void transpose_matrices(LaneSlots& slots) {
+  const auto element = [&slots](uint32_t lane, uint32_t index) {
+    const uint64_t address = slots[lane].in[0] | uint64_t{slots[lane].in[1]} << 32;
+    uint16_t bits = 0;
+    std::memcpy(&bits, reinterpret_cast<const uint16_t*>(address) + index, sizeof(bits));
+    return uint32_t{bits};
+  };
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    for (uint32_t matrix = 0; matrix < 4; ++matrix) {
+      const uint32_t first = 8 * matrix + lane % 4 * 2;
+      slots[lane].out[matrix] = element(first, lane / 4) | element(first + 1, lane / 4) << 16;
+    }
+  }
 }
 
 }  // namespace
@@ -51,6 +69,16 @@ void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Cal
   for (size_t i = 0; i < 4; ++i) slot.in[6 + i] = std::bit_cast<uint32_t>(d[i]);
   run().wait_for_warp(&multiply_tile, site);
   for (size_t i = 0; i < 4; ++i) d[i] = std::bit_cast<float>(slot.out[i]);
+}
+
+void load_transposed(uint32_t (&d)[4], const void* row, CallSite site) {
+  run().check_shared(row, 16, "loads a matrix from", site);
+  LaneSlot& slot = run().warp_slot();
+  const uint64_t address = reinterpret_cast<uintptr_t>(row);
+  slot.in[0] = static_cast<uint32_t>(address);
+  slot.in[1] = static_cast<uint32_t>(address >> 32);
+  run().wait_for_warp(&transpose_matrices, site);
+  for (size_t i = 0; i < 4; ++i) d[i] = slot.out[i];
 }
 
 void copy_async(void* to, const void* from, bool is_present, CallSite site) {

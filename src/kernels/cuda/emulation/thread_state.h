@@ -31,6 +31,7 @@ void sync_warp(CallSite site);
 uint32_t shuffle_bits(uint32_t bits, uint32_t lane, CallSite site);
 uint32_t ballot(bool condition, CallSite site);
 void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], CallSite site);
+void load_transposed(uint32_t (&d)[4], const void* row, CallSite site);
 void copy_async(void* to, const void* from, bool is_present, CallSite site);
 void commit_copies(CallSite site);
 void wait_copies(int pending, CallSite site);
