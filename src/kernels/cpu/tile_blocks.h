@@ -70,12 +70,12 @@ struct alignas(64) TailWeights {
 // Up to 32 rows by 32 columns: each loaded tile is used in two products.
 PL_INLINE void add_high_step(const Bf16* inputs, int64_t input_stride, const Bf16* weights) {
   const auto* const lower = reinterpret_cast<const char*>(inputs) + kTileRows * input_stride;
-  _tile_loadd(6, weights, kPairBytes);
   _tile_loadd(4, inputs, input_stride);
-  _tile_dpbf16ps(0, 4, 6);
   _tile_loadd(5, lower, input_stride);
-  _tile_dpbf16ps(2, 5, 6);
+  _tile_loadd(6, weights, kPairBytes);
   _tile_loadd(7, weights + 2 * kTileColumns, kPairBytes);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(2, 5, 6);
   _tile_dpbf16ps(1, 4, 7);
   _tile_dpbf16ps(3, 5, 7);
 }
@@ -100,6 +100,7 @@ void multiply_high(const Block& block) {
   const Bf16* inputs = block.inputs;
   const Bf16* weights = block.weights;
   for (int64_t step = 0; step < block.num_steps; ++step) {
+    if (step % kWakeSteps == 0) keep_stores_awake();
     add_high_step(inputs, block.input_stride, weights);
     inputs += kTileDepth;
     weights += kStepWeights;
