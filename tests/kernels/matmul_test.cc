@@ -109,6 +109,18 @@ TEST_P(Matmul, AnySplitOfRowsIntoCallsGivesTheSameBits) {
   }
 }
 
+TEST_P(Matmul, RowsInSeveralChunksHaveTheBitsOfRowsInOne) {
+  // Tile registers take 512 rows at a time through a segment of K.
+  constexpr int64_t kRows = 1100, kPart = 384;
+  const Product product = make({.name = "bfloat16"}, kRows, 167, 2100);
+  std::vector<float> parts;
+  for (int64_t row = 0; row < kRows; row += kPart) {
+    const auto part = multiply(backend(), product, row, std::min(row + kPart, kRows));
+    parts.insert(parts.end(), part.begin(), part.end());
+  }
+  EXPECT_SAME_BITS(multiply(backend(), product), parts);
+}
+
 TEST_P(Matmul, EveryNumberOfRowsGivesTheSameBits) {
   // Tiles of every height, then the counts at which other kernels take over.
   std::vector<int64_t> counts(30);

@@ -9,6 +9,8 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
+constexpr int64_t kElementBytes = static_cast<int64_t>(sizeof(Bf16));
+
 // A single row is multiplied in vector registers, which read weights faster than tiles do, with the
 // bits of tiles. At most this many panels are read at once.
 constexpr int64_t kRowPanels = 4;
@@ -184,7 +186,7 @@ void multiply_and_store(const Block& block, const Target& target, int64_t num_pa
     Block one = block;
     for (int64_t row = 0; row < block.num_rows; ++row) {
       multiply_row(one, num_panels, sums + row * kTileColumns);
-      one.inputs += block.input_stride / static_cast<int64_t>(sizeof(Bf16));
+      one.inputs += block.input_stride / kElementBytes;
     }
   } else {
     multiply_low(block, num_panels, sums);
@@ -200,15 +202,22 @@ int64_t most_panels(const MatmulTask& task, int64_t num_rows) {
   return task.num_rows == 1 && num_rows == 1 ? min_of(kRowPanels, task.streams.panels) : kLowPanels;
 }
 
+// The part that a block of rows prefetches of each of the panels that come next.
+struct NextPanels {
+  uintptr_t part = 0;      // of the first panel
+  int64_t step_bytes = 0;  // a step; 0: there are none
+};
+
 // A block of rows times panels [first, last), of the segment that begins at first_k.
 void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64_t num_rows,
-                     int64_t first, int64_t last) {
+                     int64_t first, int64_t last, const NextPanels& next) {
   const int64_t length = min_of(first_k + task.segment_length, task.padded_k) - first_k;
   const bool has_bias = first_k + length == task.padded_k && task.bias != nullptr;
   const bool continues = task.outputs == Outputs::continued;
-  const auto* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride +
-                             first_k * static_cast<int64_t>(sizeof(Bf16));
+  const auto* const inputs =
+      static_cast<const char*>(task.inputs) + row * task.input_stride + first_k * kElementBytes;
   const int64_t panels_at_once = num_rows > kTileRows ? 1 : most_panels(task, num_rows);
+  const int64_t panel_bytes = task.panel_elements * kElementBytes;
   for (int64_t panel = first; panel < last; panel += panels_at_once) {
     const int64_t column = panel * kPanelWidth;
     multiply_and_store({.inputs = reinterpret_cast<const Bf16*>(inputs),
@@ -220,7 +229,9 @@ void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64
                         .num_steps = length / kTileDepth,
                         .tail = length % kTileDepth,
                         .prefetch_bytes = task.streams.prefetch_bytes,
-                        .continues = continues},
+                        .continues = continues,
+                        .next = next.part + static_cast<uintptr_t>((panel - first) * panel_bytes),
+                        .next_step = next.step_bytes},
                        {.out = task.out + row * task.out_stride + column,
                         .out_stride = task.out_stride,
                         .num_columns = task.n - column,
@@ -231,25 +242,74 @@ void multiply_panels(const MatmulTask& task, int64_t first_k, int64_t row, int64
   }
 }
 
-// Rows [first, first + count) of the task, in blocks of equal height but for the last.
-void multiply_rows(const MatmulTask& task, int64_t first_row, int64_t count, int64_t block_rows) {
-  configure(min_of(block_rows, kTileRows), max_of(block_rows - kTileRows, 0));
-  const int64_t group = block_rows > kTileRows ? kGroupPanels : most_panels(task, block_rows);
-  for (int64_t panel = task.first_panel; panel < task.last_panel; panel += group) {
-    const int64_t last = min_of(panel + group, task.last_panel);
-    for (int64_t k = 0; k < task.padded_k; k += task.segment_length) {
-      for (int64_t row = first_row; row < first_row + count; row += block_rows) {
-        multiply_panels(task, k, row, block_rows, panel, last);
-      }
+// Some neighbouring panels in one segment of K.
+struct PanelGroup {
+  int64_t first_k = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+};
+
+PanelGroup group_at(const MatmulTask& task, int64_t first_k, int64_t panel) {
+  return {first_k, panel, min_of(panel + kGroupPanels, task.last_panel)};
+}
+
+// All groups of a segment come before those of the next one. An empty one comes behind the last.
+PanelGroup next_group(const MatmulTask& task, const PanelGroup& group) {
+  if (group.last < task.last_panel) return group_at(task, group.first_k, group.last);
+  const int64_t next_k = group.first_k + task.segment_length;
+  if (next_k < task.padded_k) return group_at(task, next_k, task.first_panel);
+  return group_at(task, 0, task.last_panel);
+}
+
+// What block `index` of `count` blocks of rows prefetches of the next group; behind the task's last
+// one, of the matrix's next panels.
+NextPanels next_panels(const MatmulTask& task, const PanelGroup& group, int64_t index,
+                       int64_t count) {
+  const PanelGroup next = next_group(task, group);
+  if (next.first * kPanelWidth >= task.n) return {};
+  const int64_t end_k = min_of(group.first_k + task.segment_length, task.padded_k);
+  const int64_t step_bytes = round_up(kStepWeights * kElementBytes / count, kRowBytes);
+  const int64_t offset =
+      (next.first * task.panel_elements + next.first_k * kPanelWidth) * kElementBytes +
+      index * ((end_k - group.first_k) / kTileDepth) * step_bytes;
+  return {reinterpret_cast<uintptr_t>(task.panels) + static_cast<uintptr_t>(offset), step_bytes};
+}
+
+// Some blocks of rows.
+void multiply_chunk(const MatmulTask& task, int64_t first_row, int64_t blocks) {
+  configure(kTileRows, kTileRows);
+  PanelGroup group = group_at(task, 0, task.first_panel);
+  for (; group.first < group.last; group = next_group(task, group)) {
+    for (int64_t i = 0; i < blocks; ++i) {
+      multiply_panels(task, group.first_k, first_row + i * kBlockRows, kBlockRows, group.first,
+                      group.last, next_panels(task, group, i, blocks));
     }
   }
 }
 
+// Up to 31 rows.
+void multiply_few(const MatmulTask& task, int64_t row, int64_t count) {
+  configure(min_of(count, kTileRows), max_of(count - kTileRows, 0));
+  const int64_t group = count > kTileRows ? kGroupPanels : most_panels(task, count);
+  for (int64_t panel = task.first_panel; panel < task.last_panel; panel += group) {
+    const int64_t last = min_of(panel + group, task.last_panel);
+    for (int64_t k = 0; k < task.padded_k; k += task.segment_length) {
+      multiply_panels(task, k, row, count, panel, last, {});
+    }
+  }
+}
+
+// While a segment's panels pass, a chunk of rows stays in the second-level cache.
 void matmul_tiles(const MatmulTask& task) {
-  const int64_t whole = task.num_rows / kBlockRows * kBlockRows;
-  const int64_t rest = task.num_rows - whole;
-  if (whole > 0) multiply_rows(task, 0, whole, kBlockRows);
-  if (rest > 0) multiply_rows(task, whole, rest, rest);
+  const int64_t blocks = task.num_rows / kBlockRows, whole = blocks * kBlockRows;
+  const int64_t row_bytes = min_of(task.segment_length, task.padded_k) * kElementBytes;
+  const int64_t most = max_of(kChunkInputBytes / row_bytes / kBlockRows, 1);
+  const int64_t chunks = round_up(blocks, most) / most;
+  for (int64_t i = 0; i < chunks; ++i) {
+    const int64_t first = blocks * i / chunks, last = blocks * (i + 1) / chunks;
+    multiply_chunk(task, first * kBlockRows, last - first);
+  }
+  if (whole < task.num_rows) multiply_few(task, whole, task.num_rows - whole);
   _tile_release();
 }
 

@@ -8,7 +8,6 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 
 // A word of 4 bytes per column: the codes of four elements, or of several fours in narrower fields.
 constexpr int64_t kStepBytes = kPanelWidth * 4;
-constexpr int kSecondLevel = 2;  // __builtin_prefetch() into the second-level cache
 
 template <int kBits>
 struct PanelCodes {

@@ -13,8 +13,10 @@ namespace {
 
 constexpr int64_t kTileDepth = 32;  // values of K in a row of inputs
 
-// Panels that one block of rows is multiplied by before the next block: they stay in the
-// second-level cache.
+// The second-level cache, 2 MB on every processor with tiles, holds the inputs of this many bytes
+// of rows to one segment while panels pass, kGroupPanels at a time: a block of rows is multiplied
+// by these before the next block.
+constexpr int64_t kChunkInputBytes = 1 << 20;
 constexpr int64_t kGroupPanels = 4;
 constexpr int64_t kBlockRows = 2 * kTileRows;
 // A step's weights lie side by side: 16 pairs of K for 32 columns.
@@ -52,6 +54,9 @@ struct Block {
   int64_t tail;            // values of K behind the last whole step
   int64_t prefetch_bytes;  // of a single row
   bool continues;          // the sums that are there, of up to 16 rows
+  // Of more than 16 rows: bytes that are prefetched meanwhile, at each step the next ones.
+  uintptr_t next;
+  int64_t next_step;
 };
 
 // The pairs of K behind the last whole step, padded with zeros to a step: inputs have zeros there,
@@ -99,8 +104,12 @@ void load_high_sums(const float* sums, int64_t stride) {
 void multiply_high(const Block& block) {
   const Bf16* inputs = block.inputs;
   const Bf16* weights = block.weights;
+  uintptr_t next = block.next;
   for (int64_t step = 0; step < block.num_steps; ++step) {
     if (step % kWakeSteps == 0) keep_stores_awake();
+    for (int64_t line = 0; line < block.next_step; line += kRowBytes, next += kRowBytes) {
+      __builtin_prefetch(reinterpret_cast<const void*>(next), 0, kSecondLevel);
+    }
     add_high_step(inputs, block.input_stride, weights);
     inputs += kTileDepth;
     weights += kStepWeights;

@@ -24,6 +24,8 @@ struct F16 {
   uint16_t bits;
 };
 
+constexpr int kSecondLevel = 2;  // __builtin_prefetch() into the second-level cache
+
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
