@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Prints the seconds that build directories took, by module and by test, beside the budget of `make test`.
 
-Usage: time_budget.py [--budget-minutes 20] [--limit-minutes M] [--rows 12] BUILD_DIRECTORY...
+Usage: time_budget.py [--began SECONDS] [--budget-minutes 20] [--limit-minutes M] [--rows 12] BUILD_DIRECTORY...
 
 Seconds are read from Ninja's log (.ninja_log, one line an output) and from ctest's (tests.xml, as `ctest
 --output-junit` writes it). A build counts as the sum of its outputs shared by two processors, tests as the time that
-ctest took from its start to its end. It fails only above --limit-minutes: processors differ by more than half, and a
-slow machine is no fault of the change that it tests.
+ctest took from its start to its end. The whole is what passed since --began (seconds since 1970), because a build may
+run beside tests; without --began it is the sum. It fails only above --limit-minutes: processors differ by more than
+half, and a slow machine is no fault of the change that it tests.
 """
 import argparse
 import re
 import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from pathlib import Path
@@ -71,6 +73,7 @@ def print_rows(title, seconds, rows):
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directories", nargs="+", type=Path, metavar="BUILD_DIRECTORY")
+    parser.add_argument("--began", type=float)
     parser.add_argument("--budget-minutes", type=float, default=20)
     parser.add_argument("--limit-minutes", type=float)
     parser.add_argument("--rows", type=int, default=12)
@@ -84,6 +87,8 @@ def main(arguments):
         tests, wall = test_seconds(directory)
         print_rows(f"{directory}: tested in {wall / 60:.1f} minutes, by test (several at once)", tests, options.rows)
         minutes += build_minutes + wall / 60
+    if options.began is not None:
+        minutes = (time.time() - options.began) / 60
     print(f"Together {minutes:.1f} minutes; the budget is {options.budget_minutes:g} minutes.")
     if options.limit_minutes is not None and minutes > options.limit_minutes:
         print(f"time_budget.py: {minutes:.1f} minutes is over the limit of {options.limit_minutes:g}. Move the longest "

@@ -3,6 +3,7 @@ import contextlib
 import io
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -54,6 +55,9 @@ class TimeBudget(unittest.TestCase):
         self.assertEqual((code, err), (0, ""))
         self.assertIn("30.0 s  system.serve\n      1.5 s  1 others", out)
         self.assertIn("Together 0.6 minutes; the budget is 20 minutes.", out)
+
+    def test_the_whole_is_what_the_clock_says_where_its_beginning_is_known(self):
+        self.assertIn("Together 6.0 minutes;", self.run_tool("--began", str(time.time() - 360))[1])
 
     def test_only_the_limit_fails(self):
         self.assertEqual(self.run_tool("--budget-minutes", "0.1")[0], 0)
