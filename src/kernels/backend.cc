@@ -205,6 +205,12 @@ void Backend::gather_rows(const Tensor& x, std::span<const int32_t> rows, const 
   if (!out.empty()) do_gather_rows(x, rows, out);
 }
 
+void Backend::clear(const Tensor& out) {
+  ShapeCheck check("clear");
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_clear(out);
+}
+
 void Backend::add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                               std::span<const float> weights, const Tensor& out) {
   ShapeCheck check("add_scaled_rows");
@@ -217,11 +223,6 @@ void Backend::add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
              fmt::format("add_scaled_rows: row {} of {}", row, out.size(0)));
   }
   if (!x.empty()) do_add_scaled_rows(x, rows, weights, out);
-}
-
-void Backend::do_add_scaled_rows(const Tensor& /*x*/, std::span<const int32_t> /*rows*/,
-                                 std::span<const float> /*weights*/, const Tensor& /*out*/) {
-  PL_CHECK(false, fmt::format("{} has no add_scaled_rows", name()));
 }
 
 void Backend::finite_rows(const Tensor& x, std::span<uint8_t> out) {
@@ -300,6 +301,12 @@ void Backend::route(const Tensor& logits, const RoutingParams& params, const Ten
   if (choice_bias != nullptr) check.tensor("choice_bias", *choice_bias, {"experts"});
   check_routing(check, out);
   if (!logits.empty()) do_route(logits, params, choice_bias, out);
+}
+
+HostRouting Backend::read_routing(const Routing& routing) {
+  ShapeCheck check("read_routing");
+  check_routing(check, routing);
+  return do_read_routing(routing);
 }
 
 void Backend::mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,

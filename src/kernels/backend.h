@@ -72,8 +72,11 @@ class Backend {
   // out[i] = x[rows[i]].                  x [any, width], out [rows, width], no part of x
   void gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out);
 
-  // out[rows[i]] += weights[i] * x[i]: multiply-adds in ascending order of i, as in mix_experts. On
-  // the CPU alone.             x [rows, width], weights [rows], out [any, width], no part of x
+  // out = 0.                              out [rows, width]
+  void clear(const Tensor& out);
+
+  // out[rows[i]] += weights[i] * x[i]: multiply-adds in ascending order of i, as in mix_experts.
+  //                            x [rows, width], weights [rows], out [any, width], no part of x
   void add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                        std::span<const float> weights, const Tensor& out);
 
@@ -110,6 +113,9 @@ class Backend {
   // [num_experts] or nullptr, out [rows, params.num_slots()]
   void route(const Tensor& logits, const RoutingParams& params, const Tensor* choice_bias,
              const Routing& out);
+
+  // The choice in the CPU's memory.       routing [rows, slots]
+  HostRouting read_routing(const Routing& routing);
 
   // out[r] = the sum of weight * (gated_mlp of x[r] with the slot's expert) over the slots of row
   // r: multiply-adds from zero in their order, in place. Only experts that a row has are read.
@@ -216,8 +222,9 @@ class Backend {
                                          std::span<const int32_t> columns) = 0;
   virtual void do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
                               const Tensor& out) = 0;
+  virtual void do_clear(const Tensor& out) = 0;
   virtual void do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
-                                  std::span<const float> weights, const Tensor& out);
+                                  std::span<const float> weights, const Tensor& out) = 0;
   virtual void do_finite_rows(const Tensor& x, std::span<uint8_t> out) = 0;
   virtual void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
                             std::span<double> pooled) = 0;
@@ -229,6 +236,7 @@ class Backend {
   virtual void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) = 0;
   virtual void do_route(const Tensor& logits, const RoutingParams& params,
                         const Tensor* choice_bias, const Routing& out) = 0;
+  virtual HostRouting do_read_routing(const Routing& routing) = 0;
   virtual void do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
                               const Tensor& x, const Tensor& out) = 0;
   virtual void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,

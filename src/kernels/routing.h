@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "tensor/tensor.h"
 
@@ -54,6 +56,21 @@ struct Routing {
     return {experts.row<int32_t>(index), weights.row<float>(index)};
   }
 };
+
+// A Routing in the CPU's memory, one row after another.
+struct HostRouting {
+  int64_t num_slots = 0;
+  std::vector<int32_t> experts;  // [rows * slots]
+  std::vector<float> weights;    // [rows * slots]
+
+  std::span<const int32_t> experts_of(size_t row) const {
+    const auto slots = static_cast<size_t>(num_slots);
+    return std::span(experts).subspan(row * slots, slots);
+  }
+};
+
+// Implements Backend::read_routing where the CPU can read the tensors.
+HostRouting copy_routing(const Routing& routing);
 
 // Implements Backend::route for a row with a logit that isn't finite: the first experts, with
 // weights of NaN.

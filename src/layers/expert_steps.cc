@@ -1,6 +1,7 @@
 #include "layers/expert_steps.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "kernels/backend.h"
@@ -90,29 +91,23 @@ class ExpertSteps {
 
 }  // namespace
 
-SortedExperts::SortedExperts(const Routing& routing, size_t num_experts) {
-  const auto slots = static_cast<size_t>(routing.num_slots());
-  const auto expert_of = [&](int64_t row, size_t slot) {
-    const int32_t expert = routing.row(row).experts[slot];
-    PL_CHECK(expert >= 0 && static_cast<size_t>(expert) < num_experts, "no such expert");
-    return static_cast<size_t>(expert);
-  };
+SortedExperts::SortedExperts(const HostRouting& routing, size_t num_experts) {
+  const std::span<const int32_t> experts = routing.experts;
   std::vector<size_t> begins(num_experts + 1, 0);
-  for (int64_t row = 0; row < routing.num_rows(); ++row) {
-    for (size_t slot = 0; slot < slots; ++slot) ++begins[expert_of(row, slot) + 1];
+  for (const int32_t expert : experts) {
+    PL_CHECK(expert >= 0 && static_cast<size_t>(expert) < num_experts, "no such expert");
+    ++begins[static_cast<size_t>(expert) + 1];
   }
   for (size_t i = 0; i < num_experts; ++i) begins[i + 1] += begins[i];
-  rows_.resize(begins.back());
-  weights_.resize(begins.back());
-  places_.resize(begins.back());
+  rows_.resize(experts.size());
+  weights_.resize(experts.size());
+  places_.resize(experts.size());
   std::vector<size_t> next(begins.begin(), begins.end() - 1);
-  for (int64_t row = 0; row < routing.num_rows(); ++row) {
-    for (size_t slot = 0; slot < slots; ++slot) {
-      const size_t at = next[expert_of(row, slot)]++;
-      rows_[at] = static_cast<int32_t>(row);
-      weights_[at] = routing.row(row).weights[slot];
-      places_[at] = static_cast<size_t>(row) * slots + slot;
-    }
+  for (size_t place = 0; place < experts.size(); ++place) {
+    const size_t at = next[static_cast<size_t>(experts[place])]++;
+    rows_[at] = static_cast<int32_t>(place / static_cast<size_t>(routing.num_slots));
+    weights_[at] = routing.weights[place];
+    places_[at] = place;
   }
   for (size_t i = 0; i < num_experts; ++i) {
     const size_t count = begins[i + 1] - begins[i];
@@ -129,19 +124,17 @@ void mix_adapted_experts(Backend& backend, std::span<const GatedMlp> experts,
   const Scratch::Frame frame(scratch);
   const int64_t rows = x.size(0);
   const Tensor sums = scratch.take_rows(rows, out.size(1));  // `out` may be x
-  for (int64_t row = 0; row < rows; ++row) {
-    std::fill_n(sums.row<float>(row), sums.size(1), 0.0f);
-  }
-  const SortedExperts sorted(routing, experts.size());
+  backend.clear(sums);
+  const SortedExperts sorted(backend.read_routing(routing), experts.size());
   ExpertSteps steps(backend, experts, sorted, list_segments);
   for (size_t first = 0; first < sorted.groups().size();) {
     const ExpertBatch batch = steps.next_batch(first, most_slots(rows));
     steps.add(batch, x, scratch, sums);
     first += batch.groups.size();
   }
-  for (int64_t row = 0; row < rows; ++row) {
-    std::copy_n(sums.row<float>(row), sums.size(1), out.row<float>(row));
-  }
+  std::vector<int32_t> all_rows(static_cast<size_t>(rows));
+  std::iota(all_rows.begin(), all_rows.end(), 0);
+  backend.gather_rows(sums, all_rows, out);
 }
 
 size_t expert_steps_bytes(const MixtureConfig& config, int64_t hidden_size, int64_t max_rows) {

@@ -25,14 +25,14 @@ struct RowsOfExpert {
 // The slots of a batch, sorted by expert and then by row.
 class SortedExperts {
  public:
-  SortedExperts(const Routing& routing, size_t num_experts);
+  SortedExperts(const HostRouting& routing, size_t num_experts);
 
   // Those that have rows, in ascending order; first_row counts all slots.
   std::span<const RowsOfExpert> groups() const { return groups_; }
   // Of all slots, in this order.
   std::span<const int32_t> batch_rows() const { return rows_; }
   std::span<const float> weights() const { return weights_; }
-  // Where a slot stands in a Routing: row * slots + slot.
+  // Where a slot stands in the routing: row * slots + slot.
   std::span<const size_t> places() const { return places_; }
 
  private:
@@ -47,7 +47,7 @@ using ListExpertSegments = std::function<void(BlockProduct product, const RowsOf
                                               std::vector<LoraSegment>& segments)>;
 
 // Backend::mix_experts with the segments' products added to those of the experts. Without segments
-// it has the bits of mix_experts, and a row has the bits that it has alone. On the CPU alone.
+// it has the bits of mix_experts, and a row has the bits that it has alone.
 void mix_adapted_experts(Backend& backend, std::span<const GatedMlp> experts,
                          const Routing& routing, const ListExpertSegments& list_segments,
                          const Tensor& x, Scratch& scratch, const Tensor& out);

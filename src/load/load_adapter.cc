@@ -42,21 +42,6 @@ std::optional<MatrixSize> size_of(const DecoderConfig& config, std::string_view 
   return MatrixSize{.out = projection->out_features, .in = projection->in_features};
 }
 
-// Experts with pairs are computed on the CPU alone.
-void check_device(const Adapter& adapter, const LoadedModel& model) {
-  if (!model.machine->device) return;
-  for (const LoraPair& pair : adapter.pairs()) {
-    const auto layer = split_layer_module(pair.module);
-    const auto projection =
-        layer ? find_projection(model.decoder->config(), layer->layer, layer->part) : std::nullopt;
-    if (!projection || projection->expert == kNoExpert) continue;
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: the adapter changes an expert, which GPUs don't compute yet; use "
-                            "--device cpu, or fuse it with the model",
-                            pair.module));
-  }
-}
-
 // The number of heads whose rows a file of this architecture interleaves.
 int64_t interleaved_heads(const DecoderConfig& config, const GgufArchitecture& architecture,
                           std::string_view module) {
@@ -153,7 +138,6 @@ std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
   try {
     const Adapter adapter = read_scaled(model, source);
     check_rank(adapter, source, max_rank);
-    check_device(adapter, model);
     auto loaded = std::make_shared<LoadedAdapter>();
     loaded->name = source.name;
     loaded->digest = adapter.digest();

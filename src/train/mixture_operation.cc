@@ -50,7 +50,8 @@ class MixtureOperation final : public BackendOperation {
     const Routed routed(backend(), mixture_, x);
     Array dx(cotangent.context(), DType::f32, cotangent.shape());
     const Tensor out = dx.writable();
-    add_router(routed, add_experts(routed.routing, x, dy, out), x, out);
+    const HostRouting chosen = backend().read_routing(routed.routing);
+    add_router(routed, chosen, add_experts(chosen, x, dy, out), x, out);
     return {std::move(dx)};
   }
 
@@ -83,7 +84,7 @@ class MixtureOperation final : public BackendOperation {
     Array y(input.context(), DType::f32, input.shape());
     const Tensor out = y.writable();
     const Routed routed(backend(), mixture_, x);
-    const SortedExperts sorted(routed.routing, mixture_.experts().size());
+    const SortedExperts sorted(backend().read_routing(routed.routing), mixture_.experts().size());
     const TrainedExperts experts(backend(), dropout_);
     for (const RowsOfExpert& group : sorted.groups()) {
       experts.add_outputs(mixture_.experts()[group.expert], training_.experts[group.expert],
@@ -93,9 +94,9 @@ class MixtureOperation final : public BackendOperation {
   }
 
   // Returns the gradients of the weights of all slots.
-  std::vector<double> add_experts(const Routing& routing, const Tensor& x, const Tensor& dy,
+  std::vector<double> add_experts(const HostRouting& chosen, const Tensor& x, const Tensor& dy,
                                   const Tensor& dx) const {
-    const SortedExperts sorted(routing, mixture_.experts().size());
+    const SortedExperts sorted(chosen, mixture_.experts().size());
     const TrainedExperts experts(backend(), dropout_);
     std::vector<double> dweights(sorted.places().size()), of_expert;
     for (const RowsOfExpert& group : sorted.groups()) {
@@ -109,17 +110,15 @@ class MixtureOperation final : public BackendOperation {
     return dweights;
   }
 
-  void add_router(const Routed& routed, std::span<const double> dweights, const Tensor& x,
-                  const Tensor& dx) const {
+  void add_router(const Routed& routed, const HostRouting& chosen, std::span<const double> dweights,
+                  const Tensor& x, const Tensor& dx) const {
     std::vector<float> copy;
-    const Routing& routing = routed.routing;
     const std::span<const float> all = backend().read(routed.logits.view, copy);
     const auto width = static_cast<size_t>(routed.params.num_logits());
-    const auto slots = static_cast<size_t>(routing.num_slots());
+    const auto slots = static_cast<size_t>(chosen.num_slots);
     std::vector<float> dlogits(all.size());
-    for (size_t row = 0; row < static_cast<size_t>(routing.num_rows()); ++row) {
-      const ChosenRow chosen = routing.row(static_cast<int64_t>(row));
-      route_gradient(routed.params, all.subspan(row * width, width), {chosen.experts, slots},
+    for (size_t row = 0; row < static_cast<size_t>(x.size(0)); ++row) {
+      route_gradient(routed.params, all.subspan(row * width, width), chosen.experts_of(row),
                      dweights.subspan(row * slots, slots),
                      std::span(dlogits).subspan(row * width, width));
     }

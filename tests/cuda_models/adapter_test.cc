@@ -19,7 +19,8 @@ constexpr float kLogitTolerance = 1e-4f;
 std::vector<RandomAdapter> adapter_kinds(DType dtype) {
   return {{.seed = 1, .dtype = dtype},
           {.seed = 2, .dtype = DType::f32, .max_rank = 40, .adapts = [](std::string_view name) {
-             return name.find("self_attn") != name.npos || name.find("layers.1") != name.npos;
+             return name.find("self_attn") != name.npos || name.find("layers.1") != name.npos ||
+                    name.find("experts.1.") != name.npos;
            }}};
 }
 
@@ -95,8 +96,8 @@ TEST_P(CudaModelAdapters, AMixedBatchComputesEachSequenceAsIfAlone) {
 }
 
 std::vector<std::string> models_to_run() {
-  if (is_full_scale()) return dense_golden_names();
-  return {"qwen3_tied"};
+  if (is_full_scale()) return golden_names();
+  return {"qwen3_tied", "qwen2_moe_tied_stacked"};
 }
 
 INSTANTIATE_TEST_SUITE_P(all, CudaModelAdapters, ::testing::ValuesIn(models_to_run()),

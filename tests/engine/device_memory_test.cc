@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,9 +20,12 @@
 #include "layers/scratch.h"
 #include "models/decoder.h"
 #include "models/family.h"
+#include "models/pack_adapter.h"
+#include "runner/loaded_adapter.h"
 #include "runner/model_runner.h"
 #include "tests/engine/guarded_backend.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/models/random_adapter.h"
 #include "tests/test_scale.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
@@ -71,13 +75,14 @@ struct Types {
   DType kv = DType::f32;
 };
 
-// A model of tests/goldens with two cache groups: a window of 16, and none.
+// A model of tests/goldens. That of gemma2_even has two cache groups: a window of 16, and none.
 class TinyEngine {
  public:
-  TinyEngine(Backend& backend, Types types, bool draws_rows = true)
-      : channel_(std::make_shared<Channel>()) {
+  TinyEngine(Backend& backend, Types types, bool draws_rows = true,
+             const std::string& model = "gemma2_even")
+      : backend_(backend), channel_(std::make_shared<Channel>()) {
     const std::filesystem::path directory =
-        std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/goldens/models/gemma2_even";
+        std::filesystem::path(PACELINE_SOURCE_DIR) / "tests/goldens/models" / model;
     const std::string where = (directory / "config.json").string();
     const Json json = parse_json(read_text_file(where, 1 << 20), where);
     const auto checkpoint = open_checkpoint(directory);
@@ -94,13 +99,14 @@ class TinyEngine {
     runner_ = std::make_unique<ModelRunner>(
         *decoder_, backend,
         KvStorage(decoder_->kv_layers(num_blocks), kBlockSize, types.kv, backend.memory()),
-        RunnerLimits{.max_rows = kMaxRows, .max_logits_rows = 4});
+        RunnerLimits{.max_rows = kMaxRows, .max_logits_rows = 4, .adapters = AdapterUse::any});
     runner_->set_pooled_head(dense_head(backend, decoder_->config().hidden_size));
-    engine_ = std::make_unique<Engine>(
-        *runner_, host_memory_, *cache_,
-        EngineLimits{
-            .max_model_len = 128, .max_batched_tokens = kMaxRows, .draws_rows = draws_rows},
-        nullptr);
+    engine_ = std::make_unique<Engine>(*runner_, host_memory_, *cache_,
+                                       EngineLimits{.max_model_len = 128,
+                                                    .max_batched_tokens = kMaxRows,
+                                                    .max_adapters = 2,
+                                                    .draws_rows = draws_rows},
+                                       nullptr);
   }
 
   static PooledHead dense_head(Backend& backend, int64_t hidden_size) {
@@ -110,6 +116,17 @@ class TinyEngine {
     PooledHead head;
     head.add(backend, weight.view, &bias.view, PooledHead::Activation::tanh);
     return head;
+  }
+
+  std::shared_ptr<const LoadedAdapter> random_adapter_of(uint64_t seed) {
+    const Adapter adapter =
+        random_adapter(decoder_->config(), {.seed = seed, .dtype = DType::f32}, host_memory_);
+    auto loaded = std::make_shared<LoadedAdapter>();
+    loaded->name = std::to_string(seed);
+    loaded->digest = adapter.digest();
+    loaded->max_rank = 5;
+    loaded->weights = pack_adapter(adapter, decoder_->config(), backend_);
+    return loaded;
   }
 
   RequestId submit(GenerateRequest request) {
@@ -130,6 +147,7 @@ class TinyEngine {
  private:
   static constexpr int64_t kNumBlocks = 128, kBlockSize = 4, kMaxRows = 16;
 
+  Backend& backend_;
   Memory host_memory_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<KvCache> cache_;
@@ -224,6 +242,38 @@ TEST(DeviceMemory, AnEngineReadsItThroughOperationsAlone) {
     EXPECT_GT(guarded.num_copied_blocks(), 0);
     EXPECT_GT(cached_tokens, 0);
   }
+}
+
+// A mixture's experts with adapters' pairs: rows of two adapters and of none in each step.
+Answers ask_adapters_of_experts(Backend& backend) {
+  TinyEngine engine(backend, {}, true, "qwen3_moe_tied");
+  const std::shared_ptr<const LoadedAdapter> adapters[] = {nullptr, engine.random_adapter_of(1),
+                                                           engine.random_adapter_of(2)};
+  for (int32_t i = 0; i < 6; ++i) {
+    GenerateRequest request{.prompt = prompt_of(20 + i / 3, 1), .max_tokens = 8};
+    request.ignore_eos = true;
+    request.want_logprobs = true;
+    request.sampling.temperature = 0;
+    request.adapter = adapters[i % 3];
+    engine.submit(std::move(request));
+  }
+  engine.run();
+  return engine.answers();
+}
+
+TEST(DeviceMemory, AnEngineReadsTheRoutingOfAdaptedExpertsThroughOperationsAlone) {
+  ThreadPool threads(2);
+  Memory memory;
+  const auto plain = make_cpu_backend(choose_isa(), threads, memory);
+  GuardedBackend guarded(threads);
+  const Answers answers = ask_adapters_of_experts(guarded);
+  EXPECT_EQ(answers, ask_adapters_of_experts(*plain)) << "other bits than without a guard";
+  std::set<std::vector<float>> different;
+  for (const auto& [id, got] : answers) {
+    EXPECT_FALSE(got.failed);
+    different.insert(got.numbers);
+  }
+  EXPECT_EQ(different.size(), 6u);
 }
 
 // A GPU's answers: near those of the CPU, and the same bits in another order of its threads.

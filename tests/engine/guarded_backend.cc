@@ -80,6 +80,11 @@ PackedMatrix GuardedBackend::do_gather_columns(const PackedMatrix& matrix,
   return inner_->gather_columns(matrix, columns);
 }
 
+void GuardedBackend::do_clear(const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->clear(out);
+}
+
 void GuardedBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                                         std::span<const float> weights, const Tensor& out) {
   const GuardedPages::Opened opened(pages_);
@@ -130,6 +135,11 @@ void GuardedBackend::do_route(const Tensor& logits, const RoutingParams& params,
                               const Tensor* choice_bias, const Routing& out) {
   const GuardedPages::Opened opened(pages_);
   inner_->route(logits, params, choice_bias, out);
+}
+
+HostRouting GuardedBackend::do_read_routing(const Routing& routing) {
+  const GuardedPages::Opened opened(pages_);
+  return inner_->read_routing(routing);
 }
 
 void GuardedBackend::do_mix_experts(std::span<const GatedMlpWeights> experts,

@@ -70,6 +70,33 @@ OpCase mix_case(const WeightType& type, const MixtureShape& shape, CaseSize size
           }};
 }
 
+// Of every row's slots in a wider table, as a batch's first rows are. The output: as of route.
+OpCase read_routing_case(int64_t rows, int64_t slots) {
+  return {
+      .name = fmt::format("read_routing {}x{}", rows, slots),
+      .size = CaseSize::small,
+      .bytes = static_cast<double>(rows * slots * 8),
+      .make = [=](ThreadPool&, Memory& memory) {
+        auto in = std::make_shared<RouteInputs>();
+        in->experts = allocate_tensor(memory, DType::i32, {rows, slots + 3});
+        for (int64_t i = 0; i < in->experts.view.num_elements(); ++i) {
+          in->experts.view.elements<int32_t>()[i] = static_cast<int32_t>(i * 31 % 97);
+        }
+        in->weights = random_tensor(memory, DType::f32, {rows, slots + 3}, kRoutingSeed + 2, 1.0f);
+        auto read = std::make_shared<HostRouting>();
+        const auto run = [in, read, slots](Backend& backend) {
+          *read = backend.read_routing({.experts = in->experts.view.slice(1, 0, slots),
+                                        .weights = in->weights.view.slice(1, 0, slots)});
+        };
+        const auto result = [read] {
+          std::vector<float> all = read->weights;
+          all.insert(all.end(), read->experts.begin(), read->experts.end());
+          return all;
+        };
+        return OpInstance{run, result, in};
+      }};
+}
+
 void add_route_cases(std::vector<OpCase>& cases) {
   for (const ExpertScore score : {ExpertScore::softmax, ExpertScore::sigmoid}) {
     for (const SharedExpert shared :
@@ -102,6 +129,9 @@ void add_route_cases(std::vector<OpCase>& cases) {
 std::vector<OpCase> mixture_cases() {
   std::vector<OpCase> cases;
   add_route_cases(cases);
+  for (const auto& [rows, slots] : {std::pair{1, 1}, {1, 8}, {7, 3}, {300, 9}}) {
+    cases.push_back(read_routing_case(rows, slots));
+  }
   for (const WeightType& type : weight_types()) {
     // Roundings of inner columns to bfloat16 or 8 bits may differ from the reference's.
     if (type.dtype == DType::bf16) continue;

@@ -146,6 +146,23 @@ const std::vector<RowOp>& moving_ops() {
          }
          b.gather_rows(r.x.view, rows, r.out.view);
        }},
+      {"clear", 0.0, 1,
+       [](Backend& b, Rows& r) {  // the first columns; the others stay as they are
+         copy_elements(r.x.view, r.out.view);
+         b.clear(r.out.view.slice(1, 0, (r.out.view.size(1) + 1) / 2));
+       }},
+      {"add_scaled_rows", 1e-6, 3,
+       [](Backend& b, Rows& r) {  // several to most rows, in turn, and none to the last one
+         const int64_t num_rows = r.x.view.size(0);
+         std::vector<int32_t> rows;
+         std::vector<float> weights;
+         for (int64_t i = 0; i < num_rows; ++i) {
+           rows.push_back(static_cast<int32_t>(i * 5 % std::max<int64_t>(1, num_rows / 2)));
+           weights.push_back(static_cast<float>(i % 7) - 2.5f);
+         }
+         copy_elements(r.y.view, r.out.view);
+         b.add_scaled_rows(r.x.view, rows, weights, r.out.view);
+       }},
       {"finite_rows", 0.0, 1,
        [](Backend& b, Rows& r) {
          const int64_t num_rows = r.x.view.size(0), width = r.x.view.size(1);

@@ -48,6 +48,7 @@ class CpuBackend final : public Backend {
   PackedMatrix do_gather_columns(const PackedMatrix& matrix,
                                  std::span<const int32_t> columns) override;
   void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
+  void do_clear(const Tensor& out) override;
   void do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                           std::span<const float> weights, const Tensor& out) override;
   void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
@@ -61,6 +62,7 @@ class CpuBackend final : public Backend {
   void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
   void do_route(const Tensor& logits, const RoutingParams& params, const Tensor* choice_bias,
                 const Routing& out) override;
+  HostRouting do_read_routing(const Routing& routing) override;
   void do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
                       const Tensor& x, const Tensor& out) override;
   void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,

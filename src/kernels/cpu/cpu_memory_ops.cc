@@ -87,6 +87,11 @@ void CpuBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows, 
   });
 }
 
+void CpuBackend::do_clear(const Tensor& out) {
+  for_each_row(out.size(0), out.size(1),
+               [&](int64_t row) { std::fill_n(out.row<float>(row), out.size(1), 0.0f); });
+}
+
 // Each thread has some columns of all rows, in order.
 void CpuBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                                     std::span<const float> weights, const Tensor& out) {

@@ -99,6 +99,8 @@ void route_row(const KernelTable& kernels, const RoutingParams& params, const fl
 
 }  // namespace
 
+HostRouting CpuBackend::do_read_routing(const Routing& routing) { return copy_routing(routing); }
+
 void CpuBackend::do_route(const Tensor& logits, const RoutingParams& params,
                           const Tensor* choice_bias, const Routing& out) {
   const int64_t scratch_bytes = RoutingScratch::bytes(params);

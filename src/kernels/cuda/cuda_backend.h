@@ -42,6 +42,9 @@ class CudaBackend final : public Backend {
   PackedMatrix do_gather_columns(const PackedMatrix& matrix,
                                  std::span<const int32_t> columns) override;
   void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
+  void do_clear(const Tensor& out) override;
+  void do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                          std::span<const float> weights, const Tensor& out) override;
   void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
   void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
                     std::span<double> pooled) override;
@@ -53,6 +56,7 @@ class CudaBackend final : public Backend {
   void do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) override;
   void do_route(const Tensor& logits, const RoutingParams& params, const Tensor* choice_bias,
                 const Routing& out) override;
+  HostRouting do_read_routing(const Routing& routing) override;
   void do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
                       const Tensor& x, const Tensor& out) override;
   void do_add_lora(const Tensor& x, std::span<const LoraSegment> segments,

@@ -142,6 +142,10 @@ void CudaBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
                   {const_rows_of(x), on_device, rows_of(out), out.size(1)});
 }
 
+void CudaBackend::do_clear(const Tensor& out) {
+  run<Clear>(element_grid(out.size(0), out.size(1)), {.out = rows_of(out), .width = out.size(1)});
+}
+
 void CudaBackend::do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
                                std::span<double> pooled) {
   const auto [on_device] = staging_.upload(std::span<const double>(pooled));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "kernels/cuda/code/gather.h"
@@ -40,19 +41,42 @@ SortedSlots sort_slots(std::span<const int32_t> chosen, int64_t num_slots, int64
   return sorted;
 }
 
-// The experts of all rows, one row after another.
-std::vector<int32_t> read_choice(CudaDevice& device, const Tensor& experts) {
-  std::vector<int32_t> chosen(static_cast<size_t>(experts.num_elements()));
-  const auto slots = static_cast<size_t>(experts.size(1));
-  if (experts.is_contiguous()) {
-    device.copy_from_device(chosen.data(), experts.raw(), experts.size_bytes());
-    return chosen;
+// The elements of a matrix, one row after another.
+template <class T>
+std::vector<T> read_rows(CudaDevice& device, const Tensor& x) {
+  std::vector<T> elements(static_cast<size_t>(x.num_elements()));
+  const auto width = static_cast<size_t>(x.size(1));
+  if (x.is_contiguous()) {
+    device.copy_from_device(elements.data(), x.raw(), x.size_bytes());
+    return elements;
   }
-  for (int64_t r = 0; r < experts.size(0); ++r) {
-    device.copy_from_device(chosen.data() + static_cast<size_t>(r) * slots, experts.row<int32_t>(r),
-                            slots * sizeof(int32_t));
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    device.copy_from_device(elements.data() + static_cast<size_t>(r) * width, x.row<T>(r),
+                            width * sizeof(T));
   }
-  return chosen;
+  return elements;
+}
+
+// The rows of x of add_scaled_rows, sorted by the row that they are added to.
+struct AddedRows {
+  std::vector<int32_t> order;     // those of one row ascending
+  std::vector<int32_t> first_of;  // of each target, and the end
+  std::vector<int32_t> targets;   // ascending
+};
+
+AddedRows sort_added_rows(std::span<const int32_t> rows) {
+  AddedRows sorted{.order = std::vector<int32_t>(rows.size()), .first_of = {}, .targets = {}};
+  std::iota(sorted.order.begin(), sorted.order.end(), 0);
+  std::ranges::stable_sort(sorted.order, {},
+                           [rows](int32_t i) { return rows[static_cast<size_t>(i)]; });
+  for (size_t k = 0; k < rows.size(); ++k) {
+    const int32_t target = rows[static_cast<size_t>(sorted.order[k])];
+    if (!sorted.targets.empty() && sorted.targets.back() == target) continue;
+    sorted.first_of.push_back(static_cast<int32_t>(k));
+    sorted.targets.push_back(target);
+  }
+  sorted.first_of.push_back(static_cast<int32_t>(rows.size()));
+  return sorted;
 }
 
 }  // namespace
@@ -81,10 +105,31 @@ void CudaBackend::do_route(const Tensor& logits, const RoutingParams& params,
                   .has_shared_gate = params.shared == SharedExpert::gated});
 }
 
+HostRouting CudaBackend::do_read_routing(const Routing& routing) {
+  return {.num_slots = routing.num_slots(),
+          .experts = read_rows<int32_t>(device_, routing.experts),
+          .weights = read_rows<float>(device_, routing.weights)};
+}
+
+void CudaBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
+                                     std::span<const float> weights, const Tensor& out) {
+  const AddedRows sorted = sort_added_rows(rows);
+  const auto [order, first_of, targets, of_rows] = staging_.upload(
+      std::span<const int32_t>(sorted.order), std::span<const int32_t>(sorted.first_of),
+      std::span<const int32_t>(sorted.targets), weights);
+  run<AddScaledRows>(element_grid(std::ssize(sorted.targets), x.size(1)), {.x = const_rows_of(x),
+                                                                           .order = order,
+                                                                           .first_of = first_of,
+                                                                           .targets = targets,
+                                                                           .weights = of_rows,
+                                                                           .out = rows_of(out),
+                                                                           .width = x.size(1)});
+}
+
 void CudaBackend::do_mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
                                  const Tensor& x, const Tensor& out) {
   if (mix_slots(experts, routing, x, out)) return;
-  const std::vector<int32_t> chosen = read_choice(device_, routing.experts);
+  const std::vector<int32_t> chosen = read_rows<int32_t>(device_, routing.experts);
   const int64_t slots = routing.num_slots(), rows = x.size(0);
   const int64_t rows_at_once = std::max<int64_t>(1, kMostSlots / std::max<int64_t>(1, slots));
   for (int64_t first = 0; first < rows; first += rows_at_once) {

@@ -134,6 +134,10 @@ void ReferenceBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> 
   }
 }
 
+void ReferenceBackend::do_clear(const Tensor& out) {
+  for (int64_t r = 0; r < out.size(0); ++r) std::fill_n(out.row<float>(r), out.size(1), 0.0f);
+}
+
 void ReferenceBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                                           std::span<const float> weights, const Tensor& out) {
   for (int64_t i = 0; i < x.size(0); ++i) {

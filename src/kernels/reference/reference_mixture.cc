@@ -104,6 +104,10 @@ void ReferenceBackend::do_route(const Tensor& logits, const RoutingParams& param
   }
 }
 
+HostRouting ReferenceBackend::do_read_routing(const Routing& routing) {
+  return copy_routing(routing);
+}
+
 void ReferenceBackend::do_mix_experts(std::span<const GatedMlpWeights> experts,
                                       const Routing& routing, const Tensor& x, const Tensor& out) {
   const int64_t n = out.size(1);

@@ -42,6 +42,18 @@ struct Add {
   }
 };
 
+struct Clear {
+  static constexpr std::string_view kName = "clear";
+  static constexpr uint32_t kThreads = kElementThreads;
+  using Params = ElementParams;
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    float* const out = p.out.row(block_index().x);
+    for_each_column(p.width, [=](int64_t i) { out[i] = 0.0f; });
+  }
+};
+
 struct Scale {
   static constexpr std::string_view kName = "scale";
   static constexpr uint32_t kThreads = kElementThreads;

@@ -33,6 +33,7 @@
   X(activate_gate, ActivateGate)                                   \
   X(add, Add)                                                      \
   X(add_rms_norm, AddRmsNorm)                                      \
+  X(add_scaled_rows, AddScaledRows)                                \
   X(advance_slots, AdvanceSlots)                                   \
   X(apply_sinks, ApplySinks)                                       \
   X(attention_bf16, Attention<Bf16>)                               \
@@ -57,6 +58,7 @@
   X(attention_i8_256_prompt, AttentionTiles<int8_t, 4, 4>)         \
   X(attention_i8_64_decode, AttentionTiles<int8_t, 1, 1>)          \
   X(attention_i8_64_prompt, AttentionTiles<int8_t, 1, 4>)          \
+  X(clear, Clear)                                                  \
   X(combine_experts, CombineExperts)                               \
   X(copy_words, CopyWords)                                         \
   X(count_tokens, CountTokens)                                     \

@@ -208,4 +208,33 @@ struct CombineExperts {
   }
 };
 
+// Backend::add_scaled_rows: rows of the grid are rows that are added to.
+struct AddScaledRows {
+  static constexpr std::string_view kName = "add_scaled_rows";
+  static constexpr uint32_t kThreads = kElementThreads;
+  struct Params {
+    ConstRows x;
+    const int32_t* order = nullptr;  // rows of x by the row that they are added to, then ascending
+    const int32_t* first_of = nullptr;  // in `order`, of each row that is added to, and the end
+    const int32_t* targets = nullptr;   // these rows
+    const float* weights = nullptr;     // of the rows of x
+    Rows out;
+    int64_t width = 0;
+  };
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const int32_t first = p.first_of[block_index().x], end = p.first_of[block_index().x + 1];
+    float* const out = p.out.row(p.targets[block_index().x]);
+    for_each_column(p.width, [&p, first, end, out](int64_t i) {
+      float sum = out[i];
+      for (int32_t k = first; k < end; ++k) {
+        const int32_t row = p.order[k];
+        sum = fused_multiply_add(p.weights[row], p.x.row(row)[i], sum);
+      }
+      out[i] = sum;
+    });
+  }
+};
+
 }  // namespace paceline::cuda
