@@ -2,15 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "grammar/constraint.h"
 #include "grammar/json_schema.h"
 #include "paceline/error.h"
 #include "tests/expect_error.h"
+#include "tests/test_scale.h"
 
 namespace paceline {
 namespace {
@@ -213,6 +216,80 @@ TEST(Matcher, MasksOfStatesThatLeadToEachOther) {
     EXPECT_EQ(matcher.mask()->num_allowed(), tokens.size());
     ASSERT_TRUE(matcher.accept(token));
   }
+}
+
+// What a text under a constraint was told, step by step: masks, refusals and ends.
+struct WalkedText {
+  std::vector<std::shared_ptr<const TokenSet>> masks;
+  std::vector<bool> answers;
+  bool operator==(const WalkedText& other) const {
+    return answers == other.answers &&
+           std::ranges::equal(masks, other.masks,
+                              [](const auto& a, const auto& b) { return *a == *b; });
+  }
+};
+
+// Draws allowed tokens, and sometimes others; goes back and takes another way; goes on with copies.
+WalkedText walk_text(Matcher matcher, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  WalkedText walked;
+  const auto num_tokens = static_cast<uint32_t>(matcher.constraint().trie().num_tokens());
+  for (int step = 0; step < 40; ++step) {
+    walked.masks.push_back(matcher.mask());
+    walked.answers.push_back(matcher.is_complete());
+    std::vector<uint32_t> allowed;
+    for (uint32_t token = 0; token < num_tokens; ++token) {
+      if (walked.masks.back()->allows(token)) allowed.push_back(token);
+    }
+    const auto any = static_cast<uint32_t>(random() % num_tokens);
+    const uint32_t token =
+        allowed.empty() || random() % 8 == 0 ? any : allowed[random() % allowed.size()];
+    walked.answers.push_back(matcher.accept(token));
+    if (random() % 6 == 0) matcher.rollback(random() % (matcher.num_tokens() + 1));
+    if (random() % 6 == 0) matcher = Matcher(matcher);
+  }
+  return walked;
+}
+
+// Texts share what a constraint has found; whoever finds it, each is told what it is told alone.
+TEST(Matcher, TextsOfOneConstraintOnSeveralThreadsAreToldWhatTheyAreAlone) {
+  std::vector<std::string> tokens = {"{\"", "\":",  "\": ", ",\"",  ", \"", "\",\"",
+                                     "[1",  "null", "tru",  "\":[", "],\"", "\\u00e9"};
+  for (const char* bytes = "{}[]\",: \\ntrufalse0123456789abcxyz-."; *bytes != 0; ++bytes) {
+    tokens.emplace_back(1, *bytes);
+  }
+  const auto trie = std::make_shared<const TokenTrie>(tokens);
+  constexpr std::string_view kSchema = R"({"type": "object", "required": ["name"], "properties":
+      {"name": {"type": "string", "maxLength": 9}, "list": {"type": "array", "maxItems": 3}},
+      "additionalProperties": {"anyOf": [{"type": "integer"}, {"$ref": "#"}]}})";
+  const auto constraint = [&] {
+    return std::make_shared<Constraint>(compile_json_schema(kSchema), trie);
+  };
+  constexpr uint64_t kNumThreads = 4;
+  const uint64_t num_texts = static_cast<uint64_t>(scaled(12, 400));
+  std::vector<WalkedText> alone;
+  for (uint64_t seed = 0; seed < kNumThreads * num_texts; ++seed) {
+    alone.push_back(walk_text(Matcher(constraint()), seed));
+  }
+  const auto shared = constraint();
+  const Matcher begun(shared);  // before the text, as a request's choices are copied
+  std::vector<WalkedText> together(alone.size());
+  std::vector<std::jthread> threads;
+  for (uint64_t thread = 0; thread < kNumThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (uint64_t i = 0; i < num_texts; ++i) {
+        const uint64_t seed = i * kNumThreads + thread;
+        together[seed] = walk_text(i % 2 == 0 ? begun : Matcher(shared), seed);
+      }
+    });
+  }
+  threads.clear();
+  size_t num_masks = 0;
+  for (size_t seed = 0; seed < alone.size(); ++seed) {
+    EXPECT_TRUE(together[seed] == alone[seed]) << seed;
+    for (const auto& mask : alone[seed].masks) num_masks += mask->num_allowed() > 1 ? 1 : 0;
+  }
+  EXPECT_GT(num_masks, alone.size() * 10);
 }
 
 TEST(Matcher, TooManyStepsFailAndLeaveTheMatcherAsItWas) {
