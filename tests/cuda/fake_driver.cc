@@ -101,15 +101,14 @@ void add_kernels(DriverApi& api) {
   api.set_function_attribute = [](DriverFunction, int attribute, int) {
     return attribute == kMostDynamicSharedBytes ? call("set_attribute", [] {}) : kInvalidValue;
   };
-  api.launch_kernel = [](DriverFunction function, unsigned x, unsigned y, unsigned z,
-                         unsigned threads, unsigned, unsigned, unsigned shared_bytes, DriverStream,
-                         void** params, void**) {
+  api.launch_kernel = [](const DriverLaunch* launch, DriverFunction function, void** params,
+                         void**) {
     return call("launch", [&] {
       const auto& kernel = *reinterpret_cast<const FakeDriver::Kernel*>(function);
       KernelEntry entry = kernel.entry;
-      entry.threads = threads;
-      entry.shared_bytes = shared_bytes;
-      driver->device->launch(entry, {.x = x, .y = y, .z = z},
+      entry.threads = launch->threads_x;
+      entry.shared_bytes = launch->shared_bytes;
+      driver->device->launch(entry, {launch->grid_x, launch->grid_y, launch->grid_z},
                              {static_cast<const std::byte*>(params[0]), kernel.param_bytes});
     });
   };

@@ -116,6 +116,7 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
         Buffer(memory_, static_cast<size_t>(gathered.num_panels() * from.panel_bytes));
     run<GatherBf16Columns>(element_grid(gathered.n, padded_steps(matrix.k) * kStepPairs),
                            {from, static_cast<std::byte*>(gathered.storage.get()), on_device});
+    device_.synchronize();  // products read weights before kernels in front of them have ended
     return gathered;
   }
   gathered.storage = Buffer(memory_, static_cast<size_t>(gathered.bytes()));
@@ -132,6 +133,7 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
     if (unit_bytes == 2) copy.template operator()<uint16_t>();
     if (unit_bytes == 4) copy.template operator()<uint32_t>();
   }
+  device_.synchronize();
   return gathered;
 }
 

@@ -39,7 +39,7 @@ DriverApi find_all(void* library) {
   find(library, "cuModuleUnload", api.unload_module);
   find(library, "cuModuleGetFunction", api.get_function);
   find(library, "cuFuncSetAttribute", api.set_function_attribute);
-  find(library, "cuLaunchKernel", api.launch_kernel);
+  find(library, "cuLaunchKernelEx", api.launch_kernel);
   find(library, "cuMemGetInfo_v2", api.memory_info);
   find(library, "cuMemAlloc_v2", api.allocate);
   find(library, "cuMemFree_v2", api.release);

@@ -31,6 +31,23 @@ constexpr unsigned kNonBlockingStream = 1;
 constexpr unsigned kEventWithoutTiming = 2;
 constexpr int kCaptureThreadLocal = 1;  // CUstreamCaptureMode: other threads may call anything
 
+// CUlaunchAttribute; this one's value says whether the kernel may begin before the one in front of
+// it in the stream has ended.
+struct DriverLaunchAttribute {
+  int id = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+  alignas(8) int value[16] = {1};
+};
+// CUlaunchConfig.
+struct DriverLaunch {
+  unsigned grid_x, grid_y, grid_z;
+  unsigned threads_x, threads_y, threads_z;
+  unsigned shared_bytes;
+  DriverStream stream;
+  DriverLaunchAttribute* attributes;
+  unsigned num_attributes;
+};
+static_assert(sizeof(DriverLaunchAttribute) == 72 && sizeof(DriverLaunch) == 56);
+
 struct DriverApi {
   DriverResult (*init)(unsigned flags);
   DriverResult (*driver_version)(int* version);  // 1000 major + 10 minor
@@ -49,10 +66,8 @@ struct DriverApi {
   DriverResult (*unload_module)(DriverModule module);
   DriverResult (*get_function)(DriverFunction* function, DriverModule module, const char* name);
   DriverResult (*set_function_attribute)(DriverFunction function, int attribute, int value);
-  DriverResult (*launch_kernel)(DriverFunction function, unsigned grid_x, unsigned grid_y,
-                                unsigned grid_z, unsigned threads_x, unsigned threads_y,
-                                unsigned threads_z, unsigned shared_bytes, DriverStream stream,
-                                void** params, void** extra);
+  DriverResult (*launch_kernel)(const DriverLaunch* launch, DriverFunction function, void** params,
+                                void** extra);
 
   DriverResult (*memory_info)(size_t* free, size_t* total);
   DriverResult (*allocate)(DriverAddress* address, size_t bytes);

@@ -13,6 +13,7 @@ namespace {
 
 // Above it a kernel must ask for dynamic shared memory (CUDA C++ Programming Guide).
 constexpr uint32_t kSharedBytesWithoutAsking = 48 * 1024;
+constexpr int kHopper = 90;  // from whose compute capability on kernels may begin early
 
 DriverAddress address_of(const void* block) { return reinterpret_cast<DriverAddress>(block); }
 
@@ -289,8 +290,18 @@ void DriverGpu::do_launch(const KernelEntry& kernel, Grid grid, std::span<const 
   alignas(64) std::array<std::byte, 4096> bytes;
   std::memcpy(bytes.data(), params.data(), params.size());
   std::array<void*, 1> arguments = {bytes.data()};
-  check(api_.launch_kernel(find_function(kernel), grid.x, grid.y, grid.z, kernel.threads, 1, 1,
-                           kernel.shared_bytes, stream_, arguments.data(), nullptr),
+  DriverLaunchAttribute begins_early;
+  const DriverLaunch launch{.grid_x = grid.x,
+                            .grid_y = grid.y,
+                            .grid_z = grid.z,
+                            .threads_x = kernel.threads,
+                            .threads_y = 1,
+                            .threads_z = 1,
+                            .shared_bytes = kernel.shared_bytes,
+                            .stream = stream_,
+                            .attributes = &begins_early,
+                            .num_attributes = info_.capability >= kHopper ? 1u : 0u};
+  check(api_.launch_kernel(&launch, find_function(kernel), arguments.data(), nullptr),
         fmt::format("launch the kernel {}", kernel.name));
 }
 

@@ -21,6 +21,21 @@ PL_DEVICE float activate(ActivationKind kind, float x) {
   return x * 0.5f * (1.0f + error_function(x * 0.7071067812f));
 }
 
+// Calls body with the kind as a constant, so that no branch stands between activations.
+template <class Body>
+PL_DEVICE void with_activation(ActivationKind kind, Body&& body) {
+  switch (kind) {
+    case ActivationKind::silu:
+      return body.template operator()<ActivationKind::silu>();
+    case ActivationKind::gelu_tanh:
+      return body.template operator()<ActivationKind::gelu_tanh>();
+    case ActivationKind::gelu_erf:
+      return body.template operator()<ActivationKind::gelu_erf>();
+    case ActivationKind::clamped_swiglu:
+      return body.template operator()<ActivationKind::clamped_swiglu>();
+  }
+}
+
 // NaN stays NaN.
 PL_DEVICE float clamped_swiglu(float gate, float up) {
   constexpr float kLimit = 7.0f;

@@ -26,6 +26,17 @@ PL_DEVICE void publish_writes() {
 }
 PL_DEVICE void sync_warp() { __syncwarp(); }
 
+PL_DEVICE void begin_later_kernels() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+PL_DEVICE void wait_for_earlier_kernels() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <class T>
 PL_DEVICE T shuffle(T value, uint32_t lane) {
   return __shfl_sync(kEveryLane, value, static_cast<int>(lane));

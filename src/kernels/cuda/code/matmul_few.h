@@ -85,6 +85,7 @@ struct FewRows {
   static constexpr FewRowsName kFullName = few_rows_name(Tile::kPrefix, kMatrices, kSplits);
   static constexpr std::string_view kName{kFullName.letters, kFullName.size};
   static constexpr uint32_t kThreads = kTiles * kSplits * kWarpLanes;
+  static constexpr bool kWaitsItself = true;
   static constexpr uint32_t kColumnTiles = kTiles / kMatrices;  // of a block
   using Params = FewRowsParams<typename Tile::Panels, kMatrices>;
   using Shared = FewRowsShared<kTiles, kSplits>;
@@ -154,6 +155,7 @@ struct FewRows {
       PL_UNROLL
       for (uint32_t i = 0; i < kInFlight; ++i) loaded[i] = load(i);
     }
+    wait_for_earlier_kernels();  // weights are there, inputs may not be
     load_inputs(p, shared, first);
     const uint32_t row = lane_group() < p.num_rows ? lane_group() : 0;
     const uint32_t* const inputs = shared.inputs[own_split()][row] + 2 * lane_in_group();

@@ -266,41 +266,51 @@ struct MatmulTiles {
     const uint32_t panel = first_column_panel();
     const int64_t place = tile.columns(panel).place(tile.column_panel(panel), 4 * lane_group());
     if (place >= tile.p.num_columns) return;
+    const Floats4 gate_bias = bias_of(tile.p, 0, place), up_bias = bias_of(tile.p, 1, place);
     uint32_t* const out = tile.p.gated_out.panel(tile.row_panel(own_row_panel()));
     const auto pair = static_cast<uint32_t>(place / 2);
-    PL_UNROLL
-    for (int parity = 0; parity < 2; ++parity) {
-      const uint32_t row = kRowsOfLane * (2 * lane_in_group() + static_cast<uint32_t>(parity));
+    with_activation(tile.p.activation, [&]<ActivationKind kKind>() {
       PL_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        Words4 words;
+      for (int parity = 0; parity < 2; ++parity) {
+        const uint32_t row = kRowsOfLane * (2 * lane_in_group() + static_cast<uint32_t>(parity));
         PL_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          const Floats4 gates = totals.of_panel[0].columns(parity, 2 * half + i);
-          const Floats4 ups = totals.of_panel[1].columns(parity, 2 * half + i);
-          words.words[2 * i] = gated_pair(tile.p, place, gates, ups, 0);
-          words.words[2 * i + 1] = gated_pair(tile.p, place, gates, ups, 2);
+        for (int half = 0; half < 2; ++half) {
+          Words4 words;
+          PL_UNROLL
+          for (int i = 0; i < 2; ++i) {
+            const Floats4 gates = totals.of_panel[0].columns(parity, 2 * half + i);
+            const Floats4 ups = totals.of_panel[1].columns(parity, 2 * half + i);
+            float values[4];
+            PL_UNROLL
+            for (int k = 0; k < 4; ++k) {
+              const float gate = with_bias(tile.p, 0, gates.of[k], gate_bias.of[k]);
+              const float value =
+                  activate_gate(kKind, gate, with_bias(tile.p, 1, ups.of[k], up_bias.of[k]));
+              values[k] = place + k < tile.p.num_columns ? value : 0.0f;  // behind the last column
+            }
+            words.words[2 * i] = pack_bf16(values[0], values[1]);
+            words.words[2 * i + 1] = pack_bf16(values[2], values[3]);
+          }
+          store_as(out + fragment_word(pair, row + 2 * static_cast<uint32_t>(half)), words);
         }
-        store_as(out + fragment_word(pair, row + 2 * static_cast<uint32_t>(half)), words);
       }
-    }
+    });
   }
 
-  // Zero behind the last column.
-  PL_DEVICE static uint32_t gated_pair(const Params& p, int64_t place, const Floats4& gates,
-                                       const Floats4& ups, int first) {
-    float values[2];
+  // Of 4 columns, as far as there are so many.
+  PL_DEVICE static Floats4 bias_of(const Params& p, int matrix, int64_t place) {
+    const PanelColumns& columns = p.columns[matrix];
+    Floats4 bias{};
+    if (columns.bias == nullptr) return bias;
     PL_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      const int64_t at = place + first + i;
-      if (at >= p.num_columns) {
-        values[i] = 0.0f;
-        continue;
-      }
-      values[i] = activate_gate(p.activation, p.columns[0].with_bias(gates.of[first + i], at),
-                                p.columns[1].with_bias(ups.of[first + i], at));
+    for (int i = 0; i < 4; ++i) {
+      if (place + i < p.num_columns) bias.of[i] = columns.bias[columns.first + place + i];
     }
-    return pack_bf16(values[0], values[1]);
+    return bias;
+  }
+  // Without a bias -0 stays.
+  PL_DEVICE static float with_bias(const Params& p, int matrix, float total, float bias) {
+    return p.columns[matrix].bias != nullptr ? total + bias : total;
   }
 };
 

@@ -35,6 +35,13 @@ inline void sync_warp(emulation::CallSite site = emulation::CallSite::here()) {
   emulation::sync_warp(site);
 }
 
+// A kernel may begin while the one before it still runs: its blocks take the processors that are
+// left. What earlier kernels write may be read, and what they read written, behind the wait alone,
+// which each kernel's entry has unless the kernel says kWaitsItself (programmatic dependent launch;
+// PTX ISA, griddepcontrol). Here kernels run one after another, so nothing shows its absence.
+inline void begin_later_kernels() {}
+inline void wait_for_earlier_kernels() {}
+
 // The value of another lane of the warp: `lane`, the own one xor `mask`, the own one plus `delta`
 // (the own value where there is no such lane). T is float, int32_t or uint32_t.
 template <class T>
