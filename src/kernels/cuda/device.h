@@ -30,6 +30,7 @@ struct KernelEntry {
   std::string_view name;
   uint32_t threads = 0;       // of a block
   uint32_t shared_bytes = 0;  // of a block
+  bool begins_early = false;  // while the kernel in front of it ends, where the device can
 };
 
 // Work that was recorded once and is launched as a whole: a CUDA graph. It holds the addresses that

@@ -285,12 +285,20 @@ DriverFunction DriverGpu::find_function(const KernelEntry& kernel) {
   return function;
 }
 
+// Blocks that wait hold what the kernel in front of them could use: only a few may.
+bool DriverGpu::begins_early(const KernelEntry& kernel, Grid grid) const {
+  constexpr int64_t kMostOfMultiprocessor = 4;
+  const int64_t blocks = int64_t{grid.x} * grid.y * grid.z;
+  return kernel.begins_early && info_.capability >= kHopper &&
+         blocks <= kMostOfMultiprocessor * info_.multiprocessors;
+}
+
 void DriverGpu::do_launch(const KernelEntry& kernel, Grid grid, std::span<const std::byte> params) {
   enter();
   alignas(64) std::array<std::byte, 4096> bytes;
   std::memcpy(bytes.data(), params.data(), params.size());
   std::array<void*, 1> arguments = {bytes.data()};
-  DriverLaunchAttribute begins_early;
+  DriverLaunchAttribute early;
   const DriverLaunch launch{.grid_x = grid.x,
                             .grid_y = grid.y,
                             .grid_z = grid.z,
@@ -299,8 +307,8 @@ void DriverGpu::do_launch(const KernelEntry& kernel, Grid grid, std::span<const 
                             .threads_z = 1,
                             .shared_bytes = kernel.shared_bytes,
                             .stream = stream_,
-                            .attributes = &begins_early,
-                            .num_attributes = info_.capability >= kHopper ? 1u : 0u};
+                            .attributes = &early,
+                            .num_attributes = begins_early(kernel, grid) ? 1u : 0u};
   check(api_.launch_kernel(&launch, find_function(kernel), arguments.data(), nullptr),
         fmt::format("launch the kernel {}", kernel.name));
 }

@@ -44,6 +44,7 @@ class DriverGpu final : public CudaDevice {
   std::unique_ptr<CudaGraph> do_end_capture() override;
   void do_launch(const KernelEntry& kernel, Grid grid, std::span<const std::byte> params) override;
   DriverFunction find_function(const KernelEntry& kernel);
+  bool begins_early(const KernelEntry& kernel, Grid grid) const;
   void load(std::span<const std::byte> binary);
   void close() noexcept;
   // The context belongs to the calling thread until the next call.

@@ -17,7 +17,10 @@ constexpr KernelEntry kernel_entry() {
                 "nothing initialises shared memory");
   return {.name = Kernel::kName,
           .threads = Kernel::kThreads,
-          .shared_bytes = std::is_empty_v<Shared> ? 0 : uint32_t{sizeof(Shared)}};
+          .shared_bytes = std::is_empty_v<Shared> ? 0 : uint32_t{sizeof(Shared)},
+          .begins_early = !requires {Kernel::kBeginsLate;
+}
+};  // namespace paceline::cuda
 }
 
 // A grid without blocks runs nothing.

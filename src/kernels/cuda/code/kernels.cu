@@ -7,8 +7,11 @@ extern __shared__ __align__(128) unsigned char shared_memory[];
 
 template <class Kernel>
 PL_DEVICE void run_kernel(const typename Kernel::Params& params) {
-  begin_later_kernels();
-  if constexpr (!requires { Kernel::kWaitsItself; }) wait_for_earlier_kernels();
+  constexpr bool kIsLate = requires { Kernel::kBeginsLate; };
+  if constexpr (!kIsLate && !requires { Kernel::kWaitsItself; }) {
+    begin_later_kernels();
+    wait_for_earlier_kernels();
+  }
   Kernel::run(params, *reinterpret_cast<typename Kernel::Shared*>(shared_memory));
 }
 

@@ -109,6 +109,7 @@ struct FewRows {
         add(load_as<Floats4>(&shared.sums[i * kTiles + own_tile()][lane_index()]), totals);
       }
     }
+    begin_later_kernels();
     write(p, shared, totals);
   }
 

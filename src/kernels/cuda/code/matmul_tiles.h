@@ -111,6 +111,7 @@ struct MatmulTiles {
              : (kRowWarps == 2 ? "matmul_64_rows" : "matmul_128_rows");
   static constexpr uint32_t kMultiplying = Shape::kMultipliers * kWarpLanes;  // threads
   static constexpr uint32_t kThreads = kMultiplying + kWarpLanes;
+  static constexpr bool kBeginsLate = true;  // blocks fill a multiprocessor's shared memory
   using Params = TileParams;
   using Shared = TileShared<Shape>;
   using Place = RingPlace<Shape::kStages>;

@@ -35,10 +35,12 @@ inline void sync_warp(emulation::CallSite site = emulation::CallSite::here()) {
   emulation::sync_warp(site);
 }
 
-// A kernel may begin while the one before it still runs: its blocks take the processors that are
-// left. What earlier kernels write may be read, and what they read written, behind the wait alone,
-// which each kernel's entry has unless the kernel says kWaitsItself (programmatic dependent launch;
-// PTX ISA, griddepcontrol). Here kernels run one after another, so nothing shows its absence.
+// A kernel may begin before the one in front of it has ended, once all blocks of that have begun
+// and called begin_later_kernels(), or ended (programmatic dependent launch; PTX ISA,
+// griddepcontrol). What earlier kernels write may be read, and what they read written, behind the
+// wait alone. Each kernel's entry has both calls at its beginning, unless the kernel says
+// kWaitsItself, and calls them, or kBeginsLate: it begins behind the others. Here kernels run one
+// after another, so nothing shows the absence of a wait.
 inline void begin_later_kernels() {}
 inline void wait_for_earlier_kernels() {}
 
