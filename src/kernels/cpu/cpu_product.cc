@@ -9,7 +9,10 @@
 namespace paceline {
 namespace {
 
-int64_t expanded_elements(const PackedMatrix& matrix) { return matrix.k * kPanelWidth; }
+// Panels that are expanded at a time, one of fewer rows; and the elements of a segment of one.
+constexpr int64_t kExpandedPanels = 4;
+constexpr int64_t kExpandedRows = 32;
+constexpr int64_t kExpandedElements = kSegmentLength * kPanelWidth;
 
 }  // namespace
 
@@ -26,7 +29,7 @@ CpuProduct::CpuProduct(const KernelTable& kernels, const PackedMatrix& matrix)
     const auto dtype = static_cast<size_t>(matrix.dtype);
     input_stride_ = input_stride_of(matrix.padded_k() * kernels.input_bytes[dtype]);
     if (kind_ == Kind::expanded) {
-      scratch_bytes_ = expanded_elements(matrix) * int64_t(dtype_bytes(DType::bf16));
+      scratch_bytes_ = kExpandedPanels * kExpandedElements * int64_t(dtype_bytes(DType::bf16));
     }
   }
 }
@@ -74,7 +77,7 @@ void CpuProduct::multiply(const Piece& piece) const {
   const int64_t n = matrix_.n - piece.first_panel * kPanelWidth;
   switch (kind_) {
     case Kind::plain:
-      return multiply_plain(moved, matrix_.panel(piece.first_panel), matrix_.panel_elements(), n);
+      return multiply_plain(moved, n);
     case Kind::int8:
       return multiply_int8(moved, n);
     case Kind::expanded:
@@ -82,14 +85,13 @@ void CpuProduct::multiply(const Piece& piece) const {
   }
 }
 
-void CpuProduct::multiply_plain(const Piece& piece, const void* panels, int64_t panel_elements,
-                                int64_t n) const {
+void CpuProduct::multiply_plain(const Piece& piece, int64_t n) const {
   kernels_.matmul[static_cast<size_t>(matrix_.dtype)](
       {.inputs = piece.inputs,
        .input_stride = input_stride_,
        .num_rows = piece.num_rows,
-       .panels = panels,
-       .panel_elements = panel_elements,
+       .panels = matrix_.panel(piece.first_panel),
+       .panel_elements = matrix_.panel_elements(),
        .n = n,
        .padded_k = matrix_.padded_k(),
        .first_panel = 0,
@@ -119,16 +121,46 @@ void CpuProduct::multiply_int8(const Piece& piece, int64_t n) const {
                           .streams = piece.streams});
 }
 
+// Many rows take all panels of a segment, some at a time, before the next segment: their inputs to
+// it stay in the second-level cache. Few rows take all segments of a panel, which lie side by side.
 void CpuProduct::multiply_expanded(const Piece& piece, int64_t n) const {
-  Piece one = piece;
-  one.last_panel = one.first_panel + 1;
-  for (int64_t panel = piece.first_panel; panel < piece.last_panel; ++panel) {
-    kernels_.expand_panel(groups_, panel, 0, matrix_.k, piece.scratch);
-    multiply_plain(one, piece.scratch, expanded_elements(matrix_), std::min(kPanelWidth, n));
-    if (one.bias != nullptr) one.bias += kPanelWidth;
-    one.out.elements += kPanelWidth;
-    n -= kPanelWidth;
+  const bool is_few = piece.num_rows < kExpandedRows;
+  const int64_t num_panels = piece.last_panel - piece.first_panel;
+  const int64_t span = is_few ? 1 : num_panels;
+  for (int64_t first = 0; first < num_panels; first += span) {
+    const int64_t last = std::min(first + span, num_panels);
+    for (int64_t k = 0; k < matrix_.k; k += kSegmentLength) {
+      for (int64_t panel = first; panel < last; panel += kExpandedPanels) {
+        add_expanded(piece, n, {panel, std::min(panel + kExpandedPanels, last), k});
+      }
+    }
   }
+}
+
+void CpuProduct::add_expanded(const Piece& piece, int64_t n, const Part& part) const {
+  const auto dtype = static_cast<size_t>(DType::bf16);
+  const int64_t count = std::min(kSegmentLength, matrix_.k - part.first_k);
+  for (int64_t panel = part.first_panel; panel < part.last_panel; ++panel) {
+    const int64_t at = (panel - part.first_panel) * kExpandedElements;
+    kernels_.expand_panel(groups_, piece.first_panel + panel, part.first_k, count,
+                          piece.scratch + at * int64_t(dtype_bytes(DType::bf16)));
+  }
+  const int64_t column = part.first_panel * kPanelWidth;
+  const bool has_bias = piece.bias != nullptr && part.first_k + count == matrix_.k;
+  kernels_.matmul[dtype](
+      {.inputs = piece.inputs + part.first_k * kernels_.input_bytes[dtype],
+       .input_stride = input_stride_,
+       .num_rows = piece.num_rows,
+       .panels = piece.scratch,
+       .panel_elements = kExpandedElements,
+       .n = std::min((part.last_panel - part.first_panel) * kPanelWidth, n - column),
+       .padded_k = count,
+       .last_panel = part.last_panel - part.first_panel,
+       .bias = has_bias ? piece.bias + column : nullptr,
+       .out = piece.out.elements + column,
+       .out_stride = piece.out.stride,
+       .streams = piece.streams,
+       .outputs = part.first_k > 0 ? Outputs::added_to : Outputs::replaced});
 }
 
 }  // namespace paceline

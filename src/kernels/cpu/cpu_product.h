@@ -53,13 +53,19 @@ class CpuProduct {
   enum class Kind : uint8_t {
     plain,
     int8,      // inputs of 8 bits
-    expanded,  // panels are expanded to bfloat16, one by one
+    expanded,  // some panels at a time are expanded to bfloat16
   };
 
-  void multiply_plain(const Piece& piece, const void* panels, int64_t panel_elements,
-                      int64_t n) const;
+  void multiply_plain(const Piece& piece, int64_t n) const;
   void multiply_int8(const Piece& piece, int64_t n) const;
   void multiply_expanded(const Piece& piece, int64_t n) const;
+  // Some panels of a piece, counted from its first, in the segment that begins at first_k.
+  struct Part {
+    int64_t first_panel;
+    int64_t last_panel;
+    int64_t first_k;
+  };
+  void add_expanded(const Piece& piece, int64_t n, const Part& part) const;
 
   const KernelTable& kernels_;
   const PackedMatrix& matrix_;
