@@ -2,7 +2,7 @@
 // all linear modules, or of all weights, beside the matrix rate.
 //     training MODEL [--dummy] [--quantize=q4] [--dtype=bfloat16] [--rank=8] [--full] [--muon]
 //              [--sequences=4] [--micro-batch=4] [--length=512] [--rounds=3] [--threads=2]
-//              [--no-checkpoints]
+//              [--kept-mib=256] [--no-checkpoints]
 // MODEL is a directory; with --dummy its config.json is enough. A micro-batch has as many of the
 // sequences as fit.
 #include <fmt/format.h>
@@ -38,8 +38,9 @@ struct Options {
   int64_t length = 512;
   int64_t micro_batch = 1 << 20;
   int64_t rounds = 3;
-  bool checkpoints = true;
-  bool is_full = false;  // all weights are trained
+  int64_t kept_mib = kKeptActivationBytes >> 20;
+  bool keeps_all = false;  // activations
+  bool is_full = false;    // all weights are trained
   bool is_muon = false;
 };
 
@@ -47,7 +48,8 @@ Options read_options(int argc, char** argv) {
   Options options;
   bench::BenchOptions("training")
       .model(options.load)
-      .flag("no-checkpoints", options.checkpoints, false)
+      .flag("no-checkpoints", options.keeps_all)
+      .count("kept-mib", options.kept_mib)
       .flag("full", options.is_full)
       .flag("muon", options.is_muon)
       .text("dtype", options.load.dtype)
@@ -94,7 +96,8 @@ int run(const Options& options) {
   Backend& backend = *model->backend;
   const auto trained = trained_set(options, *model);
   DecoderPass pass(backend, *model->threads, *model->decoder, trained->training(),
-                   {.kv_dtype = model->kv_dtype, .checkpoints = options.checkpoints});
+                   {.kv_dtype = model->kv_dtype,
+                    .kept_bytes = options.keeps_all ? kAllActivations : options.kept_mib << 20});
   const auto optimizer = make_optimizer(options, *trained, *model);
   const std::vector<TrainBatch> batches =
       random_batches(options, model->decoder->config().vocab_size);

@@ -75,7 +75,8 @@ TrainerOptions trainer_options(const TrainChoice& choice, const LoadedModel& mod
           .max_gradient_norm = choice.max_gradient_norm,
           .dropout = choice.dropout,
           .seed = choice.seed,
-          .pass = {.kv_dtype = model.kv_dtype, .checkpoints = choice.checkpoints}};
+          .pass = {.kv_dtype = model.kv_dtype,
+                   .kept_bytes = choice.checkpoints ? kKeptActivationBytes : kAllActivations}};
 }
 
 void check_train_options(const Settings& settings) {

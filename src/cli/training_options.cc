@@ -364,8 +364,8 @@ constexpr OptionDef kTrainingOptions[] = {
                  const OptionValue& v) { s.train.max_gradient_norm = std::get<double>(v); }},
     {.name = "no-grad-checkpoint",
      .kind = OptionKind::flag,
-     .help = "Keep the activations of all layers instead of recomputing them: faster, but needs "
-             "more memory.",
+     .help = "Keep the activations of all layers instead of recomputing those of the first ones "
+             "beyond 256 MiB: faster, but needs more memory.",
      .group = OptionGroup::training,
      .commands = kTrain,
      .apply = [](Settings& s, const OptionValue& v) { s.train.checkpoints = !as_flag(v); }},

@@ -14,6 +14,18 @@ namespace paceline {
 using autodiff::Array;
 using autodiff::Arrays;
 
+namespace {
+
+// About what gradients read of a row's activations in a block: the outputs of its operations.
+int64_t activation_bytes(const SelfAttention& attention, const GatedMlp& mlp, int64_t hidden_size) {
+  constexpr int64_t kHiddenOutputs = 6;  // norms, branches and sums
+  const int64_t inner = mlp.gate_up().out_features() + mlp.config().intermediate_size;
+  const int64_t outputs = kHiddenOutputs * hidden_size + attention.qkv().out_features() + inner;
+  return outputs * int64_t{sizeof(float)};
+}
+
+}  // namespace
+
 // What all blocks share.
 struct DecoderPass::Prepared {
   std::vector<OwnedTensor> angles;
@@ -118,10 +130,24 @@ Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x,
   return apply_sum(backend_, residual, branch, config.residual_scale, elements);
 }
 
+size_t DecoderPass::num_checkpoints(int64_t rows) const {
+  if (options_.kept_bytes == kAllActivations) return 0;
+  // The last block's activations would be computed again at once.
+  size_t count = decoder_.blocks().size() - 1;
+  for (int64_t kept = 0; count > 0; --count) {
+    const DecoderBlock& block = decoder_.blocks()[count - 1];
+    const GatedMlp* const mlp = block.mlp().dense();
+    if (mlp == nullptr) break;  // what experts need depends on the rows' choices
+    kept += rows * activation_bytes(block.attention(), *mlp, decoder_.config().hidden_size);
+    if (kept > options_.kept_bytes) break;
+  }
+  return count;
+}
+
 Array DecoderPass::all_blocks(const Prepared& prepared, Array x) const {
+  const size_t checkpoints = num_checkpoints(x.shape()[0]);
   for (size_t i = 0; i < decoder_.blocks().size(); ++i) {
-    // The last block's activations would be computed again at once.
-    if (!options_.checkpoints || i + 1 == decoder_.blocks().size()) {
+    if (i >= checkpoints) {
       x = block(prepared, i, x);
       continue;
     }

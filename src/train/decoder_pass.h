@@ -2,6 +2,9 @@
 // decoder's operations is Decoder's, with its bits (a test compares them for every family).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -15,9 +18,16 @@ namespace paceline {
 // again in the same sizes, and fresh pages cost more than many operations on them.
 constexpr size_t kTrainingCacheBytes = size_t{1} << 30;
 
+// Activations of about so many bytes are kept by default.
+constexpr int64_t kKeptActivationBytes = int64_t{256} << 20;
+constexpr int64_t kAllActivations = std::numeric_limits<int64_t>::max();
+
 struct PassOptions {
   DType kv_dtype = DType::bf16;  // as keys and values are stored when serving
-  bool checkpoints = true;       // keeps a block's input alone and computes it again
+  // The last block keeps its activations, and so do the dense blocks before it whose activations
+  // take up to about this many bytes together. Other blocks keep their input and are computed
+  // again.
+  int64_t kept_bytes = kKeptActivationBytes;
 };
 
 class DecoderPass {
@@ -34,6 +44,8 @@ class DecoderPass {
   void evaluate(const TrainBatch& batch, std::vector<float>& losses);
   // The states behind the last block, before the final norm.  [rows, hidden]
   autodiff::Array states(const TrainBatch& batch);
+  // How many blocks, the first ones, are computed again in a batch of `rows` rows.
+  size_t num_checkpoints(int64_t rows) const;
 
  private:
   struct Prepared;

@@ -216,6 +216,23 @@ TEST_P(TrainForward, WithLoraHasTheBitsOfServingTheAdapter) {
   }
 }
 
+TEST(TrainCheckpoints, AreMadeOfTheFirstBlocksWhereActivationsTakeMoreThanAllowed) {
+  LoraModel lora("llama_bias", {.backend = BackendKind::reference}, 0.05f);
+  const DecoderConfig& config = lora.model.decoder().config();
+  const size_t before_last = lora.model.decoder().blocks().size() - 1;
+  const int64_t least = 4 * 6 * config.hidden_size;  // bytes of a row
+  ASSERT_GE(before_last, 1u);
+  const auto checkpoints = [&](int64_t kept_bytes, int64_t rows) {
+    return lora.pass({.kept_bytes = kept_bytes}).num_checkpoints(rows);
+  };
+  EXPECT_EQ(checkpoints(0, 1), before_last);
+  EXPECT_EQ(checkpoints(100 * least, 100), before_last);
+  EXPECT_EQ(checkpoints(100 * least, 1), 0u);
+  EXPECT_EQ(checkpoints(kKeptActivationBytes, 1000), 0u);
+  EXPECT_EQ(checkpoints(kKeptActivationBytes, kKeptActivationBytes / least), before_last);
+  EXPECT_EQ(checkpoints(kAllActivations, int64_t{1} << 40), 0u);
+}
+
 class TrainGradient : public ::testing::TestWithParam<std::string> {};
 
 // Against central differences of the loss, in the direction of the gradient of each matrix: its
@@ -269,11 +286,11 @@ TEST_P(TrainGradient, IsTheSlopeOfTheLoss) {
 
 TEST_P(TrainGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
   std::vector<std::vector<int32_t>> sequences;
-  const auto gradients = [&](int threads, bool checkpoints, bool together) {
+  const auto gradients = [&](int threads, int64_t kept_bytes, bool together) {
     LoraModel lora(
         GetParam(),
         {.isa = isas_to_run().back(), .num_threads = threads, .weight_dtype = DType::bf16}, 0.05f);
-    DecoderPass pass = lora.pass({.kv_dtype = DType::bf16, .checkpoints = checkpoints});
+    DecoderPass pass = lora.pass({.kv_dtype = DType::bf16, .kept_bytes = kept_bytes});
     TrainBatch batch;
     std::vector<float> losses;
     int64_t first_row = 0;
@@ -295,10 +312,10 @@ TEST_P(TrainGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
     }
     return all;
   };
-  const std::vector<float> one = gradients(1, true, true);
-  EXPECT_EQ(gradients(2, true, true), one) << "threads";
-  EXPECT_EQ(gradients(2, false, true), one) << "checkpoints";
-  EXPECT_EQ(gradients(1, true, false), one) << "micro-batches";
+  const std::vector<float> one = gradients(1, 0, true);
+  EXPECT_EQ(gradients(2, 0, true), one) << "threads";
+  EXPECT_EQ(gradients(2, kAllActivations, true), one) << "checkpoints";
+  EXPECT_EQ(gradients(1, 0, false), one) << "micro-batches";
 }
 
 TEST(Dropout, DropsTheRateAndKeepsTheMean) {

@@ -160,11 +160,11 @@ TEST_P(FullGradient, IsTheSlopeOfTheLoss) {
 }
 
 TEST_P(FullGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
-  const auto gradients = [&](int threads, bool checkpoints, bool together) {
+  const auto gradients = [&](int threads, int64_t kept_bytes, bool together) {
     FullModel full(
         GetParam(),
         {.isa = isas_to_run().back(), .num_threads = threads, .weight_dtype = DType::bf16});
-    DecoderPass pass = full.pass({.kv_dtype = DType::bf16, .checkpoints = checkpoints});
+    DecoderPass pass = full.pass({.kv_dtype = DType::bf16, .kept_bytes = kept_bytes});
     full.weights.clear_gradients();
     TrainBatch batch;
     std::vector<float> all;
@@ -186,10 +186,10 @@ TEST_P(FullGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
     }
     return all;
   };
-  const std::vector<float> one = gradients(1, true, true);
-  EXPECT_EQ(gradients(2, true, true), one) << "threads";
-  EXPECT_EQ(gradients(2, false, true), one) << "checkpoints";
-  EXPECT_EQ(gradients(1, true, false), one) << "micro-batches";
+  const std::vector<float> one = gradients(1, 0, true);
+  EXPECT_EQ(gradients(2, 0, true), one) << "threads";
+  EXPECT_EQ(gradients(2, kAllActivations, true), one) << "checkpoints";
+  EXPECT_EQ(gradients(1, 0, false), one) << "micro-batches";
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FullGradient,
