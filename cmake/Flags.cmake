@@ -15,8 +15,10 @@ target_link_options(paceline_flags INTERFACE -Wl,--as-needed)
 # Designated initialisers leave the rest at its default on purpose, so GCC need not point that out.
 target_compile_options(paceline_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers)
 if(NOT PACELINE_UNITY)
-  # In a united source a local name may equal a file-local one of a neighbour.
   target_compile_options(paceline_flags INTERFACE -Wshadow)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # In a united source a local name may equal a file-local one of a neighbour, so only locals are compared.
+  target_compile_options(paceline_flags INTERFACE -Wshadow=local)
 endif()
 if(PACELINE_WERROR)
   target_compile_options(paceline_flags INTERFACE -Werror)

@@ -71,8 +71,9 @@ class GpuEngine {
     if (!has_adapters) return;
     add_adapter({.seed = 1});
     add_adapter({.seed = 2, .dtype = DType::f32, .max_rank = 40});
-    add_adapter({.seed = 3, .adapts = [](std::string_view name) {
-                   return name.find("v_proj") != name.npos || name.find("down") != name.npos;
+    add_adapter({.seed = 3, .adapts = [](std::string_view module) {
+                   return module.find("v_proj") != module.npos ||
+                          module.find("down") != module.npos;
                  }});
   }
 

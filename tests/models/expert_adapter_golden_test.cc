@@ -109,7 +109,7 @@ TEST_P(ExpertAdapterGolden, IsWrittenAsPeftWroteIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, ExpertAdapterGolden, ::testing::ValuesIn(expert_adapters()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace paceline::testing

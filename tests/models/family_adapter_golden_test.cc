@@ -70,7 +70,7 @@ TEST_P(FamilyAdapterGolden, HasTheLogitsOfPeft) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, FamilyAdapterGolden, ::testing::ValuesIn(adapted_goldens()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST(FamilyAdapterGoldens, HaveEveryClassOfTheModelGoldens) {
   std::set<std::string> adapted;

@@ -98,7 +98,7 @@ std::vector<std::string> trainable_goldens() {
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainForward,
                          ::testing::ValuesIn(cases_to_run(trainable_goldens(), 0, 4)),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 // LoRA of rank 3 on every projection of a model and its experts, with values of about `size`.
 class LoraModel {
@@ -350,7 +350,7 @@ INSTANTIATE_TEST_SUITE_P(
          "stablelm_parallel", "starcoder2_window_tied", "ministral3_growth", "qwen3_moe_tied",
          "qwen2_moe_sparse_step", "olmoe_plain", "mixtral_plain", "glm4_moe_groups"},
         0, 3)),
-    [](const auto& info) { return info.param; });
+    [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace paceline::testing

@@ -139,7 +139,7 @@ TEST_P(FullGradientGolden, IsPyTorchs) {
 
 INSTANTIATE_TEST_SUITE_P(Models, FullGradientGolden,
                          ::testing::ValuesIn(cases_to_run(golden_models("full.json"), 0, 4)),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST(FullGradientGoldens, HaveEveryDenseModel) {
   EXPECT_EQ(golden_models("full.json"), dense_golden_names());
@@ -187,7 +187,7 @@ TEST_P(LoraGradientGolden, IsPefts) {
 
 INSTANTIATE_TEST_SUITE_P(Models, LoraGradientGolden,
                          ::testing::ValuesIn(cases_to_run(golden_models("lora.json"), 0, 4)),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 // Mixtures (tools/goldens/make_expert_goldens.py).
 TEST(ExpertGradientGolden, OfAllWeightsIsPyTorchs) {

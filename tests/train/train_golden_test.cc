@@ -192,7 +192,7 @@ TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
 INSTANTIATE_TEST_SUITE_P(Models, PeftRun,
                          ::testing::Values("llama_bias", "gemma3_text_pattern2", "qwen3_tied",
                                            "olmoe_plain"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 // The bundled draft model on a page of text.
 class DraftModelRun : public ::testing::TestWithParam<DType> {
@@ -242,7 +242,7 @@ TEST_P(DraftModelRun, LossesOf50StepsOfLoraArePefts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, DraftModelRun, ::testing::Values(DType::f32, DType::bf16),
-                         [](const auto& info) { return std::string(dtype_name(info.param)); });
+                         [](const auto& test) { return std::string(dtype_name(test.param)); });
 
 }  // namespace
 }  // namespace paceline::testing

@@ -116,7 +116,7 @@ TEST_P(FullForward, HasTheBitsOfServingTheTrainedWeights) {
 
 INSTANTIATE_TEST_SUITE_P(Models, FullForward,
                          ::testing::ValuesIn(cases_to_run(full_golden_names(), 2, 4)),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 class FullGradient : public ::testing::TestWithParam<std::string> {};
 
@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(Models, FullGradient,
                          ::testing::Values("llama_bias", "gemma2_odd", "gemma3_text_pattern2",
                                            "qwen3_tied", "mistral_window", "olmoe_plain",
                                            "qwen2_moe_sparse_step"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 TEST(WeightSet, HasEveryParameterOfTheModelOnce) {
   for (const std::string& name : full_golden_names()) {

@@ -116,7 +116,7 @@ TEST_P(FullRuns, ResumedOneEqualsAnUnbrokenOneAndLeavesTheTrainedModel) {
 INSTANTIATE_TEST_SUITE_P(Models, FullRuns,
                          ::testing::Values("llama_bias", "gemma3_text_pattern2", "qwen3_tied",
                                            "olmoe_plain"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace paceline::testing
