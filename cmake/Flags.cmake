@@ -20,6 +20,10 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # In a united source a local name may equal a file-local one of a neighbour, so only locals are compared.
   target_compile_options(paceline_flags INTERFACE -Wshadow=local)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # By default GCC collects its garbage from 128 MiB on, which takes a tenth of its time. United sources peak at 1.3 GiB.
+  target_compile_options(paceline_flags INTERFACE --param=ggc-min-heapsize=1048576)
+endif()
 if(PACELINE_WERROR)
   target_compile_options(paceline_flags INTERFACE -Werror)
 endif()
