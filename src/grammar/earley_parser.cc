@@ -119,6 +119,12 @@ EarleyParser::ItemSet EarleyParser::close(std::vector<Item> kernel) {
   return std::move(closure.set);
 }
 
+bool EarleyParser::begins_json(ItemSetId set) const {
+  const std::vector<Move>& calls = sets_[static_cast<size_t>(set)].calls;
+  return std::any_of(calls.begin(), calls.end(),
+                     [this](const Move& call) { return grammar_.rules[call.symbol].is_json; });
+}
+
 ItemSetId EarleyParser::intern(ItemSet set) {
   size_t hash = set.is_accepting ? 1 : 0;
   for (const std::vector<Move>* moves : {&set.scans, &set.calls}) {

@@ -33,6 +33,8 @@ class EarleyParser {
   std::span<const TerminalId> expected(ItemSetId set) const {
     return sets_[static_cast<size_t>(set)].expected;
   }
+  // Whether a JSON value may begin here.
+  bool begins_json(ItemSetId set) const;
   // Whether the text may end here.
   bool is_accepting(ItemSetId set) const { return sets_[static_cast<size_t>(set)].is_accepting; }
 

@@ -56,6 +56,7 @@ struct GrammarRule {
   StateId start{};
   uint32_t highest_count = 0;  // greater counts are equal to it
   bool is_nullable = false;    // may read nothing
+  bool is_json = false;        // a JSON value, whose objects may not have a name twice
 };
 
 struct Grammar {
@@ -83,6 +84,7 @@ class GrammarBuilder {
   // The start state is made with the rule.
   RuleId add_rule(std::string name);
   StateId start(RuleId rule) const;
+  void set_json(RuleId rule) { rules_[static_cast<size_t>(rule)].is_json = true; }
   StateId add_state(RuleId rule);
 
   using Counting = EdgeCounting;
@@ -95,6 +97,8 @@ class GrammarBuilder {
 
   // From now on terminals are added as this spells them; null: as they are. It must live as long.
   void spell_terminals(ByteSpelling* spelling) { spelling_ = spelling; }
+
+  bool spells_terminals() const { return spelling_ != nullptr; }
 
   size_t num_states() const { return states_.size(); }
 

@@ -6,6 +6,12 @@ namespace paceline {
 
 namespace {
 
+// Names are looked for in JSON as it is written, not in a spelling of it.
+RuleId as_json(RuleId rule, const SchemaEmitter& emitter, GrammarBuilder& builder) {
+  if (emitter.has_open_names() && !builder.spells_terminals()) builder.set_json(rule);
+  return rule;
+}
+
 RuleId emit_schema(std::string_view schema, bool strict, GrammarBuilder& builder) {
   SchemaDocument document(schema, strict, builder.regexes());
   SchemaEmitter emitter(builder, document);
@@ -15,7 +21,7 @@ RuleId emit_schema(std::string_view schema, bool strict, GrammarBuilder& builder
   }
   const RuleId rule = emitter.rule(root);
   emitter.finish();
-  return rule;
+  return as_json(rule, emitter, builder);
 }
 
 }  // namespace
@@ -30,7 +36,10 @@ RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder, bool st
   return emit_schema(schema, strict, builder);
 }
 
-RuleId add_any_json_object(GrammarBuilder& builder) { return SchemaEmitter(builder).any_object(); }
+RuleId add_any_json_object(GrammarBuilder& builder) {
+  SchemaEmitter emitter(builder);
+  return as_json(emitter.any_object(), emitter, builder);
+}
 
 Grammar any_json_object(const GrammarLimits& limits) {
   GrammarBuilder builder(limits);

@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMaxFirstWalkerBytes = 64ULL << 20;
 constexpr size_t kMaxWalkerBytes = 256ULL << 20;
 constexpr size_t kCallsBetweenChecks = 256;
+// Tokens that can be taken back without reading the text again.
+constexpr size_t kKeptNames = 32;
 
 }  // namespace
 
@@ -24,6 +26,7 @@ Constraint::Constraint(Grammar grammar, std::shared_ptr<const TokenTrie> trie,
       limits_(limits),
       tokenise_(std::move(tokenise)),
       current_(std::make_shared<Shared>(*this)) {
+  if (current_->walker.begins_json(Walker::kStart)) first_names_.begin();
   measure(current_->walker);
 }
 
@@ -46,7 +49,8 @@ std::shared_ptr<Constraint::Shared> Constraint::walker_after(const std::shared_p
   return bytes > kMaxWalkerBytes ? current_ : found;
 }
 
-Matcher::Matcher(std::shared_ptr<Constraint> constraint) : constraint_(std::move(constraint)) {}
+Matcher::Matcher(std::shared_ptr<Constraint> constraint)
+    : constraint_(std::move(constraint)), names_{constraint_->first_names_} {}
 
 // Calls with the walker and its lock. In another walker than before the places are found anew.
 template <class Call>
@@ -65,17 +69,28 @@ auto Matcher::with_walker(Call call) {
 }
 
 std::shared_ptr<const TokenSet> Matcher::mask() {
-  return with_walker([&](Walker& walker) { return walker.mask(places_.back()); });
+  return with_walker([&](Walker& walker) { return mask_in(walker); });
+}
+
+std::shared_ptr<const TokenSet> Matcher::mask_in(Walker& walker) const {
+  const std::shared_ptr<const TokenSet> all = walker.mask(places_.back());
+  std::shared_ptr<const TokenSet> mask = all;
+  const bool is_less = names_.back().forbid_repeated(constraint_->trie(), mask);
+  const bool is_stuck = is_less && mask->num_allowed() == 0 && !walker.is_complete(places_.back());
+  return is_stuck ? all : mask;
 }
 
 bool Matcher::accept(uint32_t token) {
   const std::string_view bytes = constraint_->trie().bytes(token);
   if (bytes.empty() || bytes.size() > TokenTrie::kMaxTokenBytes) return false;
   return with_walker([&](Walker& walker) {
-    const PlaceId next = walker.step(places_.back(), bytes);
+    JsonNames names = names_.back();
+    const auto [next, names_differ] = walker.read(places_.back(), bytes, names);
     if (next == Walker::kDead) return false;
+    if (!names_differ && !mask_in(walker)->allows(token)) return false;
     tokens_.push_back(token);
     places_.push_back(next);
+    keep_names(std::move(names));
     return true;
   });
 }
@@ -84,6 +99,27 @@ void Matcher::rollback(size_t num_tokens) {
   PL_CHECK(num_tokens <= tokens_.size(), "more tokens taken back than accepted");
   tokens_.resize(tokens_.size() - num_tokens);
   places_.resize(places_.size() - num_tokens);
+  if (num_tokens < names_.size()) {
+    names_.resize(names_.size() - num_tokens);
+  } else {
+    find_names();
+  }
+}
+
+void Matcher::keep_names(JsonNames names) {
+  if (names_.size() == 2 * kKeptNames) names_.erase(names_.begin(), names_.begin() + kKeptNames);
+  names_.push_back(std::move(names));
+}
+
+void Matcher::find_names() {
+  JsonNames names = constraint_->first_names_;
+  with_walker([&](Walker& walker) {
+    PlaceId place = Walker::kStart;
+    for (const uint32_t token : tokens_) {
+      place = walker.read(place, constraint_->trie().bytes(token), names).place;
+    }
+  });
+  names_ = {std::move(names)};
 }
 
 bool Matcher::is_complete() {
@@ -97,12 +133,16 @@ bool Matcher::only_ends() {
 std::string Matcher::forced_bytes(size_t max_bytes) {
   return with_walker([&](Walker& walker) {
     std::string bytes;
+    JsonNames names = names_.back();
     PlaceId place = places_.back();
     while (bytes.size() < max_bytes) {
       const std::optional<uint8_t> byte = walker.forced_byte(place);
       if (!byte) break;
-      bytes += static_cast<char>(*byte);
-      place = walker.step(place, *byte);
+      const char text = static_cast<char>(*byte);
+      const Walker::Read next = walker.read(place, {&text, 1}, names);
+      if (!next.names_differ) break;
+      bytes += text;
+      place = next.place;
     }
     return bytes;
   });

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/json_names.h"
 #include "grammar/token_set.h"
 #include "grammar/token_trie.h"
 #include "grammar/walker.h"
@@ -50,6 +51,7 @@ class Constraint {
   void measure(const Walker& walker);
 
   Grammar grammar_;
+  JsonNames first_names_;  // before the text
   std::shared_ptr<const TokenTrie> trie_;
   WalkerLimits limits_;
   Tokenise tokenise_;
@@ -59,6 +61,7 @@ class Constraint {
 };
 
 // A value: copies go on independently. What it says depends on the constraint and the tokens alone.
+// An object of JSON has no name twice, except where the constraint leaves nothing else to write.
 // Calls may throw Error exhausted when the text needs more than WalkerLimits; then nothing has
 // changed.
 class Matcher {
@@ -86,11 +89,16 @@ class Matcher {
  private:
   template <class Call>
   auto with_walker(Call call);
+  std::shared_ptr<const TokenSet> mask_in(Walker& walker) const;
+  void keep_names(JsonNames names);
+  // Reads the whole text again.
+  void find_names();
 
   std::shared_ptr<Constraint> constraint_;
   std::shared_ptr<Constraint::Shared> shared_;
   std::vector<uint32_t> tokens_;
   std::vector<PlaceId> places_{Walker::kStart};  // before the first token, and behind each
+  std::vector<JsonNames> names_;                 // behind the last tokens
 };
 
 }  // namespace paceline

@@ -56,6 +56,7 @@ RegexId SchemaEmitter::any_scalar() {
 
 // The state behind the bracket that opens an object, and blanks.
 StateId SchemaEmitter::emit_any_members(RuleId rule, StateId end) {
+  set_open_names();
   const RegexId name = regexes().concat(scalars_.string(), punctuation(":"));
   const StateId first = builder_.add_state(rule);
   const StateId value = builder_.add_state(rule);

@@ -28,6 +28,9 @@ class SchemaEmitter {
   RuleId any_object();
   // Writes the rules that have been asked for.
   void finish();
+  // Whether objects may have names that aren't declared, which the grammar itself lets repeat.
+  bool has_open_names() const { return has_open_names_; }
+  void set_open_names() { has_open_names_ = true; }
 
   // A state of the rule that is being written.
   StateId add_state() { return builder_.add_state(current_rule_); }
@@ -78,6 +81,7 @@ class SchemaEmitter {
   std::map<std::pair<RuleId, StateId>, StateId> before_calls_;
   std::optional<RuleId> any_value_;
   RuleId current_rule_{};
+  bool has_open_names_ = false;
 };
 
 // What follows the opening bracket, which leads to `from`; the closing one leads to `to`.

@@ -401,6 +401,7 @@ void SchemaObjectEmitter::emit_others(Layer& layer) {
     if (!spot.before) continue;
     for (const Step& step : other_steps(at)) {
       if (!layer[step.next].behind) continue;
+      emitter_.set_open_names();
       const RegexId name = step.names == emitter_.normaliser().string_language({})
                                ? emitter_.scalars().string()
                                : json_quoted(regexes_, step.names);

@@ -26,6 +26,11 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens) {
     size_t part = 0;
     while (size > kPartBytes[part]) ++part;
     members[part].push_back(token);
+    const auto quotes = static_cast<size_t>(std::ranges::count(tokens[token], '"'));
+    if (quotes > 0) quoted_from_[static_cast<uint8_t>(tokens[token][0])].push_back(token);
+    for (size_t count = 2; count <= std::min(quotes, quoted_.size() + 1); ++count) {
+      quoted_[count - 2].push_back(token);
+    }
   }
   for (size_t i = 0; i < members.size(); ++i) {
     if (!members[i].empty()) add_part(std::move(members[i]));

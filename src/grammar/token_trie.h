@@ -1,6 +1,7 @@
 // TokenTrie holds the bytes of a vocabulary's tokens as a tree that is walked as one array.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,6 +48,10 @@ class TokenTrie {
   }
   // Whether a token begins with `text` and goes on.
   bool has_longer(std::string_view text) const;
+  // Those that write at least `count` of 2 to 4 double quotes.
+  std::span<const uint32_t> tokens_with_quotes(size_t count) const { return quoted_[count - 2]; }
+  // Those that begin with `byte` and write a double quote.
+  std::span<const uint32_t> tokens_with_quote(uint8_t byte) const { return quoted_from_[byte]; }
   // What walks over this trie found, for other constraints.
   InsideCache& inside_cache() const { return *inside_cache_; }
   // Tokens that write the same as another: (the one in the tree, its double).
@@ -59,6 +64,8 @@ class TokenTrie {
   std::vector<uint32_t> bytes_begin_;
   std::vector<Part> parts_;
   std::vector<std::pair<uint32_t, uint32_t>> doubles_;
+  std::array<std::vector<uint32_t>, 3> quoted_;
+  std::array<std::vector<uint32_t>, 256> quoted_from_;
   std::unique_ptr<InsideCache> inside_cache_ = std::make_unique<InsideCache>();
 };
 

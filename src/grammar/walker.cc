@@ -24,12 +24,18 @@ Walker::Walker(const Grammar& grammar, std::shared_ptr<const TokenTrie> trie,
   if (lexer != Lexer::kDead) start.threads.push_back({first, lexer});
   intern(std::move(start));
   places_.emplace_back();  // kDead
+  begins_json_.push_back(false);
   index_.try_emplace(Place{}, kDead);
 }
 
 PlaceId Walker::intern(Place place) {
   const auto [entry, is_new] = index_.try_emplace(place, static_cast<PlaceId>(places_.size()));
-  if (is_new) places_.push_back(std::move(place));
+  if (!is_new) return entry->second;
+  begins_json_.push_back(
+      std::any_of(place.threads.begin(), place.threads.end(), [this](const Thread& thread) {
+        return starts_.at(thread.set) == thread.lexer && parser_.begins_json(thread.set);
+      }));
+  places_.push_back(std::move(place));
   return entry->second;
 }
 
@@ -67,6 +73,18 @@ PlaceId Walker::step(PlaceId place, std::string_view bytes) {
     if (place == kDead) break;
   }
   return place;
+}
+
+Walker::Read Walker::read(PlaceId place, std::string_view bytes, JsonNames& names) {
+  grammar_.regexes.begin_searches();
+  bool names_differ = true;
+  for (const char byte : bytes) {
+    place = step(place, static_cast<uint8_t>(byte));
+    if (place == kDead) break;
+    names_differ &= names.step(static_cast<uint8_t>(byte));
+    if (names.is_outside() && begins_json(place)) names.begin();
+  }
+  return {place, names_differ};
 }
 
 void Walker::count_step() {

@@ -12,6 +12,7 @@
 
 #include "grammar/earley_parser.h"
 #include "grammar/grammar.h"
+#include "grammar/json_names.h"
 #include "grammar/lexer.h"
 #include "grammar/token_set.h"
 #include "grammar/token_trie.h"
@@ -49,6 +50,14 @@ class Walker {
   PlaceId step(PlaceId place, std::string_view bytes);
   // Whether the text may end here.
   bool is_complete(PlaceId place) const { return places_[static_cast<size_t>(place)].is_complete; }
+  // The same, and `names` reads along.
+  struct Read {
+    PlaceId place{};
+    bool names_differ = true;  // no byte ended a name that its object has
+  };
+  Read read(PlaceId place, std::string_view bytes, JsonNames& names);
+  // Whether a JSON value may begin here.
+  bool begins_json(PlaceId place) const { return begins_json_[static_cast<size_t>(place)]; }
   // Whether it may end here, and nothing may follow.
   bool only_ends(PlaceId place);
   // The tokens that lead to a place that isn't dead.
@@ -122,6 +131,7 @@ class Walker {
   Lexer lexer_;
   EarleyParser parser_;
   std::vector<Place> places_;
+  std::vector<bool> begins_json_;  // by place
   std::map<Place, PlaceId> index_;
   std::unordered_map<ItemSetId, LexerStateId> starts_;
   std::deque<Inside> insides_;
