@@ -42,6 +42,9 @@ struct GgufModule {
   std::string module;  // "layers.3.self_attn.q_proj"
   // As in GgufTensorName: the number of heads whose rows are interleaved in the file; 0: none.
   int64_t interleaved_heads = 0;
+  // The matrices of all experts of a layer; `module` is without the expert's number
+  // ("layers.3.mlp.experts.up_proj").
+  bool is_stack = false;
 };
 
 // Without a `size_of` the base isn't known: every module of every size fits, and its layers aren't

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -49,6 +50,11 @@ std::optional<std::string> without_expert(std::string_view module) {
   const auto expert = split_expert_part(layer->part);
   if (!expert) return std::nullopt;
   return fmt::format("layers.{}.{}.{}", layer->layer, kExpertsPart, expert->projection);
+}
+
+std::string with_expert(std::string_view module, int64_t expert) {
+  const size_t dot = std::min(module.rfind('.'), module.size());
+  return fmt::format("{}.{}{}", module.substr(0, dot), expert, module.substr(dot));
 }
 
 }  // namespace paceline

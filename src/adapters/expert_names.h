@@ -27,4 +27,7 @@ std::string canonical_expert_module(std::string_view module);
 // isn't an expert's.
 std::optional<std::string> without_expert(std::string_view module);
 
+// The other way round, with this expert.
+std::string with_expert(std::string_view module, int64_t expert);
+
 }  // namespace paceline

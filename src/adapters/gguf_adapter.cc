@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "adapters/adapter_reading.h"
+#include "adapters/expert_names.h"
 #include "base/json_cursor.h"
 #include "weights/gguf_checkpoint.h"
 #include "weights/gguf_file.h"
@@ -51,7 +53,8 @@ double read_gguf_alpha(const GgufMetadata& metadata) {
 
 // A tensor of the file and what it is.
 struct NamedMatrix {
-  std::string module;
+  std::string module;  // without the expert, of a stack
+  bool is_stack = false;
   LoraSide side = LoraSide::a;
   std::string name;  // in the checkpoint
   const GgufTensorInfo* tensor = nullptr;
@@ -81,10 +84,33 @@ NamedMatrix name_matrix(const GgufFile& file, const GgufTensorInfo& tensor,
                             file.metadata().file(), quoted_name(name), quoted_name(weight)));
   }
   return {.module = module->module,
+          .is_stack = module->is_stack,
           .side = is_a ? LoraSide::a : LoraSide::b,
           .name = fmt::format("{}{}", module->module, is_a ? kGgufA : kGgufB),
           .tensor = &tensor,
           .interleaved_heads = is_a ? 0 : module->interleaved_heads};
+}
+
+// llama.cpp multiplies each row with the matrices of its experts (build_lora_mm_id).
+void add_stack(const GgufMetadata& metadata, const NamedMatrix& matrix,
+               const StoredLoraMatrix& stack, const AdapterBase& base, PairCollector& collector) {
+  const Extents& shape = stack.shape;
+  if (shape.rank() != 3 || shape[0] == 0) {
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: tensor {} has shape {}, expected [experts, {}]", metadata.file(),
+                            quoted_name(stack.tensor), to_string(shape),
+                            matrix.side == LoraSide::a ? "rank, in" : "out, rank"));
+  }
+  if (base.is_known() && find_module(base, with_expert(matrix.module, shape[0]))) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: tensor {} has {} experts, but the base model has more; was the "
+                            "adapter trained on another model?",
+                            metadata.file(), quoted_name(stack.tensor), shape[0]));
+  }
+  int64_t expert = 0;
+  for (StoredLoraMatrix& one : matrices_of_stack(stack)) {
+    collector.add(with_expert(matrix.module, expert++), matrix.side, std::move(one));
+  }
 }
 
 }  // namespace
@@ -112,11 +138,15 @@ Adapter read_gguf_adapter(const std::filesystem::path& path, const AdapterBase& 
   for (const NamedMatrix& matrix : matrices) {
     const Extents shape = matrix.tensor->extents;
     const Tensor view = checkpoint->read(matrix.name, shape);
-    collector.add(matrix.module, matrix.side,
-                  {.tensor = matrix.tensor->name,
-                   .dtype = view.dtype(),
-                   .shape = shape,
-                   .bytes = view.bytes()});
+    StoredLoraMatrix stored{.tensor = matrix.tensor->name,
+                            .dtype = view.dtype(),
+                            .shape = shape,
+                            .bytes = view.bytes()};
+    if (matrix.is_stack) {
+      add_stack(metadata, matrix, stored, base, collector);
+    } else {
+      collector.add(matrix.module, matrix.side, std::move(stored));
+    }
   }
   std::vector<LoraPair> pairs;
   for (const auto& [module, parts] : collector.finish()) {

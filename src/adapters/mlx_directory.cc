@@ -95,13 +95,10 @@ bool add_expert_stack(PairCollector& collector, StackNames& names, std::string_v
   const size_t at = module.rfind(kStack);
   const Extents& shape = stack.shape;
   if (at == module.npos || shape.rank() != 3 || shape[0] == 0) return false;
-  const auto bytes = stack.bytes.size() / static_cast<size_t>(shape[0]);
-  for (int64_t expert = 0; expert < shape[0]; ++expert) {
-    StoredLoraMatrix one = stack;
-    one.shape = {shape[1], shape[2]};
-    one.bytes = stack.bytes.subspan(static_cast<size_t>(expert) * bytes, bytes);
+  int64_t expert = 0;
+  for (StoredLoraMatrix& one : matrices_of_stack(stack)) {
     one.is_transposed = false;
-    const std::string name = fmt::format("{}.experts.{}.{}", module.substr(0, at), expert,
+    const std::string name = fmt::format("{}.experts.{}.{}", module.substr(0, at), expert++,
                                          module.substr(at + kStack.size()));
     names.emplace(name, module);
     collector.add(name, side, std::move(one));

@@ -164,6 +164,18 @@ PairCollector::Parts PairCollector::finish() {
   return std::move(parts_);
 }
 
+std::vector<StoredLoraMatrix> matrices_of_stack(const StoredLoraMatrix& stack) {
+  const Extents& shape = stack.shape;
+  const auto bytes = stack.bytes.size() / static_cast<size_t>(shape[0]);
+  std::vector<StoredLoraMatrix> matrices;
+  for (int64_t expert = 0; expert < shape[0]; ++expert) {
+    StoredLoraMatrix& one = matrices.emplace_back(stack);
+    one.shape = {shape[1], shape[2]};
+    one.bytes = stack.bytes.subspan(static_cast<size_t>(expert) * bytes, bytes);
+  }
+  return matrices;
+}
+
 LoraPair read_pair(std::string_view where, std::string module, const LoraParts& parts,
                    Memory& memory) {
   LoraPair pair;

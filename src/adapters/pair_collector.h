@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "adapters/adapter.h"
 #include "adapters/adapter_base.h"
@@ -69,6 +70,9 @@ class PairCollector {
   const AdapterLimits& limits_;
   Parts parts_;
 };
+
+// The matrices of a stack [experts, rank, in] or [experts, out, rank], which has experts.
+std::vector<StoredLoraMatrix> matrices_of_stack(const StoredLoraMatrix& stack);
 
 // Copies the matrices into accounted memory. Throws Error "WHERE: tensor ..." numerical when one
 // holds a NaN or an infinity.

@@ -9,6 +9,7 @@
 #include "adapters/adapter.h"
 #include "adapters/adapter_base.h"
 #include "adapters/adapter_files.h"
+#include "adapters/expert_names.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "engine/adapter_set.h"
@@ -64,7 +65,10 @@ std::optional<GgufModule> gguf_module(const DecoderConfig& config, const GgufMet
   if (!name || !name->ends_with(kSuffix)) return std::nullopt;
   name->resize(name->size() - kSuffix.size());
   if (name->starts_with(kPrefix)) name->erase(0, kPrefix.size());
-  if (!size_of(config, *name)) return std::nullopt;
+  if (!size_of(config, *name)) {
+    if (!size_of(config, with_expert(*name, 0))) return std::nullopt;
+    return GgufModule{.module = *name, .is_stack = true};
+  }
   return GgufModule{.module = *name,
                     .interleaved_heads = interleaved_heads(config, architecture, *name)};
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "adapters/expert_names.h"
 #include "base/error.h"
 #include "load/loaded_model.h"
 #include "models/block_projections.h"
@@ -83,9 +84,10 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
   };
   set_prefixes(base, prefix);
   set_expert_names(base, config.family);
-  base.gguf_module =
-      [family = config.family, heads = config.num_heads, kv_heads = config.num_kv_heads](
-          const GgufMetadata& metadata, std::string_view tensor) -> std::optional<GgufModule> {
+  base.gguf_module = [size_of = base.size_of, family = config.family, heads = config.num_heads,
+                      kv_heads = config.num_kv_heads](
+                         const GgufMetadata& metadata,
+                         std::string_view tensor) -> std::optional<GgufModule> {
     const GgufArchitecture& architecture = find_gguf_architecture(metadata);
     if (!is_of_family(architecture, family)) {
       throw Error(ErrorCode::invalid,
@@ -95,6 +97,7 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
     auto name = gguf_module_name(architecture, tensor);
     if (!name) return std::nullopt;
     GgufModule module{.module = std::move(*name)};
+    module.is_stack = !size_of(module.module) && size_of(with_expert(module.module, 0));
     if (!architecture.interleaved_rotary) return module;
     if (module.module.ends_with(kQueryPart)) module.interleaved_heads = heads;
     if (module.module.ends_with(kKeyPart)) module.interleaved_heads = kv_heads;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "adapters/expert_names.h"
 #include "tests/adapters/written_adapters.h"
 #include "tests/weights/gguf_writer.h"
 
@@ -75,6 +76,47 @@ TEST_F(GgufAdapter, ReadsPairsAndUndoesTheRowOrder) {
   EXPECT_EQ(adapter.pairs()[1].scale, 1.25f);
   EXPECT_THAT(floats_of(adapter.pairs()[1].b.view), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
   EXPECT_EQ(adapter.base_name(), "Some Model");
+}
+
+// Of a layer with three experts.
+TEST_F(GgufAdapter, StacksOfExpertsAreReadAndCheckedAgainstTheBase) {
+  base_.gguf_module = [](const GgufMetadata&,
+                         std::string_view tensor) -> std::optional<GgufModule> {
+    if (tensor != "blk.1.ffn_up_exps.weight") return std::nullopt;
+    return GgufModule{.module = "layers.1.mlp.experts.up_proj", .is_stack = true};
+  };
+  base_.size_of = [](std::string_view module) -> std::optional<MatrixSize> {
+    const auto layer = split_layer_module(module);
+    const auto expert = layer ? split_expert_part(layer->part) : std::nullopt;
+    if (!expert || expert->expert > 2) return std::nullopt;
+    return MatrixSize{6, 4};
+  };
+  const auto stack = [](std::vector<uint64_t> a, std::vector<uint64_t> b) {
+    const auto count = [](const std::vector<uint64_t>& extents) {
+      uint64_t product = 1;
+      for (const uint64_t extent : extents) product *= extent;
+      return product;
+    };
+    GgufWriter writer = adapter_head();
+    writer.floats("blk.1.ffn_up_exps.weight.lora_a", a, counted(count(a), 1));
+    writer.floats("blk.1.ffn_up_exps.weight.lora_b", b, counted(count(b), 1));
+    return writer;
+  };
+  {
+    const Adapter adapter = read(stack({3, 1, 4}, {3, 6, 1}));
+    ASSERT_EQ(adapter.pairs().size(), 3u);
+    const LoraPair& last = *adapter.find("layers.1.mlp.experts.2.up_proj");
+    EXPECT_THAT(floats_of(last.a.view), ElementsAre(9, 10, 11, 12));
+    EXPECT_THAT(floats_of(last.b.view), ElementsAre(13, 14, 15, 16, 17, 18));
+  }
+  expect_refused(ErrorCode::corrupt, {"ffn_up_exps.weight.lora_a", "[4, 4]", "[experts, rank, in]"},
+                 stack({4, 4}, {3, 6, 1}));
+  expect_refused(ErrorCode::corrupt, {"ffn_up_exps.weight.lora_b", "[experts, out, rank]"},
+                 stack({3, 1, 4}, {6, 1}));
+  expect_refused(ErrorCode::invalid, {"lora_a", "2 experts", "the base model has more"},
+                 stack({2, 1, 4}, {2, 6, 1}));
+  expect_refused(ErrorCode::not_found, {"lora_a"}, stack({4, 1, 4}, {4, 6, 1}));
+  expect_refused(ErrorCode::invalid, {"another model?"}, stack({3, 1, 5}, {3, 6, 1}));
 }
 
 TEST_F(GgufAdapter, AlphaZeroOrAbsentMeansScaleOne) {

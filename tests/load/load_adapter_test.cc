@@ -1,11 +1,14 @@
 // Adapters of a loaded model: read, checked against it, scaled, packed and accounted.
 #include "load/load_adapter.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "adapters/adapter_files.h"
 #include "engine/adapter_set.h"
+#include "load/model_adapter_base.h"
 #include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/models/adapter_directory.h"
@@ -145,6 +148,56 @@ TEST_F(LoadAdapter, AGgufAdapterIsThePeftAdapter) {
   const auto other = load_model(options("gemma2_odd"));
   expect_error(ErrorCode::invalid, {"--lora a: ", "architecture llama", "gemma2"},
                [&] { load_adapter(*other, {.name = "a", .path = gguf}, 64); });
+}
+
+// llama.cpp's files have the matrices of all experts of a projection in one tensor.
+TEST_F(LoadAdapter, AGgufAdapterOfExpertsIsThePeftAdapter) {
+  for (const auto& [name, architecture] :
+       {std::pair<std::string, std::string>{"mixtral_plain", "llama"}, {"olmoe_plain", "olmoe"}}) {
+    SCOPED_TRACE(name);
+    const DecoderConfig config =
+        read_model_config(open_model_source(options(name).model), LoadFormat::files);
+    const RandomAdapter kind = {.dtype = DType::f32,
+                                .min_rank = 2,
+                                .max_rank = 2,
+                                .gate_up_apart = true,
+                                .adapts = [](std::string_view module) {
+                                  return module.starts_with("layers.1.mlp.experts.");
+                                }};
+    const std::string peft = directory_.write(name, config, kind);
+    Memory memory;
+    const Adapter adapter = random_adapter(config, kind, memory);
+    GgufWriter writer;
+    writer.string("general.architecture", architecture).string("general.type", "adapter");
+    writer.string("adapter.type", "lora").number("adapter.lora.alpha", 3.0f);
+    const auto experts = static_cast<uint64_t>(config.mixture->routing.num_experts);
+    for (const std::string part : {"gate", "up", "down"}) {
+      std::vector<float> a, b;
+      uint64_t in = 0, out = 0;
+      for (uint64_t expert = 0; expert < experts; ++expert) {
+        const LoraPair& pair =
+            *adapter.find(fmt::format("layers.1.mlp.experts.{}.{}_proj", expert, part));
+        for (const auto& [all, one] : {std::pair(&a, &pair.a.view), std::pair(&b, &pair.b.view)}) {
+          const float* const elements = one->elements<float>();
+          all->insert(all->end(), elements, elements + one->num_elements());
+        }
+        in = static_cast<uint64_t>(pair.in());
+        out = static_cast<uint64_t>(pair.out());
+      }
+      const std::string tensor = "blk.1.ffn_" + part + "_exps.weight";
+      writer.floats(tensor + ".lora_a", {experts, 2, in}, a);
+      writer.floats(tensor + ".lora_b", {experts, out, 2}, b);
+    }
+    const std::string gguf = (directory_.path() / (name + ".gguf")).string();
+    std::ofstream(gguf, std::ios::binary) << writer.file();
+    const auto model = load_model(options(name));
+    const auto from_peft = load_adapter(*model, {.name = "a", .path = peft}, 64);
+    const auto from_gguf = load_adapter(*model, {.name = "a", .path = gguf}, 64);
+    EXPECT_TRUE(from_peft->digest == from_gguf->digest);
+    EXPECT_GT(from_gguf->weights.size_bytes(), 0u);
+    const AdapterBase base = read_adapter_base(open_model_source(options(name).model));
+    EXPECT_TRUE(read_adapter(gguf, base, memory).digest() == from_peft->digest);
+  }
 }
 
 }  // namespace
