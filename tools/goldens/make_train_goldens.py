@@ -138,13 +138,14 @@ def small_runs():
     return runs
 
 
-def write_run(directory, model):
-    """Trains a model whose adapter of the start stands in `directory`, and writes run.json beside it."""
+def peft_run(model, rate, dtype=torch.float32):
+    """Batches of three steps, losses and lengths of gradients of all; under autocast if `dtype` is bfloat16."""
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=RATE, weight_decay=DECAY)
+    optimizer = torch.optim.AdamW(trained, lr=rate, weight_decay=DECAY)
     steps, losses, norms = [], [], []
     for tokens, counts in batches(model.config.vocab_size):
-        loss = loss_of(model, tokens, counts)
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            loss = loss_of(model, tokens, counts)
         loss.backward()
         norms.append(float(torch.nn.utils.clip_grad_norm_(trained, 1.0)))
         optimizer.step()
@@ -152,9 +153,21 @@ def write_run(directory, model):
         losses.append(loss.item())
         if len(steps) < 3:
             steps.append({"tokens": tokens.tolist(), "counts": counts.tolist()})
-    (directory / "run.json").write_text(json.dumps(
-        {"rate": RATE, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps,
-         "losses": losses, "gradient_norms": norms}))
+    return steps, {"losses": losses, "gradient_norms": norms}
+
+
+def write_run(directory, model, bfloat16_rate=None):
+    """Trains a model whose adapter of the start stands in `directory`, and writes run.json beside it. With a
+    `bfloat16_rate` once more from there under autocast."""
+    start = {name: p.detach().clone() for name, p in model.named_parameters() if p.requires_grad}
+    steps, run = peft_run(model, RATE)
+    run = {"rate": RATE, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps, **run}
+    if bfloat16_rate is not None:
+        for name, p in model.named_parameters():
+            if name in start:
+                p.data.copy_(start[name])
+        run["bfloat16"] = {"rate": bfloat16_rate, **peft_run(model, bfloat16_rate, torch.bfloat16)[1]}
+    (directory / "run.json").write_text(json.dumps(run))
 
 
 def train(name):
