@@ -14,8 +14,8 @@ constexpr int64_t kTileElements = kTileRows * kTileColumns;  // of sums
 PL_INLINE void finish_stores() { __asm__ volatile("" ::: "memory"); }
 
 // After some 2,000 cycles without a 512-bit float operation, storing a tile takes 700 cycles more
-// (measured on Sapphire Rapids): its way through the vector unit is then asleep. Loops of products
-// that store rarely add zeros every kWakeSteps steps of four products.
+// (measured on a Xeon of the Sapphire Rapids class, docs/performance.md). Loops of products that
+// store rarely add zeros every kWakeSteps steps of four products.
 constexpr int64_t kWakeSteps = 8;
 PL_INLINE void keep_stores_awake() {
   Vec zeros = {};
