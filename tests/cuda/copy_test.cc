@@ -136,5 +136,93 @@ TEST(AsyncCopy, WhatAGpuLeavesUndefinedIsReported) {
                [] { copy_once(CopyOnce::misaligned); });
 }
 
+// One warp copies stages in bulk, another one adds them up, each waiting for the other's barriers.
+struct BulkSum {
+  static constexpr std::string_view kName = "test_bulk_sum";
+  static constexpr uint32_t kThreads = 64;
+  static constexpr uint32_t kStages = 5, kSlots = 2, kNumbers = 32;
+  enum Fault : uint32_t { none, not_made, not_awaited, arrives_twice, misaligned };
+  struct Params {
+    uint32_t fault;
+    const float* x;  // [stages, numbers]
+    float* out;      // [numbers]
+  };
+  struct Shared {
+    alignas(16) float slots[kSlots][kNumbers];
+    BarrierState landed[kSlots];
+    BarrierState read[kSlots];
+  };
+  PL_DEVICE static void run(const Params& params, Shared& shared) {
+    if (thread_index() == 0 && params.fault != not_made) {
+      for (uint32_t i = 0; i < kSlots; ++i) {
+        init_barrier(shared.landed[i], kCopyArrivals);
+        init_barrier(shared.read[i], 1);
+      }
+    }
+    sync_threads();
+    warp_index() == 0 ? copy(params, shared) : add(params, shared);
+  }
+  PL_DEVICE static void copy(const Params& params, Shared& shared) {
+    constexpr uint32_t kBytes = kNumbers * sizeof(float);
+    for (uint32_t stage = 0; stage < kStages; ++stage) {
+      const uint32_t slot = stage % kSlots;
+      wait_barrier(shared.read[slot], (stage / kSlots + 1) % 2);
+      begin_bulk(shared.landed[slot], kBytes);
+      const uint32_t offset = params.fault == misaligned ? 1 : 0;
+      for (uint32_t half = 0; half < 2; ++half) {
+        copy_bulk(shared.slots[slot] + half * kNumbers / 2,
+                  params.x + stage * kNumbers + half * kNumbers / 2 + offset, kBytes / 2,
+                  shared.landed[slot]);
+      }
+      end_bulk(shared.landed[slot]);
+    }
+  }
+  PL_DEVICE static void add(const Params& params, Shared& shared) {
+    float sum = 0.0f;
+    const uint32_t stages = params.fault == not_awaited ? kStages - 1 : kStages;
+    for (uint32_t stage = 0; stage < stages; ++stage) {
+      const uint32_t slot = stage % kSlots;
+      wait_barrier(shared.landed[slot], stage / kSlots % 2);
+      sum += shared.slots[slot][kNumbers - 1 - lane_index()];
+      sync_warp();
+      if (lane_index() > 0) continue;
+      arrive(shared.read[slot]);
+      if (params.fault == arrives_twice) arrive(shared.landed[slot]);
+    }
+    params.out[lane_index()] = sum;
+  }
+};
+const emulation::AddedKernel<BulkSum> kBulkSum;
+
+std::vector<std::byte> run_bulk_sum(CudaDevice& device, BulkSum::Fault fault = BulkSum::none) {
+  std::vector<float> x(BulkSum::kStages * BulkSum::kNumbers + 1);
+  std::iota(x.begin(), x.end(), 1.0f);
+  auto* const out = static_cast<float*>(device.allocate(BulkSum::kNumbers * sizeof(float)));
+  launch<BulkSum>(device, {}, {.fault = fault, .x = to_device(device, x), .out = out});
+  return bytes_from_device(device, out, BulkSum::kNumbers);
+}
+
+TEST(BulkCopy, StagesArriveInEveryOrder) {
+  const auto run = [](CudaDevice& device) { return run_bulk_sum(device); };
+  const std::vector<std::byte> bytes = same_in_every_order(run);
+  std::vector<float> sums(BulkSum::kNumbers);
+  std::memcpy(sums.data(), bytes.data(), bytes.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    EXPECT_EQ(sums[i], static_cast<float>(5 * (32 - i) + 32 * (1 + 2 + 3 + 4)));
+  }
+  EXPECT_TRUE(needless_syncs(run).empty());
+}
+
+TEST(BulkCopy, WhatAGpuLeavesUndefinedIsReported) {
+  const auto expect_fault = [](BulkSum::Fault fault, const char* text) {
+    const std::unique_ptr<CudaDevice> device = make_emulated_device({});
+    expect_error(ErrorCode::internal, {text}, [&] { run_bulk_sum(*device, fault); });
+  };
+  expect_fault(BulkSum::not_made, "uses a barrier that was not made at tests/cuda/copy_test.cc");
+  expect_fault(BulkSum::not_awaited, "no thread waits for the copy that began at");
+  expect_fault(BulkSum::arrives_twice, "its threads wait for different things");
+  expect_fault(BulkSum::misaligned, "for a multiple of 16 at");
+}
+
 }  // namespace
 }  // namespace paceline::cuda::testing

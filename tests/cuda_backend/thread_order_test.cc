@@ -192,7 +192,7 @@ TEST(CudaThreadOrders, AttentionInTilesIsTheSame) {
   for (const DType dtype : {DType::bf16, DType::i8}) {
     expect_needed([dtype](CudaDevice& device) {
       std::vector<std::byte> bytes = attend(device, dtype, 32, 3);
-      const std::vector<std::byte> more = attend(device, dtype, 32, 40);
+      const std::vector<std::byte> more = attend(device, dtype, 32, 70);
       bytes.insert(bytes.end(), more.begin(), more.end());
       return bytes;
     });

@@ -43,6 +43,7 @@ class PartPlanner {
     const int64_t blocks = warps_ == 1 ? kTileBlocks<1> : kTileBlocks<kPromptWarps>;
     is_split_ = splits_attention(tiles * sizes_.kv_heads, blocks * sizes_.multiprocessors, chunks);
     for (const AttentionSlice& slice : slices) add_slice(slice);
+    for (const AttentionPart& part : parts_) sort_tiles(part);
   }
 
  private:
@@ -95,6 +96,17 @@ class PartPlanner {
            .count = static_cast<int32_t>(std::min(height(), num_rows * group - packed))});
       ++part.num_tiles;
     }
+  }
+
+  // The longest first, so that none of them is alone at the end.
+  void sort_tiles(const AttentionPart& part) {
+    const auto end_of = [&](const AttentionTile& tile) {
+      const int64_t last = tile.first_row + (tile.skipped + tile.count - 1) / sizes_.group;
+      return plan_.rows[static_cast<size_t>(part.first_row + last)].end;
+    };
+    const auto first = plan_.tiles.begin() + part.first_tile;
+    std::stable_sort(first, first + part.num_tiles,
+                     [&](const auto& a, const auto& b) { return end_of(a) > end_of(b); });
   }
 
   const AttentionParams& params_;

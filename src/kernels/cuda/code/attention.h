@@ -92,7 +92,7 @@ struct AttentionChunks {
   }
 };
 
-// Merges the chunks of a row and head.
+// Merges the chunks of a row and head: 32 at a time, of which each lane has the shares of one.
 struct MergeChunks {
   static constexpr std::string_view kName = "merge_chunks";
   static constexpr uint32_t kThreads = kAttentionThreads;
@@ -100,33 +100,80 @@ struct MergeChunks {
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
-    constexpr int kAtOnce = 4;  // are loaded before they are merged, so that loads overlap
     const AttentionRow& row = p.rows[block_index().x];
     const int64_t first = row.first / kChunkKeys;
-    const int64_t count = (row.end + kChunkKeys - 1) / kChunkKeys - first;
+    const auto count = static_cast<int32_t>((row.end + kChunkKeys - 1) / kChunkKeys - first);
     AttentionState state;
-    for (int64_t index = 0; index < count; index += kAtOnce) {
-      AttentionState added[kAtOnce];
+    for (int32_t begin = 0; begin < count; begin += kWarpLanes) {
+      const int32_t left = count - begin;
+      const int32_t here = left < static_cast<int32_t>(kWarpLanes) ? left : kWarpLanes;
+      const float* const partials = partial_of(p, block_index().x, block_index().y, begin);
+      const MergeShares shares = merge_sums(p, partials, here, state.softmax);
       PL_UNROLL
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (index + i < count) added[i] = load(p, index + i);
-      }
-      PL_UNROLL
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (index + i < count) merge_chunk(p.kv.head_dim, added[i], state);
+      for (int i = 0; i < kValuesPerThread; ++i) {
+        if (i * int64_t{kAttentionThreads} >= p.kv.head_dim) continue;
+        state.values[i] = merge_values(p, partials, here, shares, i, state.values[i]);
       }
     }
     write_attention(p, row, state);
   }
 
  private:
-  PL_DEVICE static AttentionState load(const Params& p, int64_t index) {
-    const float* const partial = partial_of(p, block_index().x, block_index().y, index);
-    AttentionState state;
-    state.softmax = {partial[0], partial[1]};
-    for_own_elements(p.kv.head_dim,
-                     [&](int i, int64_t d) { state.values[i] = partial[kPartialHead + d]; });
-    return state;
+  PL_DEVICE static int32_t floats_of_chunk(const Params& p) {
+    return static_cast<int32_t>(kPartialHead + p.kv.head_dim);
+  }
+
+  // The shares of the lane's chunk.
+  PL_DEVICE static MergeShares merge_sums(const Params& p, const float* partials, int32_t count,
+                                          SoftmaxState& state) {
+    const auto lane = static_cast<int32_t>(lane_index());
+    const float* const own =
+        partials + (lane < count ? lane : count - 1) * int64_t{floats_of_chunk(p)};
+    const float own_max = own[0], own_sum = own[1];
+    // The maximum of the chunks up to the lane's.
+    float max = Maximum::combine(own_max, state.max);
+    PL_UNROLL
+    for (int32_t distance = 1; distance < static_cast<int32_t>(kWarpLanes); distance *= 2) {
+      const float before = shuffle(max, static_cast<uint32_t>(lane - distance) % kWarpLanes);
+      max = lane >= distance ? Maximum::combine(max, before) : max;
+    }
+    const float before = shuffle(max, static_cast<uint32_t>(lane - 1) % kWarpLanes);
+    const MergeShares shares = {exponential_below_one((lane > 0 ? before : state.max) - max),
+                                exponential_below_one(own_max - max)};
+    int32_t i = 0;
+    do {  // a branch before the loop would be a second wait, for the sums
+      state.sum = of_lane(shares, i).merge(shuffle(own_sum, static_cast<uint32_t>(i)), state.sum);
+    } while (++i < count);
+    state.max = shuffle(max, static_cast<uint32_t>(count - 1));
+    return shares;
+  }
+
+  PL_DEVICE static MergeShares of_lane(const MergeShares& shares, int32_t lane) {
+    const auto index = static_cast<uint32_t>(lane);
+    return {shuffle(shares.old_share, index), shuffle(shares.new_share, index)};
+  }
+
+  // Eight chunks are loaded before they are merged. Threads behind the head's last element merge
+  // it as well, as lanes need one another.
+  PL_DEVICE static float merge_values(const Params& p, const float* partials, int32_t count,
+                                      const MergeShares& shares, int i, float value) {
+    constexpr int kAtOnce = 8;
+    const int64_t d = int64_t{thread_index()} + i * int64_t{kAttentionThreads};
+    const float* const from = partials + kPartialHead + (d < p.kv.head_dim ? d : 0);
+    for (int32_t begin = 0; begin < count; begin += kAtOnce) {
+      float added[kAtOnce];
+      PL_UNROLL
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int32_t chunk = begin + k < count ? begin + k : count - 1;
+        added[k] = from[chunk * int64_t{floats_of_chunk(p)}];
+      }
+      PL_UNROLL
+      for (int k = 0; k < kAtOnce; ++k) {
+        const float merged = of_lane(shares, begin + k).merge(added[k], value);
+        value = begin + k < count ? merged : value;
+      }
+    }
+    return value;
   }
 };
 

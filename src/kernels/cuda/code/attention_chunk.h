@@ -83,7 +83,8 @@ struct MergeShares {
 };
 PL_DEVICE MergeShares merge_softmax(const SoftmaxState& added, SoftmaxState& state) {
   const float max = Maximum::combine(added.max, state.max);
-  const MergeShares shares = {exponential(state.max - max), exponential(added.max - max)};
+  const MergeShares shares = {exponential_below_one(state.max - max),
+                              exponential_below_one(added.max - max)};
   state = {max, shares.merge(added.sum, state.sum)};
   return shares;
 }

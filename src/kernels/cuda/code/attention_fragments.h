@@ -94,16 +94,16 @@ PL_DEVICE void multiply_loaded_rows(StoredTile<Bf16>& tile, uint32_t first, uint
   }
 }
 
-// Step `step` of a chunk's products with 64 dimensions of the values: keys 4 step to 4 step + 3 of
-// each 16.
-PL_DEVICE void multiply_values(StoredTile<Bf16>& tile, uint32_t step, const uint32_t (&a)[4],
-                               float (&d)[8][4]) {
-  multiply_loaded_rows(tile, 4 * step, 0, a, d);
+// Step `step` of a chunk's products with 64 dimensions of the values, by instructions begin to
+// begin + 3 of eight: keys 4 step to 4 step + 3 of each 16.
+PL_DEVICE void multiply_values(StoredTile<Bf16>& tile, uint32_t step, uint32_t begin,
+                               const uint32_t (&a)[4], float (&d)[4][4]) {
+  multiply_loaded_rows(tile, 4 * step, begin, a, d);
 }
-PL_DEVICE void multiply_values(StoredTile<int8_t>& tile, uint32_t step, const uint32_t (&a)[4],
-                               float (&d)[8][4]) {
+PL_DEVICE void multiply_values(StoredTile<int8_t>& tile, uint32_t step, uint32_t begin,
+                               const uint32_t (&a)[4], float (&d)[4][4]) {
   const uint32_t t = lane_index() % 4;
-  multiply_rows(tile, 16 * t + 4 * step, t, 0, a, d);
+  multiply_rows(tile, 16 * t + 4 * step, t, begin, a, d);
 }
 
 // Two neighbouring columns of a row that a lane has of them, of four times eight: row g, or g + 8.

@@ -7,13 +7,13 @@
 // multiplied again without it (multiply_alone). Zero times a finite value changes no bit of a sum
 // unless the value is 2^100 times as large.
 //
-// Lane 4 g + t has rows g and g + 8 of the tile, keys 16 t to 16 t + 15 of a chunk, and dimensions
-// 16 t to 16 t + 15 of each 64: what an instruction leaves to a lane is what the next one takes
-// from it. Keys and values stand in shared memory as they are stored; a lane makes pairs of
-// neighbouring rows (attention_fragments.h).
+// Lane 4 g + t has rows g and g + 8 of the tile and keys 16 t to 16 t + 15 of a chunk: the weights
+// that an instruction leaves to a lane are what the next one takes from it. Keys and values stand
+// in shared memory as they are stored; a lane makes pairs of neighbouring dimensions of keys, and
+// load_transposed() of values of bfloat16 (attention_fragments.h).
 //
 // A block of one warp decodes: a chunk of keys and values is 16 KB with heads of 64 (32 KB with
-// 128), and a multiprocessor's shared memory holds 8 (5) such blocks with their queries, 128 KB in
+// 128), and a multiprocessor's shared memory holds 11 (5) such blocks with their queries, 176 KB in
 // flight where 23 KB keep its share of an H200's memory busy. A block of four warps has 64 packed
 // rows of a prompt.
 #pragma once
@@ -368,12 +368,18 @@ struct AttentionTiles {
   }
 
   PL_DEVICE static void multiply_keys(const Params& p, Shared& shared, ChunkScores& scores) {
-    const uint32_t t = lane_index() % 4;
-    for (uint32_t step = 0; step < p.kv.head_dim / 16; ++step) {
+    const uint32_t t = lane_index() % 4, steps = static_cast<uint32_t>(p.kv.head_dim) / 16;
+    const auto multiply_step = [&](uint32_t step) {
       const auto query = load_as<Words4>(&shared.queries[warp_index()][step][lane_index()]);
       const uint32_t a[4] = {query.words[0], query.words[1], query.words[2], query.words[3]};
       multiply_rows(shared.keys[step / 4], 16 * (step % 4) + 4 * t, t, 0, a, scores.of);
+    };
+    PL_ROLLED
+    for (uint32_t step = 0; step + 1 < steps; step += 2) {
+      multiply_step(step);
+      multiply_step(step + 1);
     }
+    if (steps % 2 > 0) multiply_step(steps - 1);
     if constexpr (kHasScales<Stored>) {
       PL_UNROLL
       for (int i = 0; i < 16; ++i) {
@@ -475,13 +481,14 @@ struct AttentionTiles {
     return any(hides);
   }
 
-  // Whether a lane's products with a block of the values' dimensions are finite; dimensions behind
-  // the head's last don't count.
-  PL_DEVICE static bool are_finite(const Params& p, int block, const float (&products)[8][4]) {
+  // Whether a lane's products by instructions begin to begin + 3 of a block of dimensions are
+  // finite; dimensions behind the head's last don't count.
+  PL_DEVICE static bool are_finite(const Params& p, int block, uint32_t begin,
+                                   const float (&products)[4][4]) {
     float zero = 0.0f;  // or NaN
     PL_UNROLL
-    for (uint32_t i = 0; i < 8; ++i) {
-      if (first_dimension(block) + 8 * i >= p.kv.head_dim) continue;
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (first_dimension(block) + 8 * (begin + i) >= p.kv.head_dim) continue;
       PL_UNROLL
       for (const float product : products[i]) zero = fused_multiply_add(product, 0.0f, zero);
     }
@@ -497,7 +504,7 @@ struct AttentionTiles {
   // counts as zero, so the row has the bits that it has alone.
   PL_DEVICE static void multiply_alone(int32_t chunk, const TiledRow (&rows)[2],
                                        const uint32_t (&a)[4][4], StoredTile<Stored>& tile,
-                                       float (&products)[8][4]) {
+                                       uint32_t begin_of_four, float (&products)[4][4]) {
     const uint32_t t = lane_index() % 4;
     const int32_t first_key = chunk * kTiledKeys + static_cast<int32_t>(16 * t);
     PL_ROLLED
@@ -512,12 +519,13 @@ struct AttentionTiles {
       };
       // Two instructions at a time, as registers are few here.
       PL_UNROLL
-      for (int first = 0; first < 8; first += 2) {
+      for (int first = 0; first < 4; first += 2) {
         float alone[2][4] = {};
         PL_UNROLL
         for (int step = 0; step < 4; ++step) {
-          multiply_loaded_rows(tile, 4 * static_cast<uint32_t>(step), static_cast<uint32_t>(first),
-                               a[step], alone, {{kept(4 * step), kept(4 * step + 2)}});
+          multiply_loaded_rows(tile, 4 * static_cast<uint32_t>(step),
+                               begin_of_four + static_cast<uint32_t>(first), a[step], alone,
+                               {{kept(4 * step), kept(4 * step + 2)}});
         }
         PL_UNROLL
         for (int i = 0; i < 8; ++i) {
@@ -536,25 +544,29 @@ struct AttentionTiles {
                               const MergeShares (&shares)[2], Shared& shared, Values& values) {
     // Codes are finite.
     const bool hides_keys = !kHasScales<Stored> && hides_any_key(tile, chunk, rows);
+    // Four instructions of eight at a time, as registers are few here.
     PL_UNROLL
-    for (int block = 0; block < kOwnBlocks; ++block) {
-      float products[8][4] = {};
+    for (int part = 0; part < 2 * kOwnBlocks; ++part) {
+      const int block = part / 2, first = part % 2 * 4;
+      const auto begin = static_cast<uint32_t>(first);
+      StoredTile<Stored>& tile_of_values = shared.values[block];
+      float products[4][4] = {};
       PL_UNROLL
       for (int step = 0; step < 4; ++step) {
-        multiply_values(shared.values[block], static_cast<uint32_t>(step), a[step], products);
+        multiply_values(tile_of_values, static_cast<uint32_t>(step), begin, a[step], products);
       }
       if constexpr (!kHasScales<Stored>) {
-        if (hides_keys && any(!are_finite(p, block, products))) {
-          multiply_alone(chunk, rows, a, shared.values[block], products);
+        if (hides_keys && any(!are_finite(p, block, begin, products))) {
+          multiply_alone(chunk, rows, a, tile_of_values, begin, products);
         }
       }
       PL_UNROLL
       for (int row = 0; row < 2; ++row) {
         if (!rows[row].sees(chunk)) continue;
         PL_UNROLL
-        for (int i = 0; i < 16; ++i) {
+        for (int i = 0; i < 8; ++i) {
           const int column = 2 * row + i % 2;
-          float& value = values.of_block[block][i / 2][column];
+          float& value = values.of_block[block][first + i / 2][column];
           value = shares[row].merge(products[i / 2][column], value);
         }
       }

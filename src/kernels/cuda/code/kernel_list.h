@@ -43,6 +43,8 @@
   X(attention_bf16_192_prompt, AttentionTiles<Bf16, 3, 4>)         \
   X(attention_bf16_256_decode, AttentionTiles<Bf16, 4, 1>)         \
   X(attention_bf16_256_prompt, AttentionTiles<Bf16, 4, 4>)         \
+  X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>)          \
+  X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>)          \
   X(attention_chunks_bf16, AttentionChunks<Bf16>)                  \
   X(attention_chunks_f16, AttentionChunks<F16>)                    \
   X(attention_chunks_f32, AttentionChunks<float>)                  \
@@ -128,8 +130,6 @@
   X(any_group_few_rows_4_segments, MatmulFewRowsOfGroups<true, 2, 4>)                        \
   X(any_group_few_rows_8_segments, MatmulFewRowsOfGroups<true, 1, 8>)                        \
   X(expert_any_group_few_rows_2_segments, ExpertProducts<MatmulFewRowsOfGroups<true, 4, 2>>) \
-  X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>)                                    \
-  X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>)                                    \
   X(expand_lora, ExpandLora)                                                                 \
   X(draw_rows, DrawRows)                                                                     \
   X(finite_rows, FiniteRows)                                                                 \
