@@ -90,13 +90,17 @@ class JsonNames::Search {
   // The mask without them; null: there are none.
   std::shared_ptr<const TokenSet> run() {
     if (names_.place_ == Place::name) end_open_name();
-    try_tokens(trie_.tokens_with_quotes(least_quotes()));
+    if (names_.place_ == Place::between && names_.expects_name_ && names_.has_names()) {
+      try_tokens(trie_.tokens_with_quotes());
+    } else {
+      try_tokens(trie_.tokens_with_members(least_quotes()));
+    }
     return left_;
   }
 
  private:
-  // Of a token that ends a name which began in it, and which another one equals: one in it, or
-  // one before.
+  // Of a token that ends a name which began in it behind a comma or a brace, and which another one
+  // equals: one in it, or one before.
   size_t least_quotes() const {
     switch (names_.place_) {
       case Place::name:

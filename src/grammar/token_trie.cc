@@ -28,8 +28,10 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens) {
     members[part].push_back(token);
     const auto quotes = static_cast<size_t>(std::ranges::count(tokens[token], '"'));
     if (quotes > 0) quoted_from_[static_cast<uint8_t>(tokens[token][0])].push_back(token);
-    for (size_t count = 2; count <= std::min(quotes, quoted_.size() + 1); ++count) {
-      quoted_[count - 2].push_back(token);
+    if (quotes >= 2) quoted_.push_back(token);
+    if (tokens[token].find_first_of(",{") == std::string::npos) continue;
+    for (size_t count = 2; count <= std::min(quotes, members_.size() + 1); ++count) {
+      members_[count - 2].push_back(token);
     }
   }
   for (size_t i = 0; i < members.size(); ++i) {

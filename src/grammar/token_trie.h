@@ -48,8 +48,10 @@ class TokenTrie {
   }
   // Whether a token begins with `text` and goes on.
   bool has_longer(std::string_view text) const;
-  // Those that write at least `count` of 2 to 4 double quotes.
-  std::span<const uint32_t> tokens_with_quotes(size_t count) const { return quoted_[count - 2]; }
+  // Those that write at least two double quotes; at least `count` of 2 to 4, and a comma or an
+  // opening brace.
+  std::span<const uint32_t> tokens_with_quotes() const { return quoted_; }
+  std::span<const uint32_t> tokens_with_members(size_t count) const { return members_[count - 2]; }
   // Those that begin with `byte` and write a double quote.
   std::span<const uint32_t> tokens_with_quote(uint8_t byte) const { return quoted_from_[byte]; }
   // What walks over this trie found, for other constraints.
@@ -64,7 +66,8 @@ class TokenTrie {
   std::vector<uint32_t> bytes_begin_;
   std::vector<Part> parts_;
   std::vector<std::pair<uint32_t, uint32_t>> doubles_;
-  std::array<std::vector<uint32_t>, 3> quoted_;
+  std::vector<uint32_t> quoted_;
+  std::array<std::vector<uint32_t>, 3> members_;
   std::array<std::vector<uint32_t>, 256> quoted_from_;
   std::unique_ptr<InsideCache> inside_cache_ = std::make_unique<InsideCache>();
 };
