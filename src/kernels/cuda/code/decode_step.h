@@ -95,23 +95,24 @@ struct AdvanceSlots {
     }
   }
 
+  // What it decides by is loaded before it branches.
   PL_DEVICE static void advance(const Params& p, int64_t slot, int64_t entry) {
-    SlotToken& token = p.ring[entry];
-    if (p.steps_left[slot] == 0) {
-      token = {.status = kSlotEmpty, .id = -1, .logprob = 0.0f, .num_scored = 0};
-      return;
-    }
-    if (p.finite[slot] == 0) {
-      token = {.status = kSlotBadState, .id = -1, .logprob = 0.0f, .num_scored = 0};
-      return empty(p, slot);
-    }
+    const int32_t steps_left = p.steps_left[slot];
+    const bool is_empty = steps_left == 0, is_bad = p.finite[slot] == 0;
     const DrawnToken drawn = p.drawn[slot];
-    token = {static_cast<int32_t>(drawn.outcome), drawn.id, drawn.logprob, drawn.num_scored};
+    const bool is_drawn = !is_empty && !is_bad;
+    const int32_t undrawn = is_empty ? kSlotEmpty : kSlotBadState;
+    p.ring[entry] = {.status = is_drawn ? static_cast<int32_t>(drawn.outcome) : undrawn,
+                     .id = is_drawn ? drawn.id : -1,
+                     .logprob = is_drawn ? drawn.logprob : 0.0f,
+                     .num_scored = is_drawn ? drawn.num_scored : 0};
+    if (is_empty) return;
+    if (is_bad) return empty(p, slot);
     for (uint32_t i = 0; i < drawn.num_scored; ++i) {
       p.scores[entry * p.scores_stride + i] = p.rows[slot].scored[i];
     }
     const bool is_done =
-        drawn.outcome != DrawOutcome::ok || p.steps_left[slot] == 1 || stops(p, slot, drawn.id);
+        drawn.outcome != DrawOutcome::ok || steps_left == 1 || stops(p, slot, drawn.id);
     is_done ? empty(p, slot) : move(p, slot, drawn.id);
   }
 
