@@ -184,10 +184,8 @@ struct BulkSum {
       const uint32_t slot = stage % kSlots;
       wait_barrier(shared.landed[slot], stage / kSlots % 2);
       sum += shared.slots[slot][kNumbers - 1 - lane_index()];
-      sync_warp();
-      if (lane_index() > 0) continue;
-      arrive(shared.read[slot]);
-      if (params.fault == arrives_twice) arrive(shared.landed[slot]);
+      arrive_as_warp(shared.read[slot]);
+      if (params.fault == arrives_twice && lane_index() == 0) arrive(shared.landed[slot]);
     }
     params.out[lane_index()] = sum;
   }

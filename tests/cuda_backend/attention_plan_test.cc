@@ -20,9 +20,19 @@ int64_t num_chunks(const AttentionRow& row) {
 // The rows of a part, in tiles of up to `height` packed rows.
 void expect_tiles(const AttentionPlan& plan, const AttentionPart& part, int64_t group,
                   int64_t height) {
+  const auto first = plan.tiles.begin() + part.first_tile;
+  std::vector<AttentionTile> tiles(first, first + part.num_tiles);
+  const auto place_of = [group](const AttentionTile& tile) {
+    return tile.first_row * group + tile.skipped;
+  };
+  const auto end_of = [&](const AttentionTile& tile) {
+    const int64_t last = (place_of(tile) + tile.count - 1) / group;
+    return plan.rows[static_cast<size_t>(part.first_row + last)].end;
+  };
+  ASSERT_TRUE(std::ranges::is_sorted(tiles, std::ranges::greater{}, end_of)) << "the longest first";
+  std::ranges::sort(tiles, {}, place_of);
   int64_t packed = 0;
-  for (int64_t i = 0; i < part.num_tiles; ++i) {
-    const AttentionTile& tile = plan.tiles[static_cast<size_t>(part.first_tile + i)];
+  for (const AttentionTile& tile : tiles) {
     ASSERT_EQ(tile.first_row * group + tile.skipped, packed);
     ASSERT_LT(tile.skipped, group);
     ASSERT_GT(tile.count, 0);

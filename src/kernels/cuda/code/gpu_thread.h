@@ -100,6 +100,10 @@ PL_DEVICE void arrive(BarrierState& barrier) {
                : "r"(shared_address(&barrier))
                : "memory");
 }
+PL_DEVICE void arrive_as_warp(BarrierState& barrier) {
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) arrive(barrier);
+}
 PL_DEVICE bool has_passed(BarrierState& barrier, uint32_t parity) {
   uint32_t passed;
 #if __CUDA_ARCH__ >= 900

@@ -191,8 +191,7 @@ struct MatmulTiles {
     for (uint32_t step = kStageSteps; step <= steps; step += kStageSteps, place.advance()) {
       wait_barrier(shared.landed[place.slot], place.parity);
       multiply_stage(shared, place.slot, sums);
-      // An instruction of the warp has what all lanes have read.
-      if (lane_index() == 0) arrive(shared.read[place.slot]);
+      arrive_as_warp(shared.read[place.slot]);
       if (step % kStepsOfSegment > 0 && step < steps) continue;
       totals.add(sums);
       sums.clear();
@@ -203,7 +202,7 @@ struct MatmulTiles {
     Place place;
     for (uint32_t step = 0; step < steps; step += kStageSteps, place.advance()) {
       wait_barrier(shared.landed[place.slot], place.parity);
-      if (lane_index() == 0) arrive(shared.read[place.slot]);
+      arrive_as_warp(shared.read[place.slot]);
     }
   }
 

@@ -118,6 +118,11 @@ inline void init_barrier(BarrierState& barrier, uint32_t arrivals) {
 inline void arrive(BarrierState& barrier, emulation::CallSite site = emulation::CallSite::here()) {
   emulation::arrive(&barrier, site);
 }
+// One arrival of a warp, after what all its lanes have done. All lanes call it.
+inline void arrive_as_warp(BarrierState& barrier,
+                           emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::arrive_as_warp(&barrier, site);
+}
 // Waits until the phase of that parity has passed, if it is the present one. What its copies
 // brought is then visible, and what threads wrote before they arrived.
 inline void wait_barrier(BarrierState& barrier, uint32_t parity,

@@ -93,6 +93,12 @@ void init_barrier(const void* place, uint32_t arrivals) { run().init_barrier(pla
 
 void arrive(const void* place, CallSite site) { run().arrive(place, 0, site); }
 
+// Matrix instructions wait for all lanes here, so most kernels would be right without this wait.
+void arrive_as_warp(const void* place, CallSite site) {
+  run().wait_for_warp([](LaneSlots&) {}, site);
+  if (current_thread->index % 32 == 0) run().arrive(place, 0, site);
+}
+
 void wait_barrier(const void* place, uint32_t parity, CallSite site) {
   run().wait_barrier(place, parity, site);
 }

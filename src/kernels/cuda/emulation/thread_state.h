@@ -38,6 +38,7 @@ void wait_copies(int pending, CallSite site);
 // Of a barrier in shared memory, which BlockRun knows by its place (CopyBarriers).
 void init_barrier(const void* place, uint32_t arrivals);
 void arrive(const void* place, CallSite site);
+void arrive_as_warp(const void* place, CallSite site);
 void wait_barrier(const void* place, uint32_t parity, CallSite site);
 void begin_bulk(const void* place, uint32_t bytes, CallSite site);
 void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, CallSite site);
