@@ -4,7 +4,9 @@ import re
 from gpu import children, machine
 from gpu.outcome import Outcome
 
-TOOLS = ("memcheck", "racecheck")
+# racecheck doesn't follow a lane that arrives at a barrier for its warp behind __syncwarp (docs/gpu.md).
+UNFOLLOWED = "kernel_substring=_64_rows,kernel_substring=_128_rows"
+TOOLS = {"memcheck": [], "racecheck": ["--kernel-name-exclude", UNFOLLOWED]}
 
 
 def run(programs, setting, limit_s):
@@ -12,9 +14,9 @@ def run(programs, setting, limit_s):
     sanitizer = machine.find_sanitizer()
     if setting.emulated or not sanitizer:
         return outcome.skip("the emulation is no GPU" if setting.emulated else "compute-sanitizer is not here")
-    for tool in TOOLS:
+    for tool, options in TOOLS.items():
         share = limit_s / len(TOOLS)
-        command = [sanitizer, "--tool", tool, "--error-exitcode", "99", "--target-processes", "all",
+        command = [sanitizer, "--tool", tool, *options, "--error-exitcode", "99", "--target-processes", "all",
                    *programs.command("paceline_gpu_check", "ops", "rows", "--device", setting.check_device, "--small",
                                      "--every", "12", "--seconds", str(max(1, int(share * 0.4))))]
         done = children.run(command, share)
