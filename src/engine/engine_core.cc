@@ -91,8 +91,9 @@ void EngineCore::go_on_running() {
   const int64_t count = run_.num_sequences();
   const int64_t num_slots = std::ssize(run_.sequences());
   const bool has_gap = count < num_slots;
-  // A step costs what all slots cost: where half of them are empty, the next run has fewer.
-  const bool is_sparse = 2 * count <= num_slots;
+  // A step costs what all slots cost, but for a few: where half are empty, the next run has fewer.
+  constexpr int64_t kFewSlots = 8;
+  const bool is_sparse = num_slots > kFewSlots && 2 * count <= num_slots;
   if (count == 0) {  // all were cancelled, so the step in flight has no reader
     end_run();
     return;

@@ -73,6 +73,19 @@ TEST_F(DecodeRunTest, AStopStringEndsASequenceWhoseNextRowIsComputedAlready) {
   EXPECT_EQ(free_blocks(), 64);
 }
 
+TEST_F(DecodeRunTest, ManySequencesOfWhichHalfHaveEndedHaveARunOfTheirOwn) {
+  runner_.loop.most = 12;
+  start({.limits = {.max_model_len = 64, .max_batched_tokens = 64, .max_num_seqs = 12}});
+  std::vector<RequestId> ids;
+  for (int32_t i = 0; i < 12; ++i) ids.push_back(submit(greedy({i % 6 + 1}, i < 6 ? 6 : 20)));
+  run_all();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(answer(ids[i]).tokens.size(), i < 6 ? 6u : 20u);
+  }
+  EXPECT_EQ(runner_.loop.num_starts, 2);
+  EXPECT_EQ(free_blocks(), 64);
+}
+
 TEST_F(DecodeRunTest, EosAndStopTokensEmptyTheirSlots) {
   start();
   GenerateRequest request = greedy({10}, 20);
