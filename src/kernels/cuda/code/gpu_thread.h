@@ -9,6 +9,7 @@
 
 #define PL_DEVICE __device__ __forceinline__
 #define PL_UNROLL _Pragma("unroll")
+#define PL_NO_UNROLL _Pragma("unroll 1")
 #define PL_ROLLED _Pragma("unroll 1")
 
 namespace paceline::cuda {
@@ -126,6 +127,7 @@ PL_DEVICE void wait_barrier(BarrierState& barrier, uint32_t parity) {
 }
 #if __CUDA_ARCH__ >= 900
 constexpr uint32_t kCopyArrivals = 1;
+constexpr bool kHasBulkCopies = true;
 PL_DEVICE void begin_bulk(BarrierState& barrier, uint32_t bytes) {
   if (threadIdx.x % 32 == 0) {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1; }"
@@ -146,6 +148,7 @@ PL_DEVICE void copy_bulk(void* to, const void* from, uint32_t bytes, BarrierStat
 PL_DEVICE void end_bulk(BarrierState& /*barrier*/) {}
 #else  // by the copies that older GPUs have
 constexpr uint32_t kCopyArrivals = 32;
+constexpr bool kHasBulkCopies = false;
 PL_DEVICE void begin_bulk(BarrierState& /*barrier*/, uint32_t /*bytes*/) {}
 PL_DEVICE void copy_bulk(void* to, const void* from, uint32_t bytes, BarrierState& /*barrier*/) {
   for (uint32_t i = threadIdx.x % 32 * 16; i < bytes; i += 32 * 16) {

@@ -34,7 +34,6 @@
   X(add, Add)                                                      \
   X(add_rms_norm, AddRmsNorm)                                      \
   X(add_scaled_rows, AddScaledRows)                                \
-  X(advance_slots, AdvanceSlots)                                   \
   X(apply_sinks, ApplySinks)                                       \
   X(attention_bf16, Attention<Bf16>)                               \
   X(attention_bf16_128_decode, AttentionTiles<Bf16, 2, 1>)         \
@@ -72,7 +71,6 @@
   X(few_rows_2_segments, MatmulFewRows<1, 4, 2>)                   \
   X(few_rows_4_segments, MatmulFewRows<1, 2, 4>)                   \
   X(few_rows_8_segments, MatmulFewRows<1, 1, 8>)                   \
-  X(gated_128_rows, MatmulTiles<2, 4, true>)                       \
   X(gated_64_rows, MatmulTiles<1, 2, true>)                        \
   X(gated_few_rows_1_segment, MatmulFewRows<2, 4, 1>)              \
   X(gated_few_rows_2_segments, MatmulFewRows<2, 4, 2>)             \
@@ -88,7 +86,6 @@
   X(group_few_rows_8_segments, MatmulFewRowsOfGroups<false, 1, 8>) \
   X(layer_norm, LayerNorm)                                         \
   X(mask_rows, MaskRows)                                           \
-  X(matmul_128_rows, MatmulTiles<2, 4, false>)                     \
   X(matmul_64_rows, MatmulTiles<1, 2, false>)                      \
   X(matmul_f16, MatmulFloat<F16>)                                  \
   X(matmul_f32, MatmulFloat<float>)                                \
@@ -125,6 +122,9 @@
 // Those whose threads need more registers than the compiler would give them for several blocks on a
 // multiprocessor.
 #define PACELINE_CUDA_LARGE_KERNELS(X)                                                       \
+  X(advance_slots, AdvanceSlots)                                                             \
+  X(gated_128_rows, MatmulTiles<2, 4, true>)                                                 \
+  X(matmul_128_rows, MatmulTiles<2, 4, false>)                                               \
   X(any_group_few_rows_1_segment, MatmulFewRowsOfGroups<true, 4, 1>)                         \
   X(any_group_few_rows_2_segments, MatmulFewRowsOfGroups<true, 4, 2>)                        \
   X(any_group_few_rows_4_segments, MatmulFewRowsOfGroups<true, 2, 4>)                        \

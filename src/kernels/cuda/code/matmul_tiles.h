@@ -229,8 +229,15 @@ struct MatmulTiles {
     }
   };
 
-  // Loads each step's operands while the one before is multiplied.
+  // Loads each step's operands while the one before is multiplied, where registers are left.
   PL_DEVICE static void multiply_stage(const Shared& shared, uint32_t slot, Sums& sums) {
+    if constexpr (!kHasBulkCopies) {
+      PL_NO_UNROLL
+      for (uint32_t step = 0; step < kStageSteps; ++step) {
+        Operands::load(shared, slot, step).multiply(sums);
+      }
+      return;
+    }
     Operands operands = Operands::load(shared, slot, 0);
     PL_UNROLL
     for (uint32_t step = 1; step < kStageSteps; ++step) {

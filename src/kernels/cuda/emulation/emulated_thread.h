@@ -13,6 +13,7 @@
 
 #define PL_DEVICE inline
 #define PL_UNROLL
+#define PL_NO_UNROLL
 #define PL_ROLLED
 
 namespace paceline::cuda {
@@ -134,6 +135,7 @@ inline void wait_barrier(BarrierState& barrier, uint32_t parity,
 // of
 // 16. All lanes call these.
 constexpr uint32_t kCopyArrivals = 1;
+constexpr bool kHasBulkCopies = true;  // else older GPUs' copies, lane by lane
 inline void begin_bulk(BarrierState& barrier, uint32_t bytes,
                        emulation::CallSite site = emulation::CallSite::here()) {
   emulation::begin_bulk(&barrier, bytes, site);
