@@ -324,7 +324,9 @@ TEST_P(QuantisedPairs, ChangeNoBitHoweverTheyAreRun) {
   LLM quantised = LLM::load(options);
   options.quantize = "none";
   LLM plain = LLM::load(options);
-  const GenerateOptions scored{.max_tokens = 4, .logprobs = 3};
+  // Else a drawn end of text would leave no token.
+  const GenerateOptions scored{
+      .max_tokens = 4, .temperature = 0, .ignore_eos = true, .logprobs = 3};
   EXPECT_NE(quantised.generate(kPrompt, scored).completion().logprobs[0].top[0].logprob,
             plain.generate(kPrompt, scored).completion().logprobs[0].top[0].logprob);
 }
@@ -386,7 +388,9 @@ TEST_P(Int8CachePairs, ChangeNoBitHoweverTheyAreRun) {
   LLM codes = LLM::load(options);
   options.kv_cache_dtype = "float32";
   LLM exact = LLM::load(options);
-  const GenerateOptions scored{.max_tokens = 4, .logprobs = 3};
+  // Else a drawn end of text would leave no token.
+  const GenerateOptions scored{
+      .max_tokens = 4, .temperature = 0, .ignore_eos = true, .logprobs = 3};
   const float found = codes.generate(kPrompt, scored).completion().logprobs[0].top[0].logprob;
   const float expected = exact.generate(kPrompt, scored).completion().logprobs[0].top[0].logprob;
   EXPECT_NE(found, expected);
