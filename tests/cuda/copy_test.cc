@@ -141,7 +141,7 @@ struct BulkSum {
   static constexpr std::string_view kName = "test_bulk_sum";
   static constexpr uint32_t kThreads = 64;
   static constexpr uint32_t kStages = 5, kSlots = 2, kNumbers = 32;
-  enum Fault : uint32_t { none, not_made, not_awaited, arrives_twice, misaligned };
+  enum Fault : uint32_t { none, not_made, not_awaited, arrives_twice, begins_twice, misaligned };
   struct Params {
     uint32_t fault;
     const float* x;  // [stages, numbers]
@@ -168,6 +168,7 @@ struct BulkSum {
       const uint32_t slot = stage % kSlots;
       wait_barrier(shared.read[slot], (stage / kSlots + 1) % 2);
       begin_bulk(shared.landed[slot], kBytes);
+      if (params.fault == begins_twice) begin_bulk(shared.landed[slot], kBytes);
       const uint32_t offset = params.fault == misaligned ? 1 : 0;
       for (uint32_t half = 0; half < 2; ++half) {
         copy_bulk(shared.slots[slot] + half * kNumbers / 2,
@@ -219,6 +220,7 @@ TEST(BulkCopy, WhatAGpuLeavesUndefinedIsReported) {
   expect_fault(BulkSum::not_made, "uses a barrier that was not made at tests/cuda/copy_test.cc");
   expect_fault(BulkSum::not_awaited, "no thread waits for the copy that began at");
   expect_fault(BulkSum::arrives_twice, "its threads wait for different things");
+  expect_fault(BulkSum::begins_twice, "arrives at a barrier that has all arrivals of its phase");
   expect_fault(BulkSum::misaligned, "for a multiple of 16 at");
 }
 

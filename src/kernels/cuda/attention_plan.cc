@@ -135,7 +135,7 @@ int64_t AttentionParts::most_chunks() const {
 
 AttentionPlan plan_attention(std::span<const AttentionSlice> slices, const AttentionParams& params,
                              const AttentionSizes& sizes) {
-  std::vector<AttentionSlice> small, large;  // those that fit the tile of a warp, and the others
+  std::vector<AttentionSlice> small, large;  // small ones fit the tile of one warp
   for (const AttentionSlice& slice : slices) {
     (slice.num_rows * sizes.group <= kTileRows ? small : large).push_back(slice);
   }

@@ -100,8 +100,6 @@ class CudaBackend final : public Backend {
   // quantised weights; of rows that pack_inputs() has rounded.
   void multiply_floats(const Tensor& x, const PackedColumns& columns, const Tensor& out);
   void multiply_few_rows(const Tensor& x, const PackedColumns& columns, const Tensor& out);
-  template <class RunBlocks>
-  void with_few_rows(int64_t inputs, RunBlocks&& run_blocks);
   template <class Kernel>
   void run_few_rows(const Tensor& x, typename Kernel::Params params, const Tensor& out);
   void multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,

@@ -19,11 +19,10 @@ constexpr int64_t kPackedRows = 4096;
 constexpr int64_t kMlpRows = 2048;
 // Quantised weights that are in memory as bfloat16 at once.
 constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
-// Up to so many rows, and where there are few of the larger ones, tiles have 64 rows.
+// Tiles have 64 rows and columns for at most so many rows, and where fewer tiles of 128 than
+// multiprocessors would do.
 constexpr int64_t kTileOf64 = 64;
-constexpr int64_t kLargeTile = 128;  // its columns and rows
-// A block of few rows has tiles of both of a gated product's matrices.
-constexpr int64_t kMostGatedSegments = 4;
+constexpr int64_t kLargeTile = 128;
 
 ProductParams product_params(const Tensor& x, const PackedColumns& columns, const Tensor& out) {
   return {.weights = plain_panels(*columns.matrix),
@@ -36,6 +35,19 @@ ProductParams product_params(const Tensor& x, const PackedColumns& columns, cons
 }
 
 int64_t num_segments(int64_t inputs) { return divide_up(inputs, kSegmentLength); }
+
+// Calls run_blocks with the tiles and the segments that a block of few rows has at once, by the
+// segments of K. A block that multiplies two matrices needs a tile of each.
+template <int kMatrices, class RunBlocks>
+void with_few_rows(int64_t inputs, RunBlocks&& run_blocks) {
+  const int64_t segments = num_segments(inputs);
+  if (segments == 1) return run_blocks.template operator()<4, 1>();
+  if (segments == 2) return run_blocks.template operator()<4, 2>();
+  if constexpr (kMatrices == 1) {
+    if (segments > 4) return run_blocks.template operator()<1, 8>();
+  }
+  run_blocks.template operator()<2, 4>();
+}
 
 }  // namespace
 
@@ -57,16 +69,6 @@ SplitSums CudaBackend::split_sums(int64_t tiles, int64_t blocks_at_once, int64_t
           .arrivals = static_cast<uint32_t*>(arrivals_.get())};
 }
 
-// Calls run_blocks with the tiles and the segments that a block has at once, by the segments of K.
-template <class RunBlocks>
-void CudaBackend::with_few_rows(int64_t inputs, RunBlocks&& run_blocks) {
-  const int64_t segments = num_segments(inputs);
-  if (segments == 1) return run_blocks.template operator()<4, 1>();
-  if (segments == 2) return run_blocks.template operator()<4, 2>();
-  if (segments <= 4) return run_blocks.template operator()<2, 4>();
-  run_blocks.template operator()<1, 8>();
-}
-
 template <class Kernel>
 void CudaBackend::run_few_rows(const Tensor& x, typename Kernel::Params params, const Tensor& out) {
   params.x = const_rows_of(x);
@@ -79,7 +81,7 @@ void CudaBackend::run_few_rows(const Tensor& x, typename Kernel::Params params, 
 
 void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& columns,
                                     const Tensor& out) {
-  with_few_rows(x.size(1), [&]<uint32_t kTiles, uint32_t kSplits>() {
+  with_few_rows<1>(x.size(1), [&]<uint32_t kTiles, uint32_t kSplits>() {
     const auto run_kernel = [&]<class Kernel>(auto&& of_columns) {
       run_few_rows<Kernel>(x, {.columns = {of_columns}, .num_columns = columns.count}, out);
     };
@@ -214,17 +216,14 @@ bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, co
   const auto activation = static_cast<ActivationKind>(mlp.activation);
   if (rows <= kFewRows) {
     const Tensor inner = scratch(gate_rows_, rows, width);
-    with_few_rows(std::min(x.size(1), kMostGatedSegments * kSegmentLength),
-                  [&]<uint32_t kTiles, uint32_t kSplits>() {
-                    if constexpr (kTiles > 1) {
-                      run_few_rows<MatmulFewRows<2, kTiles, kSplits>>(
-                          x,
-                          {.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
-                           .num_columns = width,
-                           .activation = activation},
-                          inner);
-                    }
-                  });
+    with_few_rows<2>(x.size(1), [&]<uint32_t kTiles, uint32_t kSplits>() {
+      run_few_rows<MatmulFewRows<2, kTiles, kSplits>>(
+          x,
+          {.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
+           .num_columns = width,
+           .activation = activation},
+          inner);
+    });
     multiply(inner, mlp.down, out);
     return true;
   }

@@ -92,7 +92,7 @@ struct AttentionChunks {
   }
 };
 
-// Merges the chunks of a row and head: 32 at a time, of which each lane has the shares of one.
+// Merges the chunks of a row and head, 32 at a time: each lane computes the shares of one chunk.
 struct MergeChunks {
   static constexpr std::string_view kName = "merge_chunks";
   static constexpr uint32_t kThreads = kAttentionThreads;

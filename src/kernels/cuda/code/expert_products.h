@@ -2,8 +2,7 @@
 // for each slot of the routing.
 #pragma once
 
-#include <array>
-
+#include "kernels/cuda/code/kernel_name.h"
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_few_groups.h"
 #include "kernels/cuda/code/matmul_float.h"
@@ -17,30 +16,11 @@ struct ExpertProduct {
   uint32_t num_tiles = 0;  // of columns, along x of the grid; 0: another kernel multiplies it
 };
 
-constexpr std::string_view kExpertPrefix = "expert_";
-
-template <size_t kSize>
-constexpr std::array<char, kSize> join_letters(std::string_view first, std::string_view second) {
-  std::array<char, kSize> joined{};
-  size_t end = 0;
-  for (const char letter : first) joined[end++] = letter;
-  for (const char letter : second) joined[end++] = letter;
-  return joined;
-}
-
-template <class Kernel>
-struct ExpertKernelName {
-  static constexpr size_t kSize = kExpertPrefix.size() + Kernel::kName.size();
-  static constexpr std::array<char, kSize> kLetters =
-      join_letters<kSize>(kExpertPrefix, Kernel::kName);
-};
-
-// Runs the kernel for one row of each slot, along z of the grid: none of these kernels splits K
-// there unless its parameters say so.
+// Runs the kernel for one row of each slot, along z of the grid, which none of these kernels uses.
 template <class Kernel>
 struct ExpertProducts {
-  static constexpr std::string_view kName{ExpertKernelName<Kernel>::kLetters.data(),
-                                          ExpertKernelName<Kernel>::kSize};
+  static constexpr KernelName kFullName{"expert_", Kernel::kName};
+  static constexpr std::string_view kName = kFullName.text();
   static constexpr uint32_t kThreads = Kernel::kThreads;
   struct Params {
     const ExpertProduct<Kernel>* products = nullptr;  // [experts]

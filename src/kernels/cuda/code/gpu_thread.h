@@ -9,7 +9,6 @@
 
 #define PL_DEVICE __device__ __forceinline__
 #define PL_UNROLL _Pragma("unroll")
-#define PL_NO_UNROLL _Pragma("unroll 1")
 #define PL_ROLLED _Pragma("unroll 1")
 
 namespace paceline::cuda {

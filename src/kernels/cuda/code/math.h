@@ -15,13 +15,18 @@ PL_DEVICE float with_sign_of(float value, float sign) {
 PL_DEVICE float larger(float a, float b) { return a > b ? a : b; }
 PL_DEVICE float smaller(float a, float b) { return a < b ? a : b; }
 
-// About 1 ulp. Results below the normal range are 0, NaN stays NaN.
-PL_DEVICE float exponential(float x) {
-  const float lowest = -0x1.5d589ep6f;  // ln 2^-126, rounded up
-  if (x < lowest) return 0.0f;
-  if (!(x <= 128.0f)) return x > 0.0f ? float_of_bits(0x7F800000u) : x;
-  const float magic = 0x1.8p23f;  // adding it rounds to an integer
-  const float n = fused_multiply_add(x, 0x1.715476p0f, magic) - magic;
+// exp(x) = mantissa * 2^n with a whole n, for x where that is a float.
+struct SplitExponential {
+  float mantissa;
+  float shifted;  // n plus 1.5 * 2^23, whose last bits are n
+
+  PL_DEVICE float power() const { return shifted - kShift; }
+
+  static constexpr float kShift = 0x1.8p23f;  // adding it rounds to an integer
+};
+PL_DEVICE SplitExponential split_exponential(float x) {
+  const float shifted = fused_multiply_add(x, 0x1.715476p0f, SplitExponential::kShift);
+  const float n = shifted - SplitExponential::kShift;
   // ln 2 in two parts, the first so short that n times it is exact.
   float r = fused_multiply_add(n, -0.693359375f, x);
   r = fused_multiply_add(n, 0x1.bd0106p-13f, r);
@@ -29,30 +34,29 @@ PL_DEVICE float exponential(float x) {
   q = fused_multiply_add(q, r, 0x1.5558f2p-5f);
   q = fused_multiply_add(q, r, 0x1.555492p-3f);
   q = fused_multiply_add(q, r, 0x1.fffffcp-2f);
-  const float mantissa = fused_multiply_add(r * r, q, r) + 1.0f;
+  return {fused_multiply_add(r * r, q, r) + 1.0f, shifted};
+}
+
+constexpr float kLeastArgument = -0x1.5d589ep6f;  // ln 2^-126, rounded up
+
+// About 1 ulp. Results below the normal range are 0, NaN stays NaN.
+PL_DEVICE float exponential(float x) {
+  if (x < kLeastArgument) return 0.0f;
+  if (!(x <= 128.0f)) return x > 0.0f ? float_of_bits(0x7F800000u) : x;
+  const SplitExponential split = split_exponential(x);
   // 2^n in two factors, each a float.
-  const auto power = static_cast<int32_t>(n);
+  const auto power = static_cast<int32_t>(split.power());
   const int32_t half = power / 2;
-  return mantissa * float_of_bits(static_cast<uint32_t>(half + 127) << 23) *
+  return split.mantissa * float_of_bits(static_cast<uint32_t>(half + 127) << 23) *
          float_of_bits(static_cast<uint32_t>(power - half + 127) << 23);
 }
 
 // The bits of exponential() for x that isn't positive, or NaN, without a branch: where softmax
 // takes its time.
 PL_DEVICE float exponential_below_one(float x) {
-  const float magic = 0x1.8p23f;
-  const float shifted = fused_multiply_add(x, 0x1.715476p0f, magic);
-  const float n = shifted - magic;
-  float r = fused_multiply_add(n, -0.693359375f, x);
-  r = fused_multiply_add(n, 0x1.bd0106p-13f, r);
-  float q = fused_multiply_add(0x1.6a23cap-10f, r, 0x1.123a20p-7f);
-  q = fused_multiply_add(q, r, 0x1.5558f2p-5f);
-  q = fused_multiply_add(q, r, 0x1.555492p-3f);
-  q = fused_multiply_add(q, r, 0x1.fffffcp-2f);
-  const float mantissa = fused_multiply_add(r * r, q, r) + 1.0f;
-  // The last bits of `shifted` are n.
-  const float power = float_of_bits((bits_of_float(shifted) << 23) + 0x3F800000u);
-  return x < -0x1.5d589ep6f ? 0.0f : mantissa * power;
+  const SplitExponential split = split_exponential(x);
+  const float power = float_of_bits((bits_of_float(split.shifted) << 23) + 0x3F800000u);
+  return x < kLeastArgument ? 0.0f : split.mantissa * power;
 }
 
 // About 2 ulp.

@@ -9,6 +9,7 @@
 // the latencies of the launch, of the inputs and of two rounds of loads count.
 #pragma once
 
+#include "kernels/cuda/code/kernel_name.h"
 #include "kernels/cuda/code/panel_products.h"
 
 namespace paceline::cuda {
@@ -24,7 +25,7 @@ class Bf16Tile {
   static constexpr uint32_t kMostInFlight = 32;  // loads of a warp
   static constexpr std::string_view kPrefix = "";
 
-  // Tile `index` of the columns, of which the first panel has two.
+  // Tile `index`: counted from the first panel of the columns, whose two halves are tiles 0 and 1.
   PL_DEVICE Bf16Tile(const PanelColumns& columns, int64_t index)
       : from_(columns.panel(index / 2) + index % 2 * (kHalfWords * 4) +
               lane_index() * sizeof(Words4)) {}
@@ -41,7 +42,7 @@ class Bf16Tile {
 // What a block multiplies: each panel with the same rows.
 template <class Panels, int kMatrices>
 struct FewRowsParams {
-  ColumnsOf<Panels> columns[kMatrices];  // two: the gate's, and those that it multiplies
+  ColumnsOf<Panels> columns[kMatrices];  // of two matrices, the first is the gate's
   int64_t num_columns = 0;
   ConstRows x;
   bool is_aligned = false;  // each row is at a multiple of 16 bytes, the width one of 4
@@ -58,32 +59,19 @@ struct FewRowsShared {
   Floats4 sums[kTiles * kSplits][kWarpLanes];
 };
 
-constexpr size_t kFewRowsNameSize = 32;
-struct FewRowsName {
-  char letters[kFewRowsNameSize] = {};
-  size_t size = 0;
-
-  constexpr void append(std::string_view text) {
-    for (const char letter : text) letters[size++] = letter;
-  }
-};
-// "few_rows_2_segments", with "gated_" in front where two matrices are multiplied.
-constexpr FewRowsName few_rows_name(std::string_view prefix, int matrices, uint32_t splits) {
-  FewRowsName name;
-  name.append(matrices == 2 ? "gated_" : "");
-  name.append(prefix);
-  name.append("few_rows_");
-  name.letters[name.size++] = static_cast<char>('0' + splits);
-  name.append(splits == 1 ? "_segment" : "_segments");
-  return name;
+constexpr std::string_view few_rows_suffix(uint32_t splits) {
+  if (splits == 1) return "few_rows_1_segment";
+  if (splits == 2) return "few_rows_2_segments";
+  return splits == 4 ? "few_rows_4_segments" : "few_rows_8_segments";
 }
 
 // Blocks along x of the grid have kTiles tiles of columns each (of two matrices: half as many of
 // each), and kSplits segments of K at once.
 template <class Tile, int kMatrices, uint32_t kTiles, uint32_t kSplits>
 struct FewRows {
-  static constexpr FewRowsName kFullName = few_rows_name(Tile::kPrefix, kMatrices, kSplits);
-  static constexpr std::string_view kName{kFullName.letters, kFullName.size};
+  static constexpr KernelName kFullName{kMatrices == 2 ? "gated_" : "", Tile::kPrefix,
+                                        few_rows_suffix(kSplits)};
+  static constexpr std::string_view kName = kFullName.text();
   static constexpr uint32_t kThreads = kTiles * kSplits * kWarpLanes;
   static constexpr bool kWaitsItself = true;
   static constexpr uint32_t kColumnTiles = kTiles / kMatrices;  // of a block
@@ -122,7 +110,7 @@ struct FewRows {
   PL_DEVICE static uint32_t own_tile() { return warp_index() % kTiles; }
   PL_DEVICE static uint32_t own_split() { return warp_index() / kTiles; }
   PL_DEVICE static int own_matrix() { return static_cast<int>(own_tile()) % kMatrices; }
-  // Among the tiles of the columns, of which the first panel has two.
+  // The warp's tile, counted as Bf16Tile counts them.
   PL_DEVICE static int64_t column_tile() {
     return int64_t{block_index().x} * kColumnTiles + own_tile() / kMatrices;
   }

@@ -232,7 +232,7 @@ struct MatmulTiles {
   // Loads each step's operands while the one before is multiplied, where registers are left.
   PL_DEVICE static void multiply_stage(const Shared& shared, uint32_t slot, Sums& sums) {
     if constexpr (!kHasBulkCopies) {
-      PL_NO_UNROLL
+      PL_ROLLED
       for (uint32_t step = 0; step < kStageSteps; ++step) {
         Operands::load(shared, slot, step).multiply(sums);
       }
@@ -304,7 +304,7 @@ struct MatmulTiles {
     });
   }
 
-  // Of 4 columns, as far as there are so many.
+  // The bias of 4 columns; zero behind the last column.
   PL_DEVICE static Floats4 bias_of(const Params& p, int matrix, int64_t place) {
     const PanelColumns& columns = p.columns[matrix];
     Floats4 bias{};

@@ -13,7 +13,6 @@
 
 #define PL_DEVICE inline
 #define PL_UNROLL
-#define PL_NO_UNROLL
 #define PL_ROLLED
 
 namespace paceline::cuda {
