@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "tensor/system_memory.h"
 
 #if __has_include(<sanitizer/asan_interface.h>)
 #include <sanitizer/asan_interface.h>
@@ -26,55 +26,9 @@
 namespace paceline {
 namespace {
 
-constexpr size_t kAlignment = 64;
-constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kDefaultCacheLimit = size_t{256} << 20;
 // A cached block is reused if at most this fraction of the request stays unused.
 constexpr size_t kReuseSlackDivisor = 8;
-
-// The bytes a request for `bytes` takes; `bytes` is at most PTRDIFF_MAX.
-size_t capacity_for(size_t bytes) {
-  const size_t unit = bytes >= kHugePage ? kPage : kAlignment;
-  return (std::max<size_t>(bytes, 1) + unit - 1) / unit * unit;
-}
-
-// Zeroed pages from the system, or nullptr: mapped with room for the alignment, then trimmed.
-void* map_pages(size_t capacity) {
-  void* const mapped = ::mmap(nullptr, capacity + kHugePage, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  auto* const first = static_cast<std::byte*>(mapped);
-  const size_t head = (kHugePage - reinterpret_cast<uintptr_t>(first) % kHugePage) % kHugePage;
-  std::byte* const block = first + head;
-  if (head > 0) ::munmap(first, head);
-  ::munmap(block + capacity, kHugePage - head);
-  ::madvise(block, capacity, MADV_HUGEPAGE);  // advice: without huge pages it works all the same
-  return block;
-}
-
-class SystemSource final : public MemorySource {
- public:
-  void* take(size_t capacity) override {
-    if (capacity >= kHugePage) return map_pages(capacity);
-    void* const block = std::aligned_alloc(kAlignment, capacity);
-    if (block != nullptr) std::memset(block, 0, capacity);
-    return block;
-  }
-  void give_back(void* block, size_t capacity) noexcept override {
-    if (capacity >= kHugePage) {
-      ::munmap(block, capacity);
-    } else {
-      std::free(block);
-    }
-  }
-  void clear(void* block, size_t capacity) override { std::memset(block, 0, capacity); }
-};
-
-SystemSource& system_source() {
-  static SystemSource source;
-  return source;
-}
 
 [[noreturn]] void throw_lock_refused(size_t bytes, int reason) {
   throw Error(
@@ -97,8 +51,8 @@ class BlockCache {
     if (found == by_size_.end()) return nullptr;
     const auto [size, age] = found->first;
     if (size - capacity > capacity / kReuseSlackDivisor) return nullptr;
-    // Small and mapped blocks are freed differently; the size distinguishes them.
-    if ((size >= kHugePage) != (capacity >= kHugePage)) return nullptr;
+    // Each kind of block is freed differently; the size distinguishes them.
+    if (!same_system_kind(size, capacity)) return nullptr;
     void* const block = found->second;
     by_size_.erase(found);
     by_age_.erase(age);
@@ -184,7 +138,7 @@ struct Memory::State {
   }
 };
 
-Memory::Memory() : Memory(system_source()) {}
+Memory::Memory() : Memory(system_memory()) {}
 
 Memory::Memory(MemorySource& source) : state_(std::make_unique<State>(source)) {}
 
@@ -196,9 +150,9 @@ Memory::~Memory() {
 void* Memory::allocate(size_t bytes, Contents contents) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
-  if (bytes > PTRDIFF_MAX - 2 * kHugePage)
+  if (bytes > PTRDIFF_MAX - 2 * kHugePageBytes)
     state.throw_exhausted(bytes, "more than can be addressed");
-  size_t capacity = capacity_for(bytes);
+  size_t capacity = system_capacity(bytes);
   void* block = state.cache.take(capacity);
   const bool reused = block != nullptr;
   if (!reused) block = state.take_new(bytes, capacity);

@@ -27,7 +27,7 @@ struct MemoryStats {
 // What a new block holds: zeros, or anything, for an owner that writes all of it before it reads.
 enum class Contents : bool { zeroed, undefined };
 
-// Thread-safe. Blocks of 2 MiB and more are mapped on their own and advised to use huge pages.
+// Thread-safe. Blocks of 128 KiB and more are advised to use huge pages (system_memory.h).
 // A Memory must outlive its Buffers.
 class Memory {
  public:

@@ -41,8 +41,9 @@ std::string exhausted_message(Memory& memory, size_t bytes) {
 
 TEST(Memory, BlocksAreAlignedZeroedAndWritable) {
   Memory memory;
-  for (size_t bytes : {size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{5000}, 2 * kMiB - 1,
-                       2 * kMiB, 2 * kMiB + 1, 7 * kMiB + 12345}) {
+  for (size_t bytes :
+       {size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{5000}, kMiB / 8 - 1, kMiB / 8,
+        kMiB / 8 + 1, 2 * kMiB - 1, 2 * kMiB, 2 * kMiB + 1, 7 * kMiB + 12345}) {
     for (int round = 0; round < 3; ++round) {  // the second and third reuse the block
       void* block = memory.allocate(bytes);
       ASSERT_EQ(reinterpret_cast<uintptr_t>(block) % 64, 0u);
@@ -54,6 +55,43 @@ TEST(Memory, BlocksAreAlignedZeroedAndWritable) {
       memory.release(block, bytes);
     }
   }
+}
+
+// Bytes of the program that are in RAM.
+size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Blocks of 300 KiB: 64 MiB of them in two rounds, so that the second takes what the first left.
+TEST(Memory, MediumBlocksGoBackToTheSystem) {
+  constexpr size_t kBytes = 300 << 10, kCount = 218;
+  Memory memory;
+  memory.set_cache_limit(0);
+  void* const kept = memory.allocate(kBytes);
+  std::memset(kept, 0x5A, kBytes);
+  for (int round = 0; round < 2; ++round) {
+    const size_t before = resident_bytes();
+    std::vector<void*> blocks;
+    for (size_t i = 0; i < kCount; ++i) {
+      blocks.push_back(memory.allocate(kBytes));
+      ASSERT_TRUE(all_zero(blocks.back(), kBytes)) << i << " round " << round;
+      std::memset(blocks.back(), static_cast<int>(i), kBytes);
+    }
+    EXPECT_GE(resident_bytes(), before + 60 * kMiB);
+    for (size_t i = 0; i < kCount; i += 2) memory.release(blocks[i], kBytes);
+    for (size_t i = 1; i < kCount; i += 2) {
+      ASSERT_TRUE(all_are(static_cast<unsigned char>(i), blocks[i], kBytes)) << i;
+      memory.release(blocks[i], kBytes);
+    }
+    if (!is_sanitized()) {
+      EXPECT_LE(resident_bytes(), before + 8 * kMiB);
+    }
+  }
+  EXPECT_TRUE(all_are(0x5A, kept, kBytes));
+  memory.release(kept, kBytes);
 }
 
 TEST(Memory, AnEmptyBlockIsABlock) {
