@@ -309,13 +309,20 @@ HostRouting Backend::read_routing(const Routing& routing) {
   return do_read_routing(routing);
 }
 
+void Backend::check_experts(std::span<const GatedMlpWeights> experts) {
+  PL_CHECK(!experts.empty(), "mix_experts: no experts");
+  const int64_t k = experts.front().gate.matrix->k, n = experts.front().down.matrix->n;
+  for (const GatedMlpWeights& expert : experts) check_expert(expert, k, n);
+}
+
 void Backend::mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
                           const Tensor& x, const Tensor& out) {
   ShapeCheck check("mix_experts");
   check_routing(check, routing);
   check.tensor("x", x, {"rows", "k"});
   check.tensor("out", out, {"rows", "n"});
-  for (const GatedMlpWeights& expert : experts) check_expert(expert, x.size(1), out.size(1));
+  PL_CHECK(!experts.empty(), "mix_experts: no experts");
+  check_expert(experts.front(), x.size(1), out.size(1));
   if (!out.empty()) do_mix_experts(experts, routing, x, out);
 }
 

@@ -118,10 +118,14 @@ class Backend {
   HostRouting read_routing(const Routing& routing);
 
   // out[r] = the sum of weight * (gated_mlp of x[r] with the slot's expert) over the slots of row
-  // r: multiply-adds from zero in their order, in place. Only experts that a row has are read.
+  // r: multiply-adds from zero in their order, in place. Only experts that a row has are read, so
+  // check_experts() has checked the shapes of all.
   //                                       x [rows, k], routing [rows, slots], out [rows, n]
   void mix_experts(std::span<const GatedMlpWeights> experts, const Routing& routing,
                    const Tensor& x, const Tensor& out);
+  // Checks that every expert takes rows of the first one's k and gives rows of its n, with a width
+  // of its own. To be called once: reading the shapes of all takes as long as some products.
+  static void check_experts(std::span<const GatedMlpWeights> experts);
 
   // out[rows, columns] += (x[rows] * a^T) * b^T for each segment, with the bits of two matmuls and
   // an add on its rows alone. Segments are sorted: each begins behind the rows of the one before

@@ -50,6 +50,7 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
     experts_.emplace_back(context, block + "." + names.shared, mlp);
   }
   for (const GatedMlp& expert : experts_) expert_weights_.push_back(expert.weights());
+  Backend::check_experts(expert_weights_);
 }
 
 void Mixture::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,

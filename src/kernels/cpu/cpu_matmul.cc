@@ -35,7 +35,7 @@ void CpuBackend::multiply(const CpuProduct& product, const PackedMatrix& w, cons
   const int64_t scratch_bytes = product.scratch_bytes(), rows = out.size(0);
   auto* const scratch =
       thread_scratch_.reserve_as<std::byte>(threads_.num_threads() * scratch_bytes);
-  const ProductSplit split(rows, w.num_panels(), threads_.num_threads());
+  const ProductSplit split = product.split(rows, threads_.num_threads());
   const StreamTuner::Product timed(tuner_, w, w.bytes(), rows, product.stream_panels(rows));
   threads_.parallel_for(
       split.num_pieces(), split.grain(rows * w.n * w.k),

@@ -193,7 +193,10 @@ void CpuGradients::do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
       const int64_t outputs = std::min(kPackedOutputs, n - output);
       prepare_columns(dy.slice(0, row, row + num_rows).slice(1, output, output + outputs), dtype,
                       stride, inputs);
-      ProductSplit split(outputs, num_panels, threads_.num_threads());
+      ProductSplit split =
+          ProductSplit::of_tiles(outputs, num_panels, threads_.num_threads(),
+                                 kernels_.tile_rows[static_cast<size_t>(dtype)],
+                                 std::min(panel_bytes, kSegmentLength * kPanelWidth * element));
       split.block_rows = std::min(split.block_rows, kBlockOutputs);
       threads_.parallel_for(split.num_pieces(), split.grain(num_rows * outputs * k),
                             [&](int64_t begin, int64_t end, int) {

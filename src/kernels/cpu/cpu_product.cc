@@ -70,6 +70,16 @@ int64_t CpuProduct::stream_panels(int64_t num_rows) const {
   return 0;
 }
 
+ProductSplit CpuProduct::split(int64_t num_rows, int64_t num_threads) const {
+  const int64_t panels = matrix_.num_panels();
+  if (kind_ != Kind::plain) return {num_rows, panels, num_threads};
+  const int64_t panel_bytes = std::min(kSegmentLength, matrix_.padded_k()) * kPanelWidth *
+                              int64_t(dtype_bytes(matrix_.dtype));
+  return ProductSplit::of_tiles(num_rows, panels, num_threads,
+                                kernels_.tile_rows[static_cast<size_t>(matrix_.dtype)],
+                                panel_bytes);
+}
+
 void CpuProduct::multiply(const Piece& piece) const {
   // The kernels get the piece's panels as their matrix.
   Piece moved = piece;
@@ -118,7 +128,8 @@ void CpuProduct::multiply_int8(const Piece& piece, int64_t n) const {
                           .out_stride = piece.out.stride,
                           .scratch = piece.scratch,
                           .unpacks_freely = unpacks_freely_,
-                          .streams = piece.streams});
+                          .streams = piece.streams,
+                          .next_panels = piece.next_panels});
 }
 
 // Many rows take all panels of a segment, some at a time, before the next segment: their inputs to

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/product_split.h"
 #include "kernels/packed_matrix.h"
 
 namespace paceline {
@@ -43,11 +44,15 @@ class CpuProduct {
     std::byte* scratch = nullptr;
     WeightStreams streams{};  // of a few rows
     bool adds = false;        // to the outputs; plain weights alone
+    // The panels that the same thread reads next, unless they follow the piece's: GroupTask.
+    const void* next_panels = nullptr;
   };
   void multiply(const Piece& piece) const;
   // How many panels `num_rows` rows may read side by side; 0: they ignore Piece::streams.
   int64_t stream_panels(int64_t num_rows) const;
+  ProductSplit split(int64_t num_rows, int64_t num_threads) const;
   int64_t scratch_bytes() const { return scratch_bytes_; }
+  const void* panel(int64_t index) const { return matrix_.panel(index); }
 
  private:
   enum class Kind : uint8_t {

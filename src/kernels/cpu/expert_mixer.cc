@@ -12,7 +12,7 @@ namespace {
 // Rows of an expert that are computed at a time: their inputs and outputs stay in the second-level
 // cache.
 constexpr int64_t kMostRows = 128;
-constexpr int64_t kPiecesPerThread = 6;
+constexpr int64_t kPiecesPerThread = 12;
 // The reading of weights takes as long as the arithmetic of about this many rows.
 constexpr int64_t kReadRows = 4;
 
@@ -92,7 +92,15 @@ void ExpertMixer::plan_pieces() {
   }
 }
 
+bool ExpertMixer::shares_inputs() const {
+  const CpuProduct& first = blocks_.front().product.gate();
+  return num_rows_ == 1 && std::all_of(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+           return block.product.gate().takes_inputs_of(first) && !needs_up_rows(block.product);
+         });
+}
+
 void ExpertMixer::prepare_inputs(const Tensor& x) {
+  gate_rows_.is_shared = shares_inputs();
   gate_rows_.stride = up_rows_.stride = 0;
   for (const Block& block : blocks_) {
     const GatedProduct& product = block.product;
@@ -100,7 +108,8 @@ void ExpertMixer::prepare_inputs(const Tensor& x) {
     if (!needs_up_rows(product)) continue;
     up_rows_.stride = std::max(up_rows_.stride, product.up().input_stride());
   }
-  const int64_t slots = sorted_.num_slots(), k = x.size(1), blocks = std::ssize(blocks_);
+  const int64_t slots = gate_rows_.is_shared ? 1 : sorted_.num_slots(), k = x.size(1);
+  const int64_t blocks = gate_rows_.is_shared ? 1 : std::ssize(blocks_);
   gate_rows_.first = gate_buffer_.reserve_as<std::byte>(slots * gate_rows_.stride);
   up_rows_.first = up_buffer_.reserve_as<std::byte>(slots * up_rows_.stride);
   const int64_t grain = slots * k < kPieceElements ? blocks : 1;
@@ -153,9 +162,16 @@ void ExpertMixer::compute_inner_rows() {
                .inner_rows = inner_rows_.of(block),
                .columns = piece.columns,
                .scratch = scratch + thread_index * scratch_bytes,
-               .streams = streams});
+               .streams = streams,
+               .next_panels = panels_after(i)});
         }
       });
+}
+
+const void* ExpertMixer::panels_after(int64_t index) const {
+  const auto next = static_cast<size_t>(index + 1);
+  if (next == pieces_.size()) return nullptr;
+  return pieces_[next].block->product.gate_panel(pieces_[next].first_unit);
 }
 
 // Each thread has some columns of all rows: it adds to them expert by expert, in ascending order.
@@ -176,7 +192,7 @@ void ExpertMixer::add_outputs(const Tensor& out) {
                                    num_rows_, timed_panels(blocks_.front().product.down()));
   const WeightStreams streams = streams_of(timed, *blocks_.front().weights->down.matrix);
   const auto add_block = [&](const Block& block, const ProductSplit::Piece& piece,
-                             std::byte* memory) {
+                             const void* next_panels, std::byte* memory) {
     auto* const sums = reinterpret_cast<float*>(memory);
     const PackedColumns& columns = block.weights->down;
     block.product.down().multiply(
@@ -187,7 +203,8 @@ void ExpertMixer::add_outputs(const Tensor& out) {
          .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
          .out = {sums, width},
          .scratch = reinterpret_cast<std::byte*>(sums + block.num_rows * width),
-         .streams = streams});
+         .streams = streams,
+         .next_panels = next_panels});
     const int64_t first = piece.first_panel * kPanelWidth;
     const int64_t count = std::min(piece.last_panel * kPanelWidth, out.size(1)) - first;
     for (int64_t r = 0; r < block.num_rows; ++r) {
@@ -195,21 +212,25 @@ void ExpertMixer::add_outputs(const Tensor& out) {
       kernels_.add_scaled(sums + r * width, slot.weight, count, out.row<float>(slot.row) + first);
     }
   };
-  threads_.parallel_for(split.num_pieces(), grain_of(split.num_pieces(), work),
-                        [&](int64_t begin, int64_t end, int thread_index) {
-                          for (int64_t i = begin; i < end; ++i) {
-                            const ProductSplit::Piece piece = split.piece(i);
-                            const int64_t first = piece.first_panel * kPanelWidth;
-                            const int64_t last =
-                                std::min(piece.last_panel * kPanelWidth, out.size(1));
-                            for (int64_t r = 0; r < num_rows_; ++r) {
-                              std::fill(out.row<float>(r) + first, out.row<float>(r) + last, 0.0f);
-                            }
-                            for (const Block& block : blocks_) {
-                              add_block(block, piece, scratch + thread_index * scratch_bytes);
-                            }
-                          }
-                        });
+  threads_.parallel_for(
+      split.num_pieces(), grain_of(split.num_pieces(), work),
+      [&](int64_t begin, int64_t end, int thread_index) {
+        for (int64_t i = begin; i < end; ++i) {
+          const ProductSplit::Piece piece = split.piece(i);
+          const int64_t first = piece.first_panel * kPanelWidth;
+          const int64_t last = std::min(piece.last_panel * kPanelWidth, out.size(1));
+          for (int64_t r = 0; r < num_rows_; ++r) {
+            std::fill(out.row<float>(r) + first, out.row<float>(r) + last, 0.0f);
+          }
+          for (size_t b = 0; b < blocks_.size(); ++b) {
+            const bool is_last = b + 1 == blocks_.size();
+            const CpuProduct& next = blocks_[is_last ? 0 : b + 1].product.down();
+            const void* const next_panels =
+                next.panel(is_last ? piece.last_panel : piece.first_panel);
+            add_block(blocks_[b], piece, next_panels, scratch + thread_index * scratch_bytes);
+          }
+        }
+      });
 }
 
 }  // namespace paceline

@@ -39,16 +39,22 @@ class ExpertMixer {
     int64_t last_unit = 0;
     InnerColumns columns;
   };
-  // Prepared rows: those of a block begin at its first slot times the widest stride.
+  // Prepared rows: those of a block begin at its first slot times the widest stride, or all blocks
+  // have the same row.
   struct Rows {
     std::byte* first = nullptr;
     int64_t stride = 0;
+    bool is_shared = false;
 
-    std::byte* of(const Block& block) const { return first + block.first_slot * stride; }
+    std::byte* of(const Block& block) const {
+      return first + (is_shared ? 0 : block.first_slot * stride);
+    }
   };
 
   void plan_blocks(std::span<const GatedMlpWeights> experts, const Routing& routing);
   void plan_pieces();
+  // Whether one row goes to all experts, in the form that each of their first products takes.
+  bool shares_inputs() const;
   void prepare_inputs(const Tensor& x);
   void compute_inner_rows();
   void add_outputs(const Tensor& out);
@@ -60,6 +66,9 @@ class ExpertMixer {
   WeightStreams streams_of(const StreamTuner::Product& timed, const PackedMatrix& matrix) const {
     return num_rows_ == 1 ? timed.streams() : tuner_.streams_like(matrix);
   }
+  // The panels that a thread reads after piece `index`, unless another thread takes the next piece.
+  const void* panels_after(int64_t index) const;
+
   const KernelTable& kernels_;
   ThreadPool& threads_;
   StreamTuner& tuner_;

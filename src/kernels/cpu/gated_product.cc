@@ -54,6 +54,10 @@ int64_t GatedProduct::scratch_bytes() const {
   return std::max(gate_.scratch_bytes(), up_.scratch_bytes());
 }
 
+const void* GatedProduct::gate_panel(int64_t unit) const {
+  return gate_.panel((mlp_.gate.first + unit * this->unit()) / kPanelWidth);
+}
+
 void GatedProduct::run(const Piece& piece) const {
   const int64_t stride = piece.columns.stride, inner_stride = down_.input_stride();
   auto* const gates = reinterpret_cast<float*>(piece.scratch);
@@ -61,7 +65,8 @@ void GatedProduct::run(const Piece& piece) const {
   auto* const kernel_scratch = reinterpret_cast<std::byte*>(ups + piece.num_rows * stride);
   const auto activate = kernels_.gated_activation[static_cast<size_t>(mlp_.activation)];
   const auto multiply = [&](const CpuProduct& product, const PackedColumns& columns,
-                            const std::byte* inputs, const CoveringPanels& panels, float* to) {
+                            const std::byte* inputs, const CoveringPanels& panels,
+                            const void* next_panels, float* to) {
     product.multiply({.inputs = inputs,
                       .num_rows = piece.num_rows,
                       .first_panel = panels.first,
@@ -69,14 +74,18 @@ void GatedProduct::run(const Piece& piece) const {
                       .bias = columns.bias ? columns.bias->elements<float>() : nullptr,
                       .out = {to, stride},
                       .scratch = kernel_scratch,
-                      .streams = piece.streams});
+                      .streams = piece.streams,
+                      .next_panels = next_panels});
   };
   const int64_t end = std::min(piece.last_unit * unit(), width());
   for (int64_t first = piece.first_unit * unit(); first < end; first += piece.columns.at_once) {
     const int64_t count = std::min(piece.columns.at_once, end - first);
     const CoveringPanels gate_panels(mlp_.gate, first, count), up_panels(mlp_.up, first, count);
-    multiply(gate_, mlp_.gate, piece.gate_rows, gate_panels, gates);
-    multiply(up_, mlp_.up, piece.up_rows, up_panels, ups);
+    multiply(gate_, mlp_.gate, piece.gate_rows, gate_panels, up_.panel(up_panels.first), gates);
+    const void* const after_up = first + count < end
+                                     ? gate_.panel((mlp_.gate.first + first + count) / kPanelWidth)
+                                     : piece.next_panels;
+    multiply(up_, mlp_.up, piece.up_rows, up_panels, after_up, ups);
     for (int64_t r = 0; r < piece.num_rows; ++r) {
       std::byte* const row = piece.inner_rows + r * inner_stride;
       if (r + kPrefetchedRows < piece.num_rows) {

@@ -40,6 +40,8 @@ class GatedProduct {
   int64_t unit() const;
   int64_t weight_bytes() const;  // of gate and up
   int64_t scratch_bytes() const;
+  // The gate's first panel of the columns from unit `unit` on.
+  const void* gate_panel(int64_t unit) const;
 
   struct Piece {
     const std::byte* gate_rows = nullptr;  // the first row, prepared
@@ -51,6 +53,7 @@ class GatedProduct {
     InnerColumns columns;
     std::byte* scratch = nullptr;  // columns.bytes(num_rows or more) + scratch_bytes()
     WeightStreams streams{};
+    const void* next_panels = nullptr;  // those that the same thread reads next, if it is known
   };
   void run(const Piece& piece) const;
 

@@ -39,6 +39,9 @@ struct GroupTask {
   // Whether unpacking codes of 4 bits for every tile beats widening them once.
   bool unpacks_freely = false;
   WeightStreams streams;  // of a few rows
+  // The panels that the same thread reads after this task's, prefetched towards the end of it; by
+  // default those behind them in memory.
+  const void* next_panels = nullptr;
 };
 
 }  // namespace paceline

@@ -141,6 +141,10 @@ void multiply_segment(const GroupTask& task, const Segment& segment, int64_t row
     tile.prefetch_bytes = prefetch_distance(task);
     tile.skip_from = segment.panels + panel_end - tile.prefetch_bytes;
     tile.skip_bytes = (max_of(width / kPanelVectors, 1) - 1) * segment.panel_bytes;
+    if (task.next_panels != nullptr && panel + num_panels == task.last_panel &&
+        vector + width >= end) {
+      tile.skip_bytes = static_cast<const char*>(task.next_panels) - (segment.panels + panel_end);
+    }
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t tile_rows = count / tiles + (i < count % tiles ? 1 : 0);
       multiply(tile_rows, width, tile);

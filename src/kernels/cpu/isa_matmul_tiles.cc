@@ -357,6 +357,7 @@ float run_tiles(int64_t iterations, float seed) {
 
 void add_tile_kernels(KernelTable& table) {
   table.matmul[2] = matmul_tiles;
+  table.tile_rows[2] = kBlockRows;
   table.stream_panels[2] = [](int64_t num_rows) { return num_rows == 1 ? kRowPanels : int64_t{0}; };
   table.prepare_row[2] = round_row;
   table.input_bytes[2] = sizeof(Bf16);

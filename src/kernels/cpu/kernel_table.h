@@ -206,6 +206,8 @@ struct KernelTable {
   int64_t input_bytes[kNumFloatTypes];
   void (*prepare_row[kNumFloatTypes])(const float* x, int64_t k, int64_t padded_k, void* input);
   void (*matmul[kNumFloatTypes])(const MatmulTask& task);
+  // The rows of a block of many rows in tile registers; 0: the kernel has none.
+  int64_t tile_rows[kNumFloatTypes];
   // How many panels a product of `num_rows` rows may read side by side; 0: it ignores
   // MatmulTask::streams.
   int64_t (*stream_panels[kNumFloatTypes])(int64_t num_rows);

@@ -38,12 +38,29 @@ struct ProductSplit {
     const int64_t wanted = kPiecesPerThread * num_threads;
     piece_panels = std::max<int64_t>(1, panels / wanted);
     if (piece_panels > kPanelsAtOnce / 2) {
-      piece_panels = divide_up(piece_panels, kPanelsAtOnce) * kPanelsAtOnce;
+      const int64_t unit = piece_panels < 2 * kPanelsAtOnce ? kPanelsAtOnce / 2 : kPanelsAtOnce;
+      piece_panels = piece_panels / unit * unit;
     }
     const int64_t pieces = divide_up(panels, piece_panels);
     const int64_t most_blocks = std::max<int64_t>(1, rows / kMinBlockRows);
     const int64_t blocks = std::clamp<int64_t>(wanted / 2 / pieces, 1, most_blocks);
     block_rows = divide_up(rows, blocks);
+  }
+
+  // For kernels that multiply blocks of `tile_rows` rows in tile registers (0: there are none).
+  // They read weights from the second-level cache faster than they write sums behind it, so many
+  // rows are split rather than panels where the cache holds a segment of many panels, `panel_bytes`
+  // each.
+  static ProductSplit of_tiles(int64_t rows, int64_t panels, int64_t num_threads, int64_t tile_rows,
+                               int64_t panel_bytes) {
+    constexpr int64_t kCachedBytes = int64_t{1} << 20, kMostGroups = 2, kPiecesPerThread = 4;
+    ProductSplit split(rows, panels, num_threads);
+    const int64_t groups = divide_up(panels * panel_bytes, kCachedBytes);
+    if (rows < 2 * tile_rows * num_threads || tile_rows == 0 || groups > kMostGroups) return split;
+    split.piece_panels = divide_up(panels, groups);
+    const int64_t blocks = divide_up(kPiecesPerThread * num_threads, groups);
+    split.block_rows = divide_up(divide_up(rows, blocks), tile_rows) * tile_rows;
+    return split;
   }
 
   struct Piece {
