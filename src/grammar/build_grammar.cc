@@ -8,6 +8,7 @@
 
 #include "grammar/rule_order.h"
 #include "grammar/source_grammar.h"
+#include "grammar/source_text.h"
 #include "grammar/text_form.h"
 #include "paceline/error.h"
 
@@ -286,18 +287,24 @@ class RuleMaker {
 
 }  // namespace
 
-RuleId add_source_grammar(SourceGrammar& source, SourceRuleId root) {
+RuleId add_source_grammar(SourceGrammar& source, SourceRuleId root, std::string_view text) {
+  const SourceText places(text);
   replace_direct_recursion(source);
   const RuleOrder order = order_rules(source, root);
   ExpressionFolder folder(source);
-  for (const SourceRuleId rule : order.rules) {
-    if (!order.is_recursive[static_cast<size_t>(rule)]) {
-      folder.fold_rule(rule);
-    } else if (source.rule(rule).is_terminal) {
-      throw Error(ErrorCode::invalid,
+  for (const SourceRuleId id : order.rules) {
+    const SourceRule& rule = source.rule(id);
+    if (!order.is_recursive[static_cast<size_t>(id)]) {
+      try {
+        folder.fold_rule(id);
+      } catch (const Error& error) {
+        places.fail(error.code(), rule.position, error.what());
+      }
+    } else if (rule.is_terminal) {
+      places.fail(ErrorCode::invalid, rule.position,
                   fmt::format("the terminal {} refers to itself; rules, with names in "
                               "lower case, may",
-                              source.rule(rule).name));
+                              rule.name));
     }
   }
   RuleMaker maker(source, folder);

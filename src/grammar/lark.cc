@@ -131,6 +131,10 @@ class LarkParser {
       text_.skip_blanks();
       const size_t begin = text_.position();
       const std::string_view name = text_.take_name("an attribute such as lazy");
+      if (name != "lazy" && name != "suffix" && name != "capture") {
+        text_.fail(ErrorCode::unsupported, begin,
+                   fmt::format("the attribute {} of a rule is not supported", name));
+      }
       text_.skip_blanks();
       std::optional<ExpressionId> value;
       if (text_.take('=')) {
@@ -142,8 +146,8 @@ class LarkParser {
       } else if (name == "suffix" && value) {
         attributes = {.is_lazy = true, .suffix = value};
       } else if (name != "capture") {
-        text_.fail(ErrorCode::unsupported, begin,
-                   fmt::format("the attribute {} of a rule is not supported", name));
+        text_.fail(ErrorCode::invalid, begin,
+                   "expected lazy without a value, and suffix with one, as in suffix=\"\\n\"");
       }
       text_.skip_blanks();
     } while (text_.take(','));

@@ -175,9 +175,9 @@ CodePointRanges PatternReader::take_property(bool is_negated) {
   const std::optional<CodePointRanges> found = unicode_property(name);
   if (!found) {
     fail(ErrorCode::unsupported, begin,
-         fmt::format(
-             "the Unicode property '{}'; general categories and common scripts are supported",
-             shown_pattern(name)));
+         fmt::format("the Unicode property '{}'; general categories (as L or Letter), Any, ASCII "
+                     "and Assigned are supported",
+                     shown_pattern(name)));
   }
   at_ = close + 1;
   return is_negated ? all_code_points_but(*found) : *found;

@@ -94,7 +94,8 @@ class SourceGrammar {
 // "r: x | r y" is "r: x y*", and "r: x | r op r" is a list. Terminals stay as they are.
 void replace_direct_recursion(SourceGrammar& source);
 
-// What the rule `root` matches. What isn't recursive becomes terminals, as few as possible.
-RuleId add_source_grammar(SourceGrammar& source, SourceRuleId root);
+// What the rule `root` matches. What isn't recursive becomes terminals, as few as possible. Errors
+// name the place of a rule in `text`.
+RuleId add_source_grammar(SourceGrammar& source, SourceRuleId root, std::string_view text);
 
 }  // namespace paceline

@@ -44,7 +44,7 @@ RuleId add_grammar_text(std::string_view text, GrammarBuilder& builder) {
   SourceGrammar source(builder);
   const SourceRuleId root = notation_of(text) == GrammarNotation::gbnf ? parse_gbnf(text, source)
                                                                        : parse_lark(text, source);
-  return add_source_grammar(source, root);
+  return add_source_grammar(source, root, text);
 }
 
 Grammar compile_grammar_text(std::string_view text, const GrammarLimits& limits) {

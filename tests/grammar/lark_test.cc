@@ -182,7 +182,9 @@ TEST(Lark, ErrorsSayWhere) {
   expect_lark_error("start: INT", "INT is not defined; `%import common.INT` defines it");
   expect_lark_error("start: \"a\"\nstart: \"b\"", "start is already defined at line 1, column 1");
   expect_lark_error("begin: \"a\"", "no rule start");
-  expect_lark_error("start: A\nA: \"x\" A | \"y\"", "the terminal A refers to itself");
+  expect_lark_error("start: A\nA: \"x\" A | \"y\"",
+                    "line 2, column 1: the terminal A refers to itself");
+  expect_lark_error("start[lazy=\"x\"]: /a*/", "line 1, column 7: expected lazy without a value");
   expect_lark_error("start: A\nA: start", "the rule start in a terminal");
   expect_lark_error("start: A & \"b\"\nA: \"a\"", "& in a rule");
   expect_lark_error("start: \"ab\"..\"z\"", "one character on either side");
@@ -197,6 +199,8 @@ TEST(Lark, ErrorsSayWhere) {
   unsupported("%import common.NAME\nstart: NAME", "the module common has no terminal NAME");
   unsupported("list{x}: x\nstart: \"a\"", "list has parameters");
   unsupported("start[stop=\"x\"]: /a*/", "the attribute stop");
+  unsupported("start: \"a\" b\nb[max_tokens=5]: /a*/",
+              "line 2, column 3: the attribute max_tokens");
   unsupported("start: list::1\nlist::_: \"a\"", "line 1, column 8: list has parameters");
   unsupported("start: @other", "other grammars");
   unsupported("start: /a/m", "the flag m");
