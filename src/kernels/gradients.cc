@@ -135,7 +135,6 @@ void GradientOps::gated_activation_gradient(Activation kind, const GatedGradient
                                      {"dup", &dup}}) {
     check.tensor(name, *tensor, {"rows", "width"});
   }
-  PL_CHECK(kind != Activation::clamped_swiglu, "gated_activation_gradient: there is none");
   if (!dgate.empty()) do_gated_activation_gradient(kind, in, dgate, dup);
 }
 

@@ -103,7 +103,8 @@ class GradientOps {
   // dx = dout * activation'(x), in place of x or dout.    x, dout, dx [rows, width]
   void activation_gradient(Activation kind, const Tensor& x, const Tensor& dout, const Tensor& dx);
 
-  // dgate = dout * up * activation'(gate), dup = dout * activation(gate), in place of gate and up.
+  // dgate = dout * up * activation'(gate), dup = dout * activation(gate), in place of gate and up;
+  // of clamped_swiglu as Activation describes it, where a clamped input has the gradient 0.
   //                                       dgate, dup [rows, width]
   void gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
                                  const Tensor& dgate, const Tensor& dup);

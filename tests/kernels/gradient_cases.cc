@@ -286,6 +286,13 @@ std::vector<RowGradientOp> row_gradient_ops() {
       gate_gradient("silu_gradient", Activation::silu),
       gate_gradient("gelu_tanh_gradient", Activation::gelu_tanh),
       gate_gradient("gelu_erf_gradient", Activation::gelu_erf),
+      {"clamped_swiglu_gradient", 5,
+       [](GradientOps& ops, RowGradientInputs& in) {
+         const Tensor dup = in.dw.view.slice(0, 0, in.x.view.size(0));
+         ops.gated_activation_gradient(Activation::clamped_swiglu,
+                                       {in.x.view, in.x.view, in.dy.view}, in.dx.view, dup);
+       },
+       9.0f},
       {"soft_cap_gradient", 3,
        [](GradientOps& ops, RowGradientInputs& in) {
          ops.soft_cap_gradient(in.x.view, 30.0f, in.dy.view, in.dx.view);

@@ -136,7 +136,8 @@ void GradientGolden::check_rows(GradientOps& ops, const std::string& op, const J
     const std::string& name = field(params, "activation").as_string("activation");
     const Activation kind = name == "silu"        ? Activation::silu
                             : name == "gelu_tanh" ? Activation::gelu_tanh
-                                                  : Activation::gelu_erf;
+                            : name == "gelu_erf"  ? Activation::gelu_erf
+                                                  : Activation::clamped_swiglu;
     const OwnedTensor gate = input(golden, "gate"), up = input(golden, "up");
     ops.gated_activation_gradient(kind, {gate.view, up.view, input(golden, "dout").view}, gate.view,
                                   up.view);
@@ -165,7 +166,7 @@ TEST_F(GradientGolden, AllAreThoseOfAutograd) {
   backends.push_back(make_reference_backend());
   for (const Isa isa : isas_to_run()) backends.push_back(make_cpu_backend(isa, threads_, memory_));
   const Json goldens = read_gradient_goldens();
-  ASSERT_EQ(goldens.as_array("goldens").size(), 11u);
+  ASSERT_EQ(goldens.as_array("goldens").size(), 12u);
   for (const auto& backend : backends) {
     for (const Json& golden : goldens.as_array("goldens")) {
       const std::string& op = field(golden, "op").as_string("op");

@@ -91,6 +91,20 @@ TEST_F(RowGradientReference, OfGatedActivationsIsTheirDerivative) {
   }
 }
 
+TEST_F(RowGradientReference, OfClampedGatesIsTheirDerivative) {
+  const OwnedTensor gate = random({4, 30}, 1, 9.0f), up = random({4, 30}, 2, 9.0f);
+  const OwnedTensor dout = random({4, 30}, 3), out = zeros({4, 30});
+  const OwnedTensor dgate = zeros({4, 30}), dup = zeros({4, 30});
+  constexpr Activation kKind = Activation::clamped_swiglu;
+  ops_.gated_activation_gradient(kKind, {gate.view, up.view, dout.view}, dgate.view, dup.view);
+  const auto loss = [&] {
+    backend_->gated_activation(kKind, gate.view, up.view, out.view);
+    return weighted_sum(out.view, dout.view);
+  };
+  expect_gradient("gate", gate.view, dgate.view, loss);
+  expect_gradient("up", up.view, dup.view, loss);
+}
+
 TEST_F(RowGradientReference, OfSoftCapIsItsDerivative) {
   const OwnedTensor x = random({3, 50}, 1, 5.0f), dy = random({3, 50}, 2);
   const OwnedTensor dx = zeros({3, 50}), out = zeros({3, 50});
@@ -230,7 +244,8 @@ TEST_P(RowGradients, OfNormsOfHeadsInPlace) {
 }
 
 TEST_P(RowGradients, OfGatesInPlaceOnAnyThreads) {
-  for (const Activation kind : kActivations) {
+  for (const Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::gelu_erf,
+                                Activation::clamped_swiglu}) {
     const OwnedTensor gate = random({9, 5003}, 1, 6.0f), up = random({9, 5003}, 2);
     const OwnedTensor dout = random({9, 5003}, 3);
     const OwnedTensor dgate = random({9, 5003}, 4), dup = random({9, 5003}, 5);
@@ -261,6 +276,30 @@ TEST_P(RowGradients, OfGatesAtTheEdges) {
       EXPECT_NEAR(dup[i], std::max(gate[i], 0.0f), 1e-6f) << gate[i];
     }
   }
+}
+
+// A limit itself counts as within; beyond one there is no gradient; NaN stays NaN.
+TEST_P(RowGradients, OfClampedGatesAtTheEdges) {
+  std::vector<float> gate = {7.0f, 7.5f, 1.0f, 1.0f, -200.0f, kNotANumber, 1.0f};
+  std::vector<float> up = {1.0f, 1.0f, -7.0f, -7.5f, 1.0f, 1.0f, kNotANumber};
+  std::vector<float> dout(7, 1.0f), dgate(7), dup(7);
+  const auto row = [](std::vector<float>& v) { return Tensor(v.data(), DType::f32, {1, 7}); };
+  backend().gradients().gated_activation_gradient(
+      Activation::clamped_swiglu, {row(gate), row(up), row(dout)}, row(dgate), row(dup));
+  const float sigmoid = 1.0f / (1.0f + std::exp(-1.702f));
+  const float slope = sigmoid + 1.702f * sigmoid * (1.0f - sigmoid);
+  EXPECT_NEAR(dgate[0], 2.0f, 2e-4f);
+  EXPECT_NEAR(dup[0], 7.0f, 1e-4f);
+  EXPECT_EQ(dgate[1], 0.0f);
+  EXPECT_NEAR(dup[1], 7.0f, 1e-4f);
+  EXPECT_NEAR(dgate[2], -6.0f * slope, 1e-5f);
+  EXPECT_NEAR(dup[2], sigmoid, 1e-6f);
+  EXPECT_NEAR(dgate[3], -6.0f * slope, 1e-5f);
+  EXPECT_EQ(dup[3], 0.0f);
+  EXPECT_EQ(dgate[4], 0.0f);
+  EXPECT_NEAR(dup[4], 0.0f, 1e-6f);
+  EXPECT_TRUE(std::isnan(dgate[5]) && std::isnan(dup[5]));
+  EXPECT_TRUE(std::isnan(dgate[6]));
 }
 
 TEST_P(RowGradients, OfRopeAtNegatedPositionsIsTheTransposedRotationToTheBit) {

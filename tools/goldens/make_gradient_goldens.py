@@ -109,6 +109,16 @@ def gate_case(kind: str) -> dict:
     )
 
 
+def clamped_gate_case() -> dict:
+    """gpt-oss's, written as GptOssExperts._apply_gate is."""
+    gate, up, dout = random(3, 50, size=5.0), random(3, 50, size=5.0), random(3, 50)
+    x, y = gate.clamp(max=7.0), up.clamp(-7.0, 7.0)
+    dgate, dup = torch.autograd.grad((y + 1) * x * torch.sigmoid(1.702 * x), (gate, up), dout)
+    return case(
+        "gate", {"activation": "clamped_swiglu"}, {"gate": gate, "up": up, "dout": dout}, {"dgate": dgate, "dup": dup}
+    )
+
+
 def cross_entropy_case() -> dict:
     logits = random(5, 33, size=3.0)
     targets = torch.tensor([0, 32, 5, 7, 9])
@@ -152,6 +162,7 @@ def main() -> None:
         linear_case(),
         layer_norm_case(),
         activation_case(),
+        clamped_gate_case(),
     ]
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text("[\n" + ",\n".join(json.dumps(one) for one in cases) + "\n]\n")

@@ -55,6 +55,23 @@ void gated_gradient(const GatedGradientTask& task) {
   });
 }
 
+// Beyond a limit the clamped value doesn't change; NaN stays NaN.
+void clamped_swiglu_gradient(const GatedGradientTask& task) {
+  const Vec limit = splat(7.0f);
+  for_each_vector(task.width, [&](int64_t i, int64_t count) {
+    const Vec gate = load_upto(task.gate + i, count), up = load_upto(task.up + i, count);
+    const Vec dout = load_upto(task.dout + i, count);
+    const Vec x = min(limit, gate);
+    const Vec y = min(limit, max(-limit, up));
+    const Vec sigmoid = 1.0f / (1.0f + exp(x * -1.702f));
+    const Vec slope = sigmoid * fma(x * 1.702f, 1.0f - sigmoid, splat(1.0f));
+    const Vec of_gate = dout * (y + 1.0f) * slope, of_up = dout * (x * sigmoid);
+    const Vec within = up > limit ? Vec{} : of_up;
+    store_upto(task.dgate + i, gate > limit ? Vec{} : of_gate, count);
+    store_upto(task.dup + i, up < -limit ? Vec{} : within, count);
+  });
+}
+
 void soft_cap_gradient(const float* x, float cap, const float* dy, int64_t width, float* dx) {
   for_each_vector(width, [&](int64_t i, int64_t count) {
     const Vec bent = tanh(load_upto(x + i, count) / cap);
@@ -152,6 +169,7 @@ void add_gradient_kernels(KernelTable& table) {
   table.gated_gradient[0] = gated_gradient<SiluSlope>;
   table.gated_gradient[1] = gated_gradient<GeluTanhSlope>;
   table.gated_gradient[2] = gated_gradient<GeluErfSlope>;
+  table.gated_gradient[3] = clamped_swiglu_gradient;
   table.activation_gradient[0] = activation_gradient<SiluSlope>;
   table.activation_gradient[1] = activation_gradient<GeluTanhSlope>;
   table.activation_gradient[2] = activation_gradient<GeluErfSlope>;

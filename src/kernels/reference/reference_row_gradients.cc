@@ -40,10 +40,33 @@ ValueAndSlope activation_slope(Activation kind, double x) {
       const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
       return {x * cumulative, cumulative + x * density};
     }
-    case Activation::clamped_swiglu:
-      break;
+    case Activation::clamped_swiglu: {  // of the clamped gate
+      constexpr double kSteepness = 1.702;
+      const double sigmoid = 1.0 / (1.0 + std::exp(-kSteepness * x));
+      return {x * sigmoid, sigmoid + kSteepness * x * sigmoid * (1.0 - sigmoid)};
+    }
   }
   return {0.0, 0.0};
+}
+
+struct GateGradient {
+  double gate;
+  double up;
+};
+
+// A clamped input has no gradient.
+GateGradient clamped_gradient(double gate, double up, double dout) {
+  constexpr double kLimit = 7.0;
+  const auto [value, slope] = activation_slope(Activation::clamped_swiglu, std::min(gate, kLimit));
+  const double offset_up = std::min(std::max(up, -kLimit), kLimit) + 1.0;
+  return {.gate = gate > kLimit ? 0.0 : dout * offset_up * slope,
+          .up = std::abs(up) > kLimit ? 0.0 : dout * value};
+}
+
+GateGradient gate_gradient(Activation kind, double gate, double up, double dout) {
+  if (kind == Activation::clamped_swiglu) return clamped_gradient(gate, up, dout);
+  const auto [value, slope] = activation_slope(kind, gate);
+  return {.gate = dout * up * slope, .up = dout * value};
 }
 
 }  // namespace
@@ -139,10 +162,11 @@ void ReferenceGradients::do_gated_activation_gradient(Activation kind,
                                                       const Tensor& dgate, const Tensor& dup) {
   for (int64_t r = 0; r < dgate.size(0); ++r) {
     for (int64_t i = 0; i < dgate.size(1); ++i) {
-      const auto [value, slope] = activation_slope(kind, double{in.gate.row<float>(r)[i]});
-      const auto up = double{in.up.row<float>(r)[i]}, dout = double{in.dout.row<float>(r)[i]};
-      dgate.row<float>(r)[i] = static_cast<float>(dout * up * slope);
-      dup.row<float>(r)[i] = static_cast<float>(dout * value);
+      const GateGradient gradient =
+          gate_gradient(kind, double{in.gate.row<float>(r)[i]}, double{in.up.row<float>(r)[i]},
+                        double{in.dout.row<float>(r)[i]});
+      dgate.row<float>(r)[i] = static_cast<float>(gradient.gate);
+      dup.row<float>(r)[i] = static_cast<float>(gradient.up);
     }
   }
 }
