@@ -32,6 +32,7 @@ struct ExpertNames {
   std::string gate = "gate_proj";                 // of one
   std::string up = "up_proj";
   std::string down = "down_proj";
+  bool alternates = false;  // rows of gate and up in turn are those of the stacked gate_up_proj
 
   // Of "gate_proj", "up_proj" or "down_proj".
   const std::string& projection(std::string_view canonical) const;

@@ -15,6 +15,9 @@ namespace {
 // The parameters of transformers' classes of experts, in their order.
 constexpr std::array<std::string_view, 2> kParameters = {"gate_up_proj", "down_proj"};
 
+// Ends the name of the first.
+constexpr std::string_view kBothPart = ".gate_up_proj";
+
 bool ends_with_name(std::string_view text, std::string_view name) {
   return text.ends_with(name) &&
          (text.size() == name.size() || text[text.size() - name.size() - 1] == '.');
@@ -110,6 +113,7 @@ void ExpertStackReader::add_stack(const std::string& parameter, LoraSide side,
       one.shape = {stack.shape[0], rank};
       one.bytes = stack.bytes.subspan(index * element);
       one.element_step = experts;
+      one.alternates = base.expert_names.alternates && parameter.ends_with(kBothPart);
     }
     const std::string module = module_of(expert);
     parameters_.emplace(module, parameter);
@@ -141,11 +145,16 @@ std::vector<std::byte> ExpertStack::matrix(LoraSide side) const {
   const size_t experts = pairs.size(), size = pairs.front()->b.view.size_bytes();
   const size_t element = dtype_bytes(pairs.front()->b.view.dtype());
   all.resize(experts * size);
+  const int64_t rows = pairs.front()->out(), rank = pairs.front()->rank();
   for (size_t expert = 0; expert < experts; ++expert) {
     const auto bytes = pairs[expert]->b.view.bytes();
-    for (size_t i = 0; i < size / element; ++i) {
-      std::memcpy(all.data() + (i * experts + expert) * element, bytes.data() + i * element,
-                  element);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t from = alternates ? separated_row(row, rows) : row;
+      for (int64_t k = 0; k < rank; ++k) {
+        const auto to = static_cast<size_t>(row * rank + k) * experts + expert;
+        std::memcpy(all.data() + to * element,
+                    bytes.data() + static_cast<size_t>(from * rank + k) * element, element);
+      }
     }
   }
   return all;
@@ -180,8 +189,7 @@ StackedAdapter stack_experts(const Adapter& adapter, const AdapterBase& base) {
   StackedAdapter result{.stacks = {}, .pairs = std::move(experts.others)};
   for (const auto& [module, pairs] : stacks) {
     const std::string block = module.substr(0, module.rfind('.'));
-    const bool is_both = module.ends_with(".gate_up_proj"),
-               is_down = module.ends_with(".down_proj");
+    const bool is_both = module.ends_with(kBothPart), is_down = module.ends_with(".down_proj");
     const bool is_single =
         stacks.contains(block + ".gate_proj") || stacks.contains(block + ".up_proj");
     const bool is_stack = (is_both || is_down) && !is_single && are_all_experts(pairs, base);
@@ -198,7 +206,8 @@ StackedAdapter stack_experts(const Adapter& adapter, const AdapterBase& base) {
       result.stacks.push_back({.module = module,
                                .pairs = pairs,
                                .has_inner = is_down && has_both,
-                               .is_inner = is_both && stacks.contains(block + ".down_proj")});
+                               .is_inner = is_both && stacks.contains(block + ".down_proj"),
+                               .alternates = is_both && base.expert_names.alternates});
     } else {
       result.pairs.insert(result.pairs.end(), pairs.begin(), pairs.end());
     }

@@ -65,8 +65,9 @@ bool are_all_experts(const std::vector<const LoraPair*>& pairs, const AdapterBas
 struct ExpertStack {
   std::string module;  // canonical, without the expert: "layers.0.mlp.experts.down_proj"
   std::vector<const LoraPair*> pairs;
-  bool has_inner = false;  // the module's other parameter is wrapped inside
-  bool is_inner = false;   // this one is wrapped inside
+  bool has_inner = false;   // the module's other parameter is wrapped inside
+  bool is_inner = false;    // this one is wrapped inside
+  bool alternates = false;  // rows of gate and up are written in turn
 
   std::vector<std::byte> matrix(LoraSide side) const;
   Extents shape(LoraSide side) const;

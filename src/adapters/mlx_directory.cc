@@ -91,15 +91,16 @@ using StackNames = std::map<std::string, std::string, std::less<>>;
 // mlx_lm/tuner/lora.py). Returns false for tensors of other modules.
 bool add_expert_stack(PairCollector& collector, StackNames& names, std::string_view module,
                       LoraSide side, const StoredLoraMatrix& stack) {
-  constexpr std::string_view kStack = ".switch_mlp.";
-  const size_t at = module.rfind(kStack);
+  constexpr std::string_view kStack = ".switch_mlp.", kExperts = ".experts.";  // the latter gpt-oss
+  const std::string_view mark = module.find(kStack) != module.npos ? kStack : kExperts;
+  const size_t at = module.rfind(mark);
   const Extents& shape = stack.shape;
   if (at == module.npos || shape.rank() != 3 || shape[0] == 0) return false;
   int64_t expert = 0;
   for (StoredLoraMatrix& one : matrices_of_stack(stack)) {
     one.is_transposed = false;
     const std::string name = fmt::format("{}.experts.{}.{}", module.substr(0, at), expert++,
-                                         module.substr(at + kStack.size()));
+                                         module.substr(at + mark.size()));
     names.emplace(name, module);
     collector.add(name, side, std::move(one));
   }
@@ -199,6 +200,12 @@ std::vector<MlxModule> mlx_modules(const Adapter& adapter, const AdapterBase& ba
     if (projection != "gate_up_proj") {
       modules.push_back(stacked_module(block + projection, pairs, 0, rows));
       continue;
+    }
+    if (!base.is_known()) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: {}: mlx-lm's format has gate and up apart, and which rows are "
+                              "whose depends on the base model; name it with --model",
+                              directory.string(), pairs.front()->module));
     }
     modules.push_back(stacked_module(block + "gate_proj", pairs, 0, rows / 2));
     modules.push_back(stacked_module(block + "up_proj", pairs, rows / 2, rows / 2));

@@ -27,6 +27,15 @@ bool all_finite(std::span<const T> values) {
   return true;
 }
 
+void separate_rows(std::span<std::byte> bytes, int64_t num_rows) {
+  const std::vector<std::byte> stored(bytes.begin(), bytes.end());
+  const size_t size = bytes.size() / static_cast<size_t>(num_rows);
+  for (int64_t row = 0; row < num_rows; ++row) {
+    std::memcpy(bytes.data() + static_cast<size_t>(separated_row(row, num_rows)) * size,
+                stored.data() + static_cast<size_t>(row) * size, size);
+  }
+}
+
 bool is_finite_matrix(const Tensor& matrix) {
   return with_float_dtype(matrix.dtype(), [&]<class T>() {
     return all_finite(
@@ -51,6 +60,7 @@ OwnedTensor copy_matrix(std::string_view where, const StoredLoraMatrix& matrix, 
   } else {
     std::memcpy(out.data(), matrix.bytes.data(), out.size());
   }
+  if (matrix.alternates) separate_rows(out, copy.view.size(0));
   if (!is_finite_matrix(copy.view)) {
     throw Error(ErrorCode::numerical, fmt::format("{} holds a NaN or an infinity; the training "
                                                   "that made it has failed",

@@ -30,6 +30,7 @@ struct StoredLoraMatrix {
   std::span<const std::byte> bytes;
   bool is_transposed = false;  // stored [in, rank] or [rank, out]
   int64_t element_step = 1;    // between elements, where it is a part of another matrix
+  bool alternates = false;     // its rows are those of two matrices in turn
 };
 
 enum class LoraSide : uint8_t { a, b };
@@ -78,6 +79,12 @@ std::vector<StoredLoraMatrix> matrices_of_stack(const StoredLoraMatrix& stack);
 // holds a NaN or an infinity.
 LoraPair read_pair(std::string_view where, std::string module, const LoraParts& parts,
                    Memory& memory);
+
+// Row `row` of the matrix whose rows are those of two matrices in turn, in the one that has them
+// one after the other.
+constexpr int64_t separated_row(int64_t row, int64_t num_rows) {
+  return row % 2 * (num_rows / 2) + row / 2;
+}
 
 // The bytes of a matrix [rows, columns] of this element size, transposed into `out`.
 void transpose_bytes(std::span<const std::byte> bytes, int64_t rows, size_t element_bytes,

@@ -74,6 +74,7 @@ class SelfAttention {
   // None, one, or with QkNorm::each_head one for each head.
   std::span<const Norm> q_norms() const { return q_norms_; }
   std::span<const Norm> k_norms() const { return k_norms_; }
+  const Tensor* sinks() const { return sinks_ ? &sinks_->view : nullptr; }  // [heads] float32
   // What norm `index` of `count` is over, of heads [rows, heads, head_dim] of q or k.
   Tensor norm_input(const Tensor& heads, size_t index) const;
   // The same, for training to replace their values.

@@ -31,6 +31,10 @@ void set_prefixes(AdapterBase& base, std::string_view prefix) {
 
 void set_expert_names(AdapterBase& base, std::string_view family) {
   constexpr std::string_view kSparse = "block_sparse_moe.experts";
+  if (family == "gpt_oss") {
+    base.expert_names.stacked_in_mlx = "mlp.experts";
+    base.expert_names.alternates = true;
+  }
   const bool is_granite = family.starts_with("granitemoe"), is_mixtral = family == "mixtral";
   if (is_granite || is_mixtral) base.expert_names.stacked_in_mlx = "block_sparse_moe.switch_mlp";
   if (is_granite) base.expert_names.stacked = kSparse;

@@ -46,7 +46,7 @@ bool is_shared(const MixtureConfig& config, int64_t expert) {
 }
 
 bool adapts_experts(const DecoderConfig& config, int64_t layer_index) {
-  return config.layers[static_cast<size_t>(layer_index)].is_mixture && !config.mixture->expert_bias;
+  return config.layers[static_cast<size_t>(layer_index)].is_mixture;
 }
 
 }  // namespace

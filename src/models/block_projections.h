@@ -29,7 +29,7 @@ std::vector<BlockProjection> block_projections(const DecoderConfig& config, int6
 
 // Those of the experts of one layer. Experts that are chosen are called "mlp.experts.3", whatever
 // the model's files call them, and have a gate_proj, an up_proj and, of both together, a
-// gate_up_proj, as transformers 5 has them. None in a dense layer, and of experts with biases.
+// gate_up_proj, as transformers 5 has them. None in a dense layer.
 std::vector<BlockProjection> expert_projections(const DecoderConfig& config, int64_t layer_index);
 // Of the shared expert alone.
 std::vector<BlockProjection> shared_projections(const DecoderConfig& config, int64_t layer_index);

@@ -1,6 +1,8 @@
 #include "train/block_operations.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "train/backend_operation.h"
@@ -187,6 +189,10 @@ class AttentionOperation final : public BackendOperation {
     const Tensor sums = log_sum_exp.writable();
     backend().attention(heads.q, store_.store(), store_.slices(), config.params,
                         as_heads(out_tensor, config), &sums);
+    if (const Tensor* const sinks = attention_.sinks()) {
+      backend().apply_sinks(sums, *sinks, as_heads(out_tensor, config));
+      add_sinks(*sinks, sums);
+    }
     round_as_stored(heads.k, inputs[0].context().pool);
     round_as_stored(heads.v, inputs[0].context().pool);
     return {.output = out, .saved = {rotated, log_sum_exp}};
@@ -241,6 +247,19 @@ class AttentionOperation final : public BackendOperation {
       const Tensor d = attention_.norm_input(dy, i);
       norms[i].gradient(gradients(), attention_.norm_input(x, i), d, d,
                         to.empty() ? NormGradient{} : to[i]);
+    }
+  }
+
+  // The sums of all scores, with which the gradient's probabilities are those of the softmax that
+  // the sinks are part of. Rows of scores don't depend on each other.
+  static void add_sinks(const Tensor& sinks, const Tensor& log_sum_exp) {
+    for (int64_t row = 0; row < log_sum_exp.size(0); ++row) {
+      float* const sums = log_sum_exp.row<float>(row);
+      for (int64_t head = 0; head < log_sum_exp.size(1); ++head) {
+        const auto sum = double{sums[head]}, sink = double{sinks.elements<float>()[head]};
+        sums[head] =
+            static_cast<float>(std::max(sum, sink) + std::log1p(std::exp(-std::abs(sum - sink))));
+      }
     }
   }
 

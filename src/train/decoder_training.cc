@@ -12,13 +12,14 @@ void expect_trainable(const Decoder& decoder) {
     throw Error(ErrorCode::unsupported,
                 "train: the model attends in both directions, so its next tokens can't be trained");
   }
-  if (decoder.config().attention_sinks) {
-    throw Error(ErrorCode::unsupported,
-                "train: the model has attention sinks, which can't be trained yet");
-  }
 }
 
-void expect_no_choice_bias(const Decoder& decoder) {
+void expect_all_trainable(const Decoder& decoder) {
+  if (decoder.config().attention_sinks) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model has attention sinks (self_attn.sinks), whose gradients aren't "
+                "computed; train with LoRA");
+  }
   const auto& mixture = decoder.config().mixture;
   if (!mixture || !mixture->has_choice_bias) return;
   throw Error(

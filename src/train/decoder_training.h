@@ -15,9 +15,9 @@ class Decoder;
 
 // Throws Error unsupported where a decoder has parts whose gradients aren't computed.
 void expect_trainable(const Decoder& decoder);
-// Throws Error unsupported where a decoder has weights that gradients don't change: a bias of the
-// choice of experts.
-void expect_no_choice_bias(const Decoder& decoder);
+// Throws Error unsupported where a decoder has weights that can't be trained: a bias of the choice
+// of experts, or attention sinks.
+void expect_all_trainable(const Decoder& decoder);
 
 struct BlockTraining {
   LinearTraining qkv;

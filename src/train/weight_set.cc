@@ -40,7 +40,7 @@ float input_deviation(int64_t inputs) { return kInputGain / std::sqrt(static_cas
 // The type of the decoder's matrices, which all have it.
 DType trained_dtype(const Decoder& decoder) {
   expect_trainable(decoder);
-  expect_no_choice_bias(decoder);
+  expect_all_trainable(decoder);
   std::vector<const PackedMatrix*> weights = {&decoder.embedding(), &decoder.head()};
   for (const DecoderBlock& block : decoder.blocks()) list_matrices(block, weights);
   for (const PackedMatrix* const one : weights) {

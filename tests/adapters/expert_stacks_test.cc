@@ -144,6 +144,49 @@ TEST_F(ExpertStacks, AreWrittenForMlxAndReadAgain) {
             floats_of(both.find("layers.0.mlp.experts.2.down_proj")->b.view));
 }
 
+// gpt-oss's: inside, gate's rows come before those of up.
+TEST_F(ExpertStacks, AlternatingRowsOfGateAndUpAreSeparated) {
+  const std::string config = peft_config(R"("target_parameters": ["gate_up_proj"],)");
+  const std::string module = "layers.0.mlp.experts.1.gate_up_proj";
+  const Adapter stored = read(config, stack(kExperts, {12, 4}));
+  base_.expert_names.alternates = true;
+  base_.expert_names.stacked_in_mlx = "mlp.experts";
+  const Adapter adapter = read(config, stack(kExperts, {12, 4}));
+  const std::vector<float> by_file = floats_of(stored.find(module)->b.view);
+  const std::vector<float> separated = floats_of(adapter.find(module)->b.view);
+  constexpr size_t kRank = 2;
+  for (size_t row = 0; row < 12; ++row) {
+    const size_t to = row % 2 == 0 ? row / 2 : 6 + row / 2;
+    for (size_t k = 0; k < kRank; ++k) {
+      EXPECT_EQ(separated[to * kRank + k], by_file[row * kRank + k]) << row;
+    }
+  }
+  EXPECT_EQ(floats_of(adapter.find(module)->a.view), floats_of(stored.find(module)->a.view));
+
+  const auto peft = directory_.path() / "peft", mlx = directory_.path() / "mlx";
+  write_peft_adapter(adapter, base_, peft);
+  EXPECT_EQ(read_adapter(peft, base_, memory_).digest(), adapter.digest());
+  write_mlx_adapter(adapter, base_, mlx);
+  const MappedFile file(mlx / kMlxWeightsFile);
+  EXPECT_EQ(parse_safetensors_header(file.bytes(), "mlx")[0].name,
+            "model.layers.0.mlp.experts.gate_proj.lora_a");
+  const Adapter again = read_adapter(mlx, base_, memory_);
+  const Tensor& b = adapter.find(module)->b.view;
+  EXPECT_EQ(floats_of(again.find("layers.0.mlp.experts.1.gate_proj")->b.view),
+            floats_of(b.slice(0, 0, 6)));
+  EXPECT_EQ(floats_of(again.find("layers.0.mlp.experts.1.up_proj")->b.view),
+            floats_of(b.slice(0, 6, 12)));
+}
+
+// Which rows are gate's isn't known without a base.
+TEST_F(ExpertStacks, GateAndUpTogetherNeedABaseForMlx) {
+  base_ = {};
+  const Adapter adapter =
+      read(peft_config(R"("target_parameters": ["gate_up_proj"],)"), stack(kExperts, {12, 4}));
+  expect_error(ErrorCode::unsupported, {"experts.0.gate_up_proj", "--model"},
+               [&] { write_mlx_adapter(adapter, base_, directory_.path() / "mlx"); });
+}
+
 TEST_F(ExpertStacks, PartsOfStacksAreRefused) {
   Adapter whole =
       read(peft_config(R"("target_parameters": ["gate_up_proj"],)"), stack(kExperts, {12, 4}));

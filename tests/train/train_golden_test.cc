@@ -7,6 +7,8 @@
 #include "adapters/adapter_files.h"
 #include "base/json_cursor.h"
 #include "base/mapped_file.h"
+#include "load/model_adapter_base.h"
+#include "load/model_source.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/models/test_model.h"
 #include "tests/source_path.h"
@@ -173,7 +175,8 @@ LoraOptions rank_4(DType dtype) {
 struct PeftStart {
   PeftStart(const std::string& name, const RunOptions& run, DType lora_dtype)
       : model(read_golden(name).directory, run),
-        start(read_adapter(source_path("tests/goldens/train/" + name), {}, memory)),
+        start(read_adapter(source_path("tests/goldens/train/" + name),
+                           read_adapter_base(ModelSource(read_golden(name).directory)), memory)),
         loras(model.backend(), model.decoder(), {.shape_of = shape_of(), .dtype = lora_dtype}) {
     loras.load(model.backend(), start);
   }
@@ -219,7 +222,7 @@ TEST(PeftRunGolden, LossesOf50StepsOfAMixtureInBfloat16AreNear) {
 
 INSTANTIATE_TEST_SUITE_P(Models, PeftRun,
                          ::testing::Values("llama_bias", "gemma3_text_pattern2", "qwen3_tied",
-                                           "olmoe_plain", "qwen3_moe_tied"),
+                                           "olmoe_plain", "qwen3_moe_tied", "gpt_oss_plain"),
                          [](const auto& test) { return test.param; });
 
 // The bundled draft model on a page of text.

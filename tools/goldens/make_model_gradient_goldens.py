@@ -28,8 +28,7 @@ import transformers
 from peft_models import GOLDENS, load_model
 
 # Those that are trained with LoRA alone.
-MIXTURES = re.compile(r"moe|mixtral")
-REFUSED = re.compile(r"gpt_oss")
+MIXTURES = re.compile(r"moe|mixtral|gpt_oss")
 NAME = re.compile(r".*?((?:layers\.\d+\.|embed_tokens\.|norm\.|lm_head\.).*)")
 
 
@@ -105,9 +104,8 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     names = sorted(path.parent.name for path in (GOLDENS / "models").glob("*/golden.json"))
     adapters = sorted(path.parent.name for path in (GOLDENS / "family_adapters").glob("*/adapter_config.json"))
-    dense = [name for name in names if not MIXTURES.search(name) and not REFUSED.search(name)]
-    for file, make, models in (("full.json", full, dense),
-                               ("lora.json", lora, [name for name in adapters if not REFUSED.search(name)])):
+    dense = [name for name in names if not MIXTURES.search(name)]
+    for file, make, models in (("full.json", full, dense), ("lora.json", lora, adapters)):
         lines = [f"{json.dumps(name)}: {json.dumps(make(name))}" for name in models]
         (out / file).write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

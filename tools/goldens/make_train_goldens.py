@@ -156,12 +156,12 @@ def peft_run(model, rate, dtype=torch.float32):
     return steps, {"losses": losses, "gradient_norms": norms}
 
 
-def write_run(directory, model, bfloat16_rate=None):
+def write_run(directory, model, rate=RATE, bfloat16_rate=None):
     """Trains a model whose adapter of the start stands in `directory`, and writes run.json beside it. With a
     `bfloat16_rate` once more from there under autocast."""
     start = {name: p.detach().clone() for name, p in model.named_parameters() if p.requires_grad}
-    steps, run = peft_run(model, RATE)
-    run = {"rate": RATE, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps, **run}
+    steps, run = peft_run(model, rate)
+    run = {"rate": rate, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps, **run}
     if bfloat16_rate is not None:
         for name, p in model.named_parameters():
             if name in start:
