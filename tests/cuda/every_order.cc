@@ -27,19 +27,22 @@ std::optional<std::vector<std::byte>> bytes_without(const std::string& sync,
 }  // namespace
 
 std::vector<EmulationOptions> every_order() {
-  return {{.order = ThreadOrder::ascending},
-          {.order = ThreadOrder::ascending, .lands_copies_early = true},
-          {.order = ThreadOrder::descending, .lands_copies_early = true},
-          {.order = ThreadOrder::shuffled, .seed = 1, .num_threads = 2},
-          {.order = ThreadOrder::shuffled, .seed = 2, .lands_copies_early = true}};
+  return {
+      {.order = ThreadOrder::ascending},
+      {.order = ThreadOrder::ascending, .lands_copies_early = true},
+      {.order = ThreadOrder::descending, .lands_copies_early = true, .begins_kernels_early = true},
+      {.order = ThreadOrder::shuffled, .seed = 1, .num_threads = 2, .begins_kernels_early = true},
+      {.order = ThreadOrder::shuffled, .seed = 2, .lands_copies_early = true}};
 }
 
 std::string name_of(const EmulationOptions& options) {
   const std::string_view order = options.order == ThreadOrder::ascending    ? "ascending"
                                  : options.order == ThreadOrder::descending ? "descending"
                                                                             : "shuffled";
-  return fmt::format("{} (seed {}, {} threads, copies land {})", order, options.seed,
-                     options.num_threads, options.lands_copies_early ? "early" : "late");
+  return fmt::format("{} (seed {}, {} threads, copies land {}, kernels begin {})", order,
+                     options.seed, options.num_threads,
+                     options.lands_copies_early ? "early" : "late",
+                     options.begins_kernels_early ? "early" : "in turn");
 }
 
 std::vector<std::byte> same_in_every_order(const DeviceRun& run) {

@@ -16,7 +16,8 @@ namespace paceline::cuda::testing {
 // Launches kernels on a new device and returns the bytes that they computed.
 using DeviceRun = std::function<std::vector<std::byte>(CudaDevice&)>;
 
-// Orders of threads and blocks, one and two threads of the CPU, copies that land early and late.
+// Orders of threads and blocks, one and two threads of the CPU, copies that land early and late,
+// kernels that begin early and in turn.
 std::vector<EmulationOptions> every_order();
 std::string name_of(const EmulationOptions& options);
 

@@ -149,8 +149,8 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
                      const ModelChanges& changes)
     : options_(options), threads_(options.num_threads) {
   if (options.backend == BackendKind::cuda) {
-    device_ =
-        cuda::make_emulated_device({.num_threads = options.num_threads, .guards_memory = true});
+    device_ = cuda::make_emulated_device(
+        {.num_threads = options.num_threads, .guards_memory = true, .begins_kernels_early = true});
   }
   backend_ = make_backend(options, threads_, memory_, device_.get());
   const std::string where = (directory / changes.config_file).string();

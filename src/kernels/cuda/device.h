@@ -135,6 +135,9 @@ struct EmulationOptions {
   // Asynchronous copies land where they begin instead of where they are waited for; a GPU's do so
   // anywhere between.
   bool lands_copies_early = false;
+  // Kernels that may begin before earlier ones have ended do so: some blocks run as far as they do
+  // without waiting for those. Launches are then done when a later call needs their results.
+  bool begins_kernels_early = false;
   // "kernels/cuda/code/norms.h:31": the barrier, warp barrier or wait on this line does nothing, as
   // if it were missing.
   std::string skipped_sync;

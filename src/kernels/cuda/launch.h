@@ -4,6 +4,7 @@
 #include <span>
 #include <type_traits>
 
+#include "kernels/cuda/code/kernel_entry.h"
 #include "kernels/cuda/device.h"
 
 namespace paceline::cuda {
@@ -18,9 +19,7 @@ constexpr KernelEntry kernel_entry() {
   return {.name = Kernel::kName,
           .threads = Kernel::kThreads,
           .shared_bytes = std::is_empty_v<Shared> ? 0 : uint32_t{sizeof(Shared)},
-          .begins_early = !requires {Kernel::kBeginsLate;
-}
-};  // namespace paceline::cuda
+          .begins_early = kBeginsEarly<Kernel>};
 }
 
 // A grid without blocks runs nothing.

@@ -1,27 +1,15 @@
 // The entry points of all kernels, by which the driver finds them in the module.
+#include "kernels/cuda/code/kernel_entry.h"
 #include "kernels/cuda/code/kernel_list.h"
-
-namespace paceline::cuda {
 
 extern __shared__ __align__(128) unsigned char shared_memory[];
 
-template <class Kernel>
-PL_DEVICE void run_kernel(const typename Kernel::Params& params) {
-  constexpr bool kIsLate = requires { Kernel::kBeginsLate; };
-  if constexpr (!kIsLate && !requires { Kernel::kWaitsItself; }) {
-    begin_later_kernels();
-    wait_for_earlier_kernels();
-  }
-  Kernel::run(params, *reinterpret_cast<typename Kernel::Shared*>(shared_memory));
-}
-
-}  // namespace paceline::cuda
-
-#define PACELINE_ENTRY(bounds, name, ...)                   \
-  static_assert(__VA_ARGS__::kName == #name);               \
-  extern "C" __global__ void bounds paceline_##name(        \
-      const __grid_constant__ __VA_ARGS__::Params params) { \
-    paceline::cuda::run_kernel<__VA_ARGS__>(params);        \
+#define PACELINE_ENTRY(bounds, name, ...)                                \
+  static_assert(__VA_ARGS__::kName == #name);                            \
+  extern "C" __global__ void bounds paceline_##name(                     \
+      const __grid_constant__ __VA_ARGS__::Params params) {              \
+    paceline::cuda::run_kernel<__VA_ARGS__>(                             \
+        params, *reinterpret_cast<__VA_ARGS__::Shared*>(shared_memory)); \
   }
 #define PACELINE_USUAL_ENTRY(name, ...) \
   PACELINE_ENTRY(__launch_bounds__(__VA_ARGS__::kThreads), name, __VA_ARGS__)

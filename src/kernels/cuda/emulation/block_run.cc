@@ -12,6 +12,31 @@ namespace paceline::cuda::emulation {
 void BlockRun::run(const LaunchWork& work, Index3 block_index, void* shared) {
   shared_ = shared;
   prepare(work, block_index);
+  is_behind_earlier_ = true;
+  run_threads();
+}
+
+void BlockRun::begin(const LaunchWork& work, Index3 block_index, void* shared) {
+  shared_ = shared;
+  prepare(work, block_index);
+  is_behind_earlier_ = false;
+  run_threads();
+}
+
+void BlockRun::finish() {
+  is_behind_earlier_ = true;
+  num_waiting_for_earlier_ = 0;
+  if (num_done_ == work_->num_threads) return;
+  for (uint32_t i = 0; i < work_->num_threads; ++i) {
+    Thread& thread = *threads_[i];
+    if (thread.waiting != Waiting::earlier_kernels) continue;
+    thread.waiting = Waiting::nothing;
+    warp_of(thread).ready |= 1u << i % 32;
+  }
+  run_threads();
+}
+
+void BlockRun::run_threads() {
   ThreadState* const outer = current_thread;
   owner_.set_stack(nullptr, 0);  // another thread of the CPU may have run the last block
   Thread* const first = next_thread();
@@ -19,9 +44,10 @@ void BlockRun::run(const LaunchWork& work, Index3 block_index, void* shared) {
   owner_.switch_to(first->fiber);
   current_thread = outer;
   if (failure_.empty()) return;
-  throw Error(ErrorCode::internal,
-              fmt::format("kernel {}, block ({}, {}, {}): {}", work.kernel->name, block_index.x,
-                          block_index.y, block_index.z, failure_));
+  throw Error(
+      ErrorCode::internal,
+      fmt::format("kernel {}, block ({}, {}, {}): {}", work_->kernel->name, block_.block_index.x,
+                  block_.block_index.y, block_.block_index.z, failure_));
 }
 
 void BlockRun::prepare(const LaunchWork& work, Index3 block_index) {
@@ -46,6 +72,8 @@ void BlockRun::prepare(const LaunchWork& work, Index3 block_index) {
   for (Warp& warp : warps_) warp.arrived = 0;
   barriers_.clear();
   num_done_ = 0;
+  has_waited_ = false;
+  num_waiting_for_earlier_ = 0;
   failure_.clear();
   random_state_ = work.seed * 0x9E3779B97F4A7C15u + block_index.x + 1;
   release_barrier();
@@ -72,17 +100,24 @@ void BlockRun::finish_thread() {
   if (++num_done_ == work_->num_threads) {
     if (const CallSite* const site = barriers_.first_site()) {
       failure_ = fmt::format("no thread waits for the copy that began at {}", text_of(*site));
+    } else if (work_->begins_early && !has_waited_) {
+      failure_ = "no thread waits for the kernels before it";
     }
     self.fiber.finish_with(owner_);
   }
   Thread* const next = next_thread();
   if (next == nullptr) {
-    failure_ = waiting_threads();
-    abandon();
+    judge_standstill();
+    self.fiber.finish_with(owner_);
+    __builtin_unreachable();
   }
   current_thread = &next->state;
   self.fiber.finish_with(next->fiber);
   __builtin_unreachable();
+}
+
+void BlockRun::judge_standstill() {
+  if (num_waiting_for_earlier_ == 0) failure_ = waiting_threads();
 }
 
 void BlockRun::fail(std::string_view message) { failure_ = message; }
@@ -104,8 +139,9 @@ void BlockRun::wait(Waiting what, CallSite site) {
 void BlockRun::resume(Thread& self) {
   Thread* const next = next_thread();
   if (next == nullptr) {
-    failure_ = waiting_threads();
-    abandon();
+    judge_standstill();
+    self.fiber.switch_to(owner_);
+    return;
   }
   if (next == &self) return;
   current_thread = &next->state;
@@ -153,6 +189,15 @@ void BlockRun::release_barrier() {
 
 void BlockRun::sync_warp(CallSite site) {
   if (!skips(site)) wait_for_warp([](LaneSlots&) {}, site);
+}
+
+void BlockRun::wait_for_earlier_kernels(CallSite site) {
+  if (skips(site)) return;
+  has_waited_ = true;
+  if (is_behind_earlier_) return;
+  ++num_waiting_for_earlier_;
+  wait(Waiting::earlier_kernels, site);
+  resume(current());
 }
 
 LaneSlot& BlockRun::warp_slot() {
@@ -315,6 +360,9 @@ std::string BlockRun::waiting_threads() const {
     if (thread.waiting == Waiting::warp) what = "in a warp function at " + text_of(thread.site);
     if (thread.waiting == Waiting::copies) {
       what = "waits for a barrier's copies and arrivals at " + text_of(thread.site);
+    }
+    if (thread.waiting == Waiting::earlier_kernels) {
+      what = "waits for earlier kernels at " + text_of(thread.site);
     }
     if (thread.waiting == Waiting::block) what = "at the barrier at " + text_of(thread.site);
     reports.push_back({.thread = i, .what = what});

@@ -27,6 +27,7 @@ struct LaunchWork {
   ThreadOrder order = ThreadOrder::ascending;
   uint64_t seed = 0;
   bool lands_copies_early = false;
+  bool begins_early = false;  // each block waits for the kernels before it
   SkippedSite skipped;
 };
 
@@ -41,11 +42,16 @@ class BlockRun {
   // `shared` is the block's memory. Throws Error internal with the kernel's name, the block and the
   // lines where its threads wait.
   void run(const LaunchWork& work, Index3 block_index, void* shared);
+  // The same in two parts: until all threads that can go on wait for earlier kernels, and then, on
+  // the same thread of the CPU, to the end. `work` and `shared` stay until then.
+  void begin(const LaunchWork& work, Index3 block_index, void* shared);
+  void finish();
 
   // What the running thread calls (thread_state.h).
   void sync_block(CallSite site);
   void publish_writes(CallSite site);
   void sync_warp(CallSite site);
+  void wait_for_earlier_kernels(CallSite site);
   LaneSlot& warp_slot();
   void wait_for_warp(WarpOperation operation, CallSite site);
   void copy_async(void* to, const void* from, bool is_present, CallSite site);
@@ -66,7 +72,7 @@ class BlockRun {
   const std::vector<CallSite>& sync_sites() const { return sync_sites_; }
 
  private:
-  enum class Waiting : uint8_t { nothing, warp, block, copies, done };
+  enum class Waiting : uint8_t { nothing, warp, block, copies, earlier_kernels, done };
   struct Thread {
     ThreadState state;
     Fiber fiber;
@@ -78,6 +84,10 @@ class BlockRun {
 
   static void enter_thread();
   void prepare(const LaunchWork& work, Index3 block_index);
+  // Lets threads run until all have ended, or the others wait for earlier kernels.
+  void run_threads();
+  // No thread can go on: a failure unless some wait for earlier kernels.
+  void judge_standstill();
   Thread& current();
   Warp& warp_of(const Thread& thread) { return warps_[thread.state.index / 32]; }
   void wait(Waiting what, CallSite site);
@@ -106,6 +116,9 @@ class BlockRun {
   uint32_t warp_ = 0;  // that runs
   uint32_t num_at_barrier_ = 0;
   uint32_t num_done_ = 0;
+  bool is_behind_earlier_ = true;  // earlier kernels have ended
+  bool has_waited_ = false;        // a thread, for earlier kernels
+  uint32_t num_waiting_for_earlier_ = 0;
   uint64_t random_state_ = 0;
   std::string failure_;
   std::vector<CallSite> sync_sites_;

@@ -36,6 +36,7 @@ class FirstFailure {
 };
 
 constexpr size_t kMostPinnedBytes = size_t{1} << 40;
+constexpr size_t kMostEarlyLaunches = 3;  // in flight
 
 // "path:line".
 SkippedSite skipped_site(std::string_view text) {
@@ -75,7 +76,7 @@ CudaDeviceInfo EmulatedDevice::info() const {
 
 void* EmulatedDevice::allocate(size_t bytes) {
   refuse_in_capture("allocate");
-  run_all_graphs();
+  settle();
   check_not_spoiled();
   return memory_.allocate(bytes);
 }
@@ -83,7 +84,7 @@ void* EmulatedDevice::allocate(size_t bytes) {
 void EmulatedDevice::release(void* block, size_t /*bytes*/) noexcept {
   released_in_capture_ |= is_capturing();
   try {
-    run_all_graphs();
+    settle();
   } catch (const Error&) {  // later calls throw it
   }
   memory_.release(block);
@@ -97,7 +98,7 @@ void* EmulatedDevice::allocate_pinned(size_t bytes) {
 void EmulatedDevice::release_pinned(void* block, size_t /*bytes*/) noexcept {
   released_in_capture_ |= is_capturing();
   try {
-    run_all_graphs();
+    settle();
   } catch (const Error&) {  // later calls throw it
   }
   pinned_memory_.release(block);
@@ -106,6 +107,7 @@ void EmulatedDevice::release_pinned(void* block, size_t /*bytes*/) noexcept {
 void EmulatedDevice::clear(void* block, size_t bytes) {
   memory_.check_range("clear", block, bytes);
   run_or_record([this, block, bytes] {
+    finish_launches();
     const DeviceMemory::Access access(memory_);
     std::memset(block, 0, bytes);
   });
@@ -113,7 +115,7 @@ void EmulatedDevice::clear(void* block, size_t bytes) {
 
 void EmulatedDevice::copy_to_device(void* to, const void* from, size_t bytes) {
   refuse_in_capture("copy_to_device");
-  run_all_graphs();
+  settle();
   check_not_spoiled();
   if (bytes == 0) return;
   memory_.check_range("copy to the device", to, bytes);
@@ -123,7 +125,7 @@ void EmulatedDevice::copy_to_device(void* to, const void* from, size_t bytes) {
 
 void EmulatedDevice::copy_from_device(void* to, const void* from, size_t bytes) {
   refuse_in_capture("copy_from_device");
-  run_all_graphs();
+  settle();
   check_not_spoiled();
   if (bytes == 0) return;
   memory_.check_range("copy from the device", from, bytes);
@@ -142,6 +144,7 @@ void EmulatedDevice::copy_within_device(void* to, const void* from, size_t bytes
                 fmt::format("copy within the device: {} bytes overlap their target", bytes));
   }
   run_or_record([this, to, from, bytes] {
+    finish_launches();
     const DeviceMemory::Access access(memory_);
     std::memcpy(to, from, bytes);
   });
@@ -149,7 +152,7 @@ void EmulatedDevice::copy_within_device(void* to, const void* from, size_t bytes
 
 void EmulatedDevice::synchronize() {
   refuse_in_capture("synchronize");
-  run_all_graphs();
+  settle();
   check_not_spoiled();
 }
 
@@ -173,17 +176,52 @@ void EmulatedDevice::do_launch(const KernelEntry& entry, Grid grid,
   };
   const auto copied = std::make_shared<Params>();  // a recording runs it again
   std::memcpy(copied->bytes, params.data(), params.size());
-  run_or_record([this, kernel, copied, grid, num_threads = entry.threads] {
+  const LaunchWork launched{.kernel = kernel,
+                            .params = copied->bytes,
+                            .grid = grid,
+                            .num_threads = entry.threads,
+                            .order = options_.order,
+                            .seed = options_.seed,
+                            .lands_copies_early = options_.lands_copies_early,
+                            .begins_early = entry.begins_early,
+                            .skipped = skipped_site(options_.skipped_sync)};
+  run_or_record([this, launched, copied] { launch_work(launched, copied); });
+}
+
+void EmulatedDevice::launch_work(const LaunchWork& work,
+                                 const std::shared_ptr<const void>& params) {
+  if (!options_.begins_kernels_early) return run_blocks(work, 0);
+  if (!work.begins_early) finish_launches();
+  early_launches_.push_back(std::make_unique<EarlyLaunch>(work, params, spare_runs_));
+  try {
     const DeviceMemory::Access access(memory_);
-    run_blocks({.kernel = kernel,
-                .params = copied->bytes,
-                .grid = grid,
-                .num_threads = num_threads,
-                .order = options_.order,
-                .seed = options_.seed,
-                .lands_copies_early = options_.lands_copies_early,
-                .skipped = skipped_site(options_.skipped_sync)});
-  });
+    if (work.begins_early) early_launches_.back()->begin();
+  } catch (const Error& error) {
+    spoil(error.what());
+  }
+  if (early_launches_.size() > kMostEarlyLaunches) finish_launch();
+}
+
+void EmulatedDevice::finish_launch() {
+  const std::unique_ptr<EarlyLaunch> launch = std::move(early_launches_.front());
+  early_launches_.pop_front();
+  int64_t num_done = 0;
+  try {
+    const DeviceMemory::Access access(memory_);
+    num_done = launch->finish();
+  } catch (const Error& error) {
+    spoil(error.what());
+  }
+  run_blocks(launch->work(), num_done);
+}
+
+void EmulatedDevice::finish_launches() {
+  while (!early_launches_.empty()) finish_launch();
+}
+
+void EmulatedDevice::settle() {
+  run_all_graphs();
+  finish_launches();
 }
 
 void EmulatedDevice::run_or_record(std::function<void()> work) {
@@ -232,6 +270,7 @@ void EmulatedDevice::record(CudaEvent& event) {
 void EmulatedDevice::wait(const CudaEvent& event) {
   refuse_in_capture("wait");
   run_graphs(dynamic_cast<const Event&>(event).num_before);
+  finish_launches();
   check_not_spoiled();
 }
 
@@ -244,27 +283,24 @@ void EmulatedDevice::run_graphs(int64_t end) {
   }
 }
 
-void EmulatedDevice::run_blocks(const LaunchWork& work) {
+void EmulatedDevice::run_blocks(const LaunchWork& work, int64_t num_done) {
+  const DeviceMemory::Access access(memory_);
   const BlockOrder order(work.grid, work.order, work.seed);
   FirstFailure failure;
-  threads_.parallel_for(order.count(), 1, [&](int64_t begin, int64_t end, int thread_index) {
-    BlockRun& run = *runs_[static_cast<size_t>(thread_index)];
+  const auto run_one = [&](int64_t place, BlockRun& run, SharedMemory& shared) {
+    try {
+      shared.poison();
+      const Index3 index = order.block_at(place);
+      run.run(work, index, shared.get());
+      check_shared_memory(work, index, shared);
+    } catch (const Error& error) {
+      failure.add(place, error.what());
+    }
+  };
+  threads_.parallel_for(order.count() - num_done, 1, [&](int64_t begin, int64_t end, int thread) {
     SharedMemory shared(work.kernel->shared_bytes, work.kernel->shared_alignment);
     for (int64_t place = begin; place < end; ++place) {
-      try {
-        shared.poison();
-        const Index3 index = order.block_at(place);
-        run.run(work, index, shared.get());
-        if (!shared.is_intact()) {
-          throw Error(
-              ErrorCode::internal,
-              fmt::format("kernel {}, block ({}, {}, {}): wrote behind its {} bytes of "
-                          "shared memory",
-                          work.kernel->name, index.x, index.y, index.z, work.kernel->shared_bytes));
-        }
-      } catch (const Error& error) {
-        failure.add(place, error.what());
-      }
+      run_one(num_done + place, *runs_[static_cast<size_t>(thread)], shared);
     }
   });
   if (const std::string* const message = failure.message()) spoil(*message);
@@ -282,6 +318,9 @@ std::vector<std::string> EmulatedDevice::sync_sites() const {
   for (const auto& run : runs_) {
     for (const CallSite site : run->sync_sites()) sites.push_back(text_of(site));
   }
+  for (const auto& run : spare_runs_.runs()) {
+    for (const CallSite site : run->sync_sites()) sites.push_back(text_of(site));
+  }
   std::sort(sites.begin(), sites.end());
   sites.erase(std::unique(sites.begin(), sites.end()), sites.end());
   return sites;
@@ -293,6 +332,7 @@ void EmulatedDevice::check_not_spoiled() const {
 
 void EmulatedDevice::spoil(const std::string& message) {
   failure_ = message;
+  early_launches_.clear();
   throw Error(ErrorCode::internal, message);
 }
 

@@ -12,12 +12,13 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/emulation/block_run.h"
 #include "kernels/cuda/emulation/device_memory.h"
+#include "kernels/cuda/emulation/early_launch.h"
 
 namespace paceline::cuda::emulation {
 
 // Every call is done when it returns, but for graphs: one runs as late as it may, when the CPU
-// waits for it or another call needs its results. So what reads too early reads old bytes. A report
-// spoils the device.
+// waits for it or another call needs its results. So what reads too early reads old bytes. The same
+// goes for the last few launches where kernels begin early. A report spoils the device.
 class EmulatedDevice final : public CudaDevice {
  public:
   explicit EmulatedDevice(const EmulationOptions& options);
@@ -55,7 +56,14 @@ class EmulatedDevice final : public CudaDevice {
   // Runs the graphs before this place in the order of launches.
   void run_graphs(int64_t end);
   void run_all_graphs() { run_graphs(num_launched_); }
-  void run_blocks(const LaunchWork& work);
+  void launch_work(const LaunchWork& work, const std::shared_ptr<const void>& params);
+  // Lets the oldest launch that has begun early end, or all of them.
+  void finish_launch();
+  void finish_launches();
+  // Runs all graphs and ends all launches.
+  void settle();
+  // The launch's blocks but the first `num_done`.
+  void run_blocks(const LaunchWork& work, int64_t num_done);
   void check_not_spoiled() const;
   [[noreturn]] void spoil(const std::string& message);
 
@@ -64,6 +72,8 @@ class EmulatedDevice final : public CudaDevice {
   DeviceMemory pinned_memory_;
   ThreadPool threads_;
   std::vector<std::unique_ptr<BlockRun>> runs_;  // by the CPU's thread
+  SpareRuns spare_runs_;
+  std::deque<std::unique_ptr<EarlyLaunch>> early_launches_;  // in their order
   std::string failure_;
   Recording recording_;
   bool released_in_capture_ = false;

@@ -38,11 +38,13 @@ inline void sync_warp(emulation::CallSite site = emulation::CallSite::here()) {
 // A kernel may begin before the one in front of it has ended, once all blocks of that have begun
 // and called begin_later_kernels(), or ended (programmatic dependent launch; PTX ISA,
 // griddepcontrol). What earlier kernels write may be read, and what they read written, behind the
-// wait alone. Each kernel's entry has both calls at its beginning, unless the kernel says
-// kWaitsItself, and calls them, or kBeginsLate: it begins behind the others. Here kernels run one
-// after another, so nothing shows the absence of a wait.
+// wait alone, and some thread of each block waits. Each kernel's entry has both calls at its
+// beginning (kernel_entry.h), unless the kernel says kWaitsItself, and calls them, or kBeginsLate:
+// it begins behind the others.
 inline void begin_later_kernels() {}
-inline void wait_for_earlier_kernels() {}
+inline void wait_for_earlier_kernels(emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::wait_for_earlier_kernels(site);
+}
 
 // The value of another lane of the warp: `lane`, the own one xor `mask`, the own one plus `delta`
 // (the own value where there is no such lane). T is float, int32_t or uint32_t.

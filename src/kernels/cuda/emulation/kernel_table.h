@@ -6,6 +6,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "kernels/cuda/code/kernel_entry.h"
+
 namespace paceline::cuda::emulation {
 
 struct EmulatedKernel {
@@ -25,7 +27,7 @@ constexpr EmulatedKernel emulated_kernel() {
           .shared_bytes = std::is_empty_v<Shared> ? 0 : sizeof(Shared),
           .shared_alignment = alignof(Shared),
           .run = [](const void* params, void* shared) {
-            Kernel::run(*static_cast<const Params*>(params), *static_cast<Shared*>(shared));
+            run_kernel<Kernel>(*static_cast<const Params*>(params), *static_cast<Shared*>(shared));
           }};
 }
 

@@ -47,6 +47,8 @@ void publish_writes(CallSite site) { run().publish_writes(site); }
 
 void sync_warp(CallSite site) { run().sync_warp(site); }
 
+void wait_for_earlier_kernels(CallSite site) { run().wait_for_earlier_kernels(site); }
+
 uint32_t shuffle_bits(uint32_t bits, uint32_t lane, CallSite site) {
   LaneSlot& slot = run().warp_slot();
   slot.in[0] = bits;

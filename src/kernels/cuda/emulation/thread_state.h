@@ -28,6 +28,7 @@ inline constinit thread_local ThreadState* current_thread = nullptr;
 void sync_block(CallSite site);
 void publish_writes(CallSite site);
 void sync_warp(CallSite site);
+void wait_for_earlier_kernels(CallSite site);
 uint32_t shuffle_bits(uint32_t bits, uint32_t lane, CallSite site);
 uint32_t ballot(bool condition, CallSite site);
 void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], CallSite site);
