@@ -5,8 +5,8 @@
     tools/gpu_check.py --pack DIR       builds here what --binaries takes on another machine
     tools/gpu_check.py --emulated       dry run on a machine without a GPU
 
-Parts, each under a limit of its own: build, machine, device, arithmetic, ops, rows, draws, models, batches, sanitizer,
-kernels, engine, torch (docs/gpu.md says what each does). A part that fails stops no other. Prints one table last and writes all
+Parts, each under a limit of its own: build, machine, device, arithmetic, ops, rows, draws, models, batches, serve,
+sanitizer, kernels, engine, torch (docs/gpu.md says what each does). A part that fails stops no other. Prints one table last and writes all
 figures to FILE. Exit code 0 when every check passed, 1 when one failed, 2 for a wrong command line.
 """
 import argparse
@@ -19,14 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from gpu import batches, device_checks, machine, models, peers, programs, sanitizer, speed  # noqa: E402
+from gpu import batches, device_checks, machine, models, peers, programs, sanitizer, serving, speed  # noqa: E402
 from gpu.outcome import FAILED, Outcome  # noqa: E402
 from gpu.table import table  # noqa: E402
 
 TOTAL_S = 600
 # Seconds; what a part leaves is left for those after it.
 LIMITS = {"build": 160, "machine": 30, "device": 15, "arithmetic": 15, "ops": 70, "rows": 30, "draws": 20, "models": 40,
-          "batches": 25, "sanitizer": 40, "kernels": 45, "engine": 100, "torch": 90}
+          "batches": 25, "serve": 15, "sanitizer": 40, "kernels": 45, "engine": 100, "torch": 110}
+SERVE_EMULATED_S = 60
 # Of the emulation, which computes a share of the cases: (seconds, every Nth case).
 EMULATED_LIMITS = {"ops": (20, 25), "rows": (20, 12), "draws": (20, 1)}
 
@@ -151,6 +152,7 @@ def run_device_parts(schedule, found, setting):
         check(part)
     schedule.run("models", lambda limit_s: models.run(found, setting, limit_s))
     schedule.run("batches", lambda limit_s: batches.run(found, setting, limit_s))
+    schedule.run("serve", lambda limit_s: serving.run(found, setting, limit_s), SERVE_EMULATED_S if setting.emulated else None)
     schedule.run("sanitizer", lambda limit_s: sanitizer.run(found, setting, limit_s))
     check("kernels")
     schedule.run("engine", lambda limit_s: speed.run(found, setting, limit_s))

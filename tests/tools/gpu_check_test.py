@@ -8,10 +8,11 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from gpu import children, programs, step_times  # noqa: E402
+from gpu import children, peers, programs, step_times  # noqa: E402
 from gpu.device_checks import read_lines  # noqa: E402
 from gpu.outcome import Outcome  # noqa: E402
 from gpu.table import table  # noqa: E402
@@ -31,6 +32,17 @@ case "$1" in
   arithmetic) echo boom >&2; exit 139 ;;
   kernels) echo '{"part":"kernels","name":"qkv","microseconds":20,"share_of_ceiling":0.5}' ;;
   *) sleep 100 ;;
+esac
+"""
+
+
+# A Python whose torch measures operations, fails at prompts, and never ends decoding.
+PYTHON = r"""#!/bin/sh
+[ "$1" = -c ] && echo 9.9 13.0
+case "$2" in
+  operations) echo '{"name":"qkv","microseconds":10}' ;;
+  prefill) echo '{"name":"prefill 512","tokens_per_second":7}'; echo boom >&2; exit 134 ;;
+  decode) echo '{"name":"decode 1","tokens_per_second":8}'; sleep 100 ;;
 esac
 """
 
@@ -63,7 +75,7 @@ class GpuCheckTest(unittest.TestCase):
             self.assertEqual(parts[name]["status"], "skipped")
         help_text = subprocess.run([BUILD / "paceline", "generate", "--help-all"], capture_output=True, text=True).stdout
         expected = "passed" if "--device" in help_text else "skipped"
-        for name in ["models", "batches", "engine"]:
+        for name in ["models", "batches", "serve", "engine"]:
             self.assertEqual(parts[name]["status"], expected, parts[name]["summary"])
 
     def test_packed_programs_run_and_are_small(self):
@@ -96,6 +108,15 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("failed: scale", parts["ops"]["summary"])
         self.assertIn("this paceline has no --device", output)
         self.assertRegex(output, r"qkv +20 us +50.0 %")
+
+    def test_a_failure_of_torch_leaves_its_other_figures(self):
+        self.write_program("python", PYTHON)
+        setting = SimpleNamespace(emulated=False, python=self.directory / "python")
+        outcome = peers.run(setting, 6)
+        self.assertEqual(outcome.status, "passed")
+        self.assertEqual([(row["name"], row.get("left_out", "")) for row in outcome.rows],
+                         [("qkv", ""), ("prefill 512", ""), ("torch prefill", "exit code 134: boom"), ("decode 1", "")])
+        self.assertIn("decode ended by the time limit", outcome.summary)
 
     def test_a_missing_program_and_an_unknown_part_are_errors(self):
         code, output, _ = run_script("--binaries", self.directory, "--parts", "ops", "--json", self.directory / "all.json")
