@@ -33,7 +33,22 @@ def known_equivalents(path):
     for entry in entries:
         if not entry["reason"].strip():
             raise SystemExit(f"{path}: {entry['file']}: {entry['after']}: expected a reason")
-    return {(entry["file"], entry["operator"], entry["before"], entry["after"]): entry["reason"] for entry in entries}
+    found = {}
+    for entry in entries:
+        key = (entry["file"], entry["operator"], entry["before"], entry["after"])
+        if key in found:
+            raise SystemExit(f"{path}: {entry['file']}: {entry['after']}: is there twice")
+        found[key] = entry["reason"]
+    return found
+
+
+def stale_equivalents(root, equivalents):
+    """The keys that no mutant of the sources has any more."""
+    keys = {}
+    for file in {key[0] for key in equivalents}:
+        source = root / file
+        keys[file] = {mutant.key for mutant in mutants_of(file, source.read_text())} if source.exists() else set()
+    return [key for key in equivalents if key not in keys[key[0]]]
 
 
 def mutants_of_module(root, module):

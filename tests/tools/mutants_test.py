@@ -161,6 +161,25 @@ class Verdict(unittest.TestCase):
                 mutants.known_equivalents(file.name)
 
 
+    def test_an_entry_that_is_there_twice_is_refused(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(2 * "[[equivalent]]\nfile = 'a'\noperator = 'logic'\nbefore = 'x'\nafter = 'y'\nreason = 'z'\n")
+            file.flush()
+            with self.assertRaisesRegex(SystemExit, "twice"):
+                mutants.known_equivalents(file.name)
+
+    def test_entries_whose_code_is_gone_are_stale(self):
+        with tempfile.TemporaryDirectory() as directory:
+            (Path(directory) / "a.cc").write_text("x = a < b;\n")
+            fresh, gone = [("a.cc", "relational", "x = a < b;", "x = a <= b;"), ("b.cc", "logic", "x", "y")]
+            changed = ("a.cc", "relational", "x = a > b;", "x = a >= b;")
+            self.assertEqual(mutants.stale_equivalents(Path(directory), [fresh, changed, gone]), [changed, gone])
+
+    def test_no_entry_of_this_tree_is_stale(self):
+        equivalents = mutants.known_equivalents(mutants.ROOT / "tools" / "mutants_equivalent.toml")
+        self.assertEqual(mutants.stale_equivalents(mutants.ROOT, equivalents), [])
+
+
 class Commands(unittest.TestCase):
     COMPILE = ("/usr/bin/cmake -E env A=b /usr/bin/ccache /usr/bin/g++-12 -DX=\\\"y\\\" -I/src -O2 -fPIC -Wall -Werror -std=c++20 "
                "-Winvalid-pch -include /b/p.hxx -MD -MT o.o -MF o.o.d -o CMakeFiles/paceline_kv.dir/o.o -c /b/unity_0.cxx")
