@@ -59,7 +59,7 @@ test-release: build-test ## The tests on the optimised build
 
 build-test:
 	$(DEPS) build test
-	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=ON -DPACELINE_FUZZ_REPLAYS=OFF -DPACELINE_TEST_TIMEOUT_S=900
+	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=OFF -DPACELINE_FUZZ_REPLAYS=OFF -DPACELINE_TEST_TIMEOUT_S=900
 	$(BUILD) release
 
 run-test:
