@@ -42,9 +42,9 @@ constexpr FieldDef<ToolFields> kToolFunctionFields[] = {
      .read = [](const FieldValue& v, ToolFields& t) { t.spec.parameters = to_json(v.json()); }},
     {.name = "strict",
      .type = kBoolean,
-     .use = FieldUse::accepted,
      .by_default = false,
-     .help = "Calls obey the schema in any case."},
+     .help = "Refuse parameters with a format that isn't known; calls obey all others anyway.",
+     .read = [](const FieldValue& v, ToolFields& t) { t.spec.is_strict = v.boolean(); }},
 };
 
 FieldList tool_function_fields() { return list_fields<ToolFields>(kToolFunctionFields); }

@@ -16,6 +16,7 @@ std::vector<ToolSpec> read_tool_specs(const std::string& tools_json) {
       parameters->object();
       spec.parameters = to_json(parameters->node().json());
     }
+    if (const auto strict = function.find("strict")) spec.is_strict = strict->boolean();
     tools.push_back(std::move(spec));
   }
   return tools;

@@ -31,11 +31,18 @@ std::string schema_of(const ArgumentsFormat& format, const Tool& tool) {
   return format.sorts_keys ? with_sorted_properties(schema) : schema;
 }
 
+// Error when a part of the schema can't be enforced.
+void check_strictly(const std::string& schema) {
+  GrammarBuilder unused;
+  add_json_schema(schema, unused, true);
+}
+
 }  // namespace
 
 RuleId add_arguments_grammar(const ArgumentsFormat& format, const Tool& tool,
                              const SpecialText& special, GrammarBuilder& builder) {
   try {
+    if (tool.is_strict()) check_strictly(tool.schema());
     switch (format.style) {
       case ArgumentsFormat::Style::json_object:
         return add_json_schema(schema_of(format, tool), builder);

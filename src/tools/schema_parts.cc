@@ -8,17 +8,30 @@
 namespace paceline {
 namespace {
 
-Json types_of(JsonKinds kinds) {
-  constexpr std::array<std::pair<const char*, JsonKinds>, 6> kTypes{
-      {{"null", kNullKind},
-       {"boolean", kFalseKind | kTrueKind},
-       {"number", kNumberKind},
-       {"string", kStringKind},
-       {"array", kArrayKind},
-       {"object", kObjectKind}}};
+constexpr std::array<std::pair<std::string_view, JsonKinds>, 7> kTypes{
+    {{"null", kNullKind},
+     {"boolean", kFalseKind | kTrueKind},
+     {"number", kNumberKind},
+     {"integer", kNumberKind},
+     {"string", kStringKind},
+     {"array", kArrayKind},
+     {"object", kObjectKind}}};
+
+// The types of `kinds`, of those that `type` names if it isn't null. Words that are no types stay.
+Json types_of(JsonKinds kinds, const Json* type) {
   Json::Array types;
-  for (const auto& [name, bits] : kTypes) {
-    if ((kinds & bits) != 0) types.push_back(Json(std::string(name)));
+  if (type == nullptr) {
+    for (const auto& [name, bits] : kTypes) {
+      if ((kinds & bits) != 0 && name != "integer") types.push_back(Json(std::string(name)));
+    }
+    return Json(std::move(types));
+  }
+  const Json::Array one{*type};
+  for (const Json& word : type->is_array() ? *type->array() : one) {
+    const auto* known = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& candidate) {
+      return word.is_string() && *word.string() == candidate.first;
+    });
+    if (known == kTypes.end() || (kinds & known->second) != 0) types.push_back(word);
   }
   return Json(std::move(types));
 }
@@ -29,11 +42,17 @@ char lower(char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c
 
 std::string schema_of_kinds(std::string_view schema, JsonKinds kinds) {
   const Json json = parse_json(schema, "schema");
-  Json::Object document{{"type", types_of(kinds)}, {"allOf", Json(Json::Array{json})}};
-  if (json.is_object()) {
-    for (const char* name : {"$schema", "$defs", "definitions"}) {
-      if (const Json* member = json.find(name)) document.emplace_back(name, *member);
+  if (json.is_object() && json.find("$ref") == nullptr) {
+    Json::Object document{{"type", types_of(kinds, json.find("type"))}};
+    for (const auto& [name, member] : *json.object()) {
+      if (name != "type") document.emplace_back(name, member);
     }
+    return to_json(Json(std::move(document)));
+  }
+  // In older drafts nothing counts beside "$ref".
+  Json::Object document{{"type", types_of(kinds, nullptr)}, {"allOf", Json(Json::Array{json})}};
+  for (const char* name : {"$schema", "$defs", "definitions"}) {
+    if (const Json* member = json.find(name)) document.emplace_back(name, *member);
   }
   return to_json(Json(std::move(document)));
 }

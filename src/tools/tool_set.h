@@ -17,6 +17,7 @@ namespace paceline {
 struct ToolSpec {
   std::string name;
   std::string parameters = {};  // the text of a JSON Schema; empty: no parameters
+  bool is_strict = false;       // a part of it that can't be enforced is an error
 };
 
 struct ToolParameter {
@@ -37,6 +38,7 @@ class Tool {
   const std::string& name() const { return spec_.name; }
   // A JSON Schema of the arguments as a whole.
   const std::string& schema() const { return spec_.parameters; }
+  bool is_strict() const { return spec_.is_strict; }
   const std::vector<ToolParameter>& parameters() const { return parameters_; }
   // Nothing when the schema doesn't name it.
   const ToolParameter* find(std::string_view parameter) const;

@@ -194,6 +194,11 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
   EXPECT_EQ(turn.reasoning_effort, "low");
   ASSERT_EQ(turn.tools.size(), 1u);
   EXPECT_EQ(turn.tools[0].parameters, R"({"type":"object","properties":{}})");
+  EXPECT_FALSE(turn.tools[0].is_strict);
+  EXPECT_TRUE(chat(chat_body(R"("tools": [{"type": "function",
+                                 "function": {"name": "f", "strict": true}}])"))
+                  .turn.tools[0]
+                  .is_strict);
   EXPECT_EQ(with(R"(, "tool_choice": "required")").turn.tool_choice, ToolChoice::required);
   EXPECT_TRUE(chat(chat_body(R"("tools": [])")).input.tools_json.empty());
   const struct {

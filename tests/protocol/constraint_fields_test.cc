@@ -48,7 +48,8 @@ TEST(ConstraintFields, EachNameSaysTheSame) {
 TEST(ConstraintFields, NothingIsNoConstraint) {
   for (const char* members :
        {R"("response_format": {"type": "text"})", R"("grammar": "")", R"("structured_outputs": {})",
-        R"("response_format": null)", R"("structured_outputs": {"json_object": false})"}) {
+        R"("response_format": null)", R"("structured_outputs": {"json_object": false})",
+        R"("guided_decoding_backend": "xgrammar")"}) {
     EXPECT_FALSE(of_chat(members)) << members;
   }
 }
@@ -80,6 +81,8 @@ TEST(ConstraintFields, MistakesAreNamed) {
       {R"("response_format": {"type": "json_schema", "schema": {}, "json_schema": {"schema": {}}})",
        "response_format.schema", "invalid_value"},
       {R"("guided_choice": [])", "guided_choice", "invalid_value"},
+      {R"("guided_whitespace_pattern": " ?")", "guided_whitespace_pattern",
+       "unsupported_parameter"},
   };
   for (const auto& [members, param, code] : kCases) {
     const ApiError error = refusal(chat, chat_body(members));

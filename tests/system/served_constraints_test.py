@@ -214,6 +214,17 @@ class AutomaticCallsTest(unittest.TestCase):
         [choice] = answer.json["choices"]
         return choice
 
+    def test_a_strict_tool_has_no_unknown_format(self):
+        def body(is_strict):
+            parameters = {"properties": {"to": {"type": "string", "format": "iban"}}}
+            function = {"name": "pay", "parameters": parameters, "strict": is_strict}
+            return self.body(max_tokens=2, tools=[{"type": "function", "function": function}])
+
+        self.assertEqual(self.client.post("/v1/chat/completions", body(False)).status, 200)
+        answer = self.client.post("/v1/chat/completions", body(True))
+        self.assertEqual((answer.status, answer.json["error"]["param"]), (400, "tools"))
+        self.assertIn('tool pay: schema: #/properties/to: "format": "iban"', answer.json["error"]["message"])
+
     def test_a_call_that_the_model_begins_obeys_the_schema(self):
         text = self.ask(max_tokens=12)
         self.assertEqual((text["finish_reason"], text["message"].get("tool_calls")), ("length", None))

@@ -178,6 +178,28 @@ TEST(TurnGrammar, ErrorsNameWhatIsWrong) {
       {"f", R"({"type": "object", "properties": {"a": {"type": "strange"}}})"}};
   expect_error(ErrorCode::invalid, {"tool f: "},
                [&] { TurnMatching(format(), ToolSet(strange), {}); });
+  const std::vector<ToolSpec> untyped{{"f", R"({"properties": {"a": {"type": "strange"}}})"}};
+  expect_error(ErrorCode::invalid, {"tool f: schema: #/properties/a: \"type\""},
+               [&] { TurnMatching(format(), ToolSet(untyped), {}); });
+}
+
+TEST(TurnGrammar, AStrictToolHasNoUnknownFormat) {
+  std::vector<ToolSpec> specs{
+      {"f", R"({"type": "object", "properties": {"a": {"type": "string", "format": "iban"}}})"}};
+  EXPECT_NO_THROW(TurnMatching(format(), ToolSet(specs), {}));
+  specs[0].is_strict = true;
+  expect_error(ErrorCode::unsupported, {"tool f: schema: #/properties/a: \"format\": \"iban\""},
+               [&] { TurnMatching(format(), ToolSet(specs), {}); });
+}
+
+TEST(TurnGrammar, ParametersWithoutATypeMayReferToThemselves) {
+  const ToolSet tools(std::vector<ToolSpec>{
+      {"f", R"({"properties": {"a": {"type": "integer"}, "b": {"$ref": "#/properties/a"}},
+                "additionalProperties": false})"}});
+  const TurnMatching turn(format(), tools, {.choice = ToolChoice::required});
+  EXPECT_TRUE(turn.accepts(call("f", R"({"a": 1, "b": 2})")));
+  EXPECT_FALSE(turn.accepts(call("f", R"({"a": 1, "b": "x"})")));
+  EXPECT_FALSE(turn.accepts(call("f", "1")));
 }
 
 }  // namespace
