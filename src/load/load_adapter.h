@@ -8,8 +8,6 @@
 
 namespace paceline {
 
-struct AdapterBase;
-
 // Throws Error invalid naming the option for adapters without a name, two of one name, or limits
 // out of range.
 void check_lora_options(const LoadOptions& options);
@@ -17,15 +15,12 @@ void check_lora_options(const LoadOptions& options);
 // Whether the engine has room for adapters, those of the options or later ones.
 bool uses_adapters(const LoadOptions& options);
 
-// What reading adapters needs to know of a decoder.
-AdapterBase adapter_base(const DecoderConfig& config);
-
 // Reads and packs one, with a thread and scratch of its own: another thread may compute with the
-// model meanwhile. Throws Error "--lora NAME: ..." naming the file and what is at fault.
+// model meanwhile. Throws Error naming the file and what is at fault.
 std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
                                                   const LoraSource& source, int64_t max_rank);
 
-// Loads those of the options into model.adapters.
+// Loads those of the options into model.adapters. Throws Error "--lora NAME: ...".
 void load_adapters(LoadedModel& model, const LoadOptions& options);
 
 }  // namespace paceline

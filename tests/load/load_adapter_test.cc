@@ -146,14 +146,29 @@ TEST_F(LoadAdapter, AGgufAdapterIsThePeftAdapter) {
   const auto from_gguf = load_adapter(*model, {.name = "a", .path = gguf}, 64);
   EXPECT_TRUE(from_peft->digest == from_gguf->digest);
   const auto other = load_model(options("gemma2_odd"));
-  expect_error(ErrorCode::invalid, {"--lora a: ", "architecture llama", "gemma2"},
+  expect_error(ErrorCode::invalid, {"a.gguf", "general.architecture is \"llama\"", "gemma2"},
                [&] { load_adapter(*other, {.name = "a", .path = gguf}, 64); });
+}
+
+// Names and the order of rows are those that convert and fuse read.
+TEST_F(LoadAdapter, ExpertsOfPeftAreThoseOfTheFiles) {
+  for (const std::string name : {"gpt_oss_plain", "granitemoe_bias", "mixtral_plain"}) {
+    const std::string path = source_path("tests/goldens/expert_adapters/" + name + "_stacked");
+    const auto model = load_model(options(name));
+    const AdapterBase base = read_adapter_base(open_model_source(options(name).model));
+    Memory memory;
+    EXPECT_TRUE(load_adapter(*model, {.name = "a", .path = path}, 64)->digest ==
+                read_adapter(path, base, memory).digest())
+        << name;
+  }
 }
 
 // llama.cpp's files have the matrices of all experts of a projection in one tensor.
 TEST_F(LoadAdapter, AGgufAdapterOfExpertsIsThePeftAdapter) {
   for (const auto& [name, architecture] :
-       {std::pair<std::string, std::string>{"mixtral_plain", "llama"}, {"olmoe_plain", "olmoe"}}) {
+       {std::pair<std::string, std::string>{"mixtral_plain", "llama"},
+        {"olmoe_plain", "olmoe"},
+        {"gpt_oss_plain", "gpt-oss"}}) {
     SCOPED_TRACE(name);
     const DecoderConfig config =
         read_model_config(open_model_source(options(name).model), LoadFormat::files);
