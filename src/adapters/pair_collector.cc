@@ -96,8 +96,8 @@ void PairCollector::add(std::string_view file_module, LoraSide side, StoredLoraM
   const auto module = find_module(base_, file_module);
   if (!module) {
     fail(ErrorCode::not_found, matrix.tensor,
-         fmt::format("adapts {}, which the base model lacks{}", quoted_name(file_module),
-                     suggest_module(base_, file_module)));
+         fmt::format("adapts {}, which the base model lacks or which can't be adapted{}",
+                     quoted_name(file_module), suggest_module(base_, file_module)));
   }
   if (!is_float(matrix.dtype)) {
     fail(ErrorCode::corrupt, matrix.tensor,

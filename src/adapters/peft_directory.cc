@@ -73,17 +73,28 @@ PairCollector::Parts collect_peft_pairs(const MappedFile& file, const std::strin
   return all;
 }
 
+// A linear module's weight as target_parameters may choose it.
+std::string weight_parameter(std::string_view module) { return fmt::format("{}.weight", module); }
+
+// What rank_pattern and alpha_pattern call a module.
+std::string pattern_name(const PeftConfig& config, const LoraParts& parts, MatchBudget& budget) {
+  if (parts.is_parameter || config.targets(parts.file_module, budget)) return parts.file_module;
+  return weight_parameter(parts.file_module);
+}
+
 void check_against_config(const std::string& where, const PeftConfig& config,
                           const LoraParts& parts, std::string_view config_where,
                           MatchBudget& budget) {
   if (parts.is_parameter) return;  // ExpertStackReader has checked it
-  if (!config.targets(parts.file_module, budget)) {
+  if (!config.targets(parts.file_module, budget) &&
+      !config.targets_parameter(weight_parameter(parts.file_module))) {
     throw Error(ErrorCode::corrupt,
                 fmt::format("{}: tensor {} adapts a module that {} doesn't choose (target_modules, "
-                            "layers_to_transform), so PEFT would leave it out",
+                            "target_parameters, layers_to_transform), so PEFT would leave it out",
                             where, quoted_name(parts.a->tensor), config_where));
   }
-  check_config_rank(where, parts, config.rank_of(parts.file_module, budget), config_where);
+  check_config_rank(where, parts, config.rank_of(pattern_name(config, parts, budget), budget),
+                    config_where);
 }
 
 // A module's name in transformers' class of the base.
@@ -205,7 +216,7 @@ Adapter read_peft_adapter(const fs::path& directory, const AdapterBase& base,
   std::vector<LoraPair> pairs;
   for (const auto& [module, parts] : all) {
     LoraPair pair = read_pair(where, module, parts, memory);
-    const double alpha = config.alpha_of(parts.file_module, budget);
+    const double alpha = config.alpha_of(pattern_name(config, parts, budget), budget);
     set_scale(config_where, pair, alpha, config.scale_of(alpha, pair.rank()));
     pairs.push_back(std::move(pair));
   }

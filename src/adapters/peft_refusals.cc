@@ -32,6 +32,9 @@ constexpr RefusedField kRefusedFields[] = {
 // The initialisations of peft/tuners/lora/layer.py that subtract the first B A from the base.
 constexpr std::string_view kBaseChanging[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
 
+// Those that leave the base alone: with them an adapter is read like any other.
+constexpr std::string_view kPlainStarts[] = {"gaussian", "eva", "orthogonal", "mica"};
+
 bool is_default(const JsonCursor& field) {
   if (field.is_null()) return true;
   if (field.is_bool()) return !field.boolean();
@@ -66,7 +69,7 @@ void check_initialisation(const JsonCursor& config) {
   const auto field = config.find("init_lora_weights");
   if (!field || field->is_bool()) return;
   const std::string name = lowered(field->string());
-  if (name == "gaussian") return;
+  if (std::ranges::find(kPlainStarts, name) != std::end(kPlainStarts)) return;
   const bool changes_base = std::ranges::any_of(
       kBaseChanging, [&](std::string_view known) { return name.starts_with(known); });
   if (changes_base) {
@@ -80,7 +83,8 @@ void check_initialisation(const JsonCursor& config) {
       ErrorCode::unsupported,
       fmt::format("{}; if this initialisation leaves the base's weights alone, "
                   "set it to true",
-                  found_instead(shown_text(field->string()), "true, false or \"gaussian\"")));
+                  found_instead(shown_text(field->string()),
+                                "true, false, \"gaussian\", \"eva\", \"orthogonal\" or \"mica\"")));
 }
 
 }  // namespace
@@ -99,11 +103,22 @@ std::string why_refused_peft_tensor(std::string_view tensor) {
     std::string_view part;
     std::string_view reason;
   };
+  constexpr std::string_view kWholeTable =
+      "is a whole weight of the base, which isn't supported; if the vocabulary wasn't resized, "
+      "save "
+      "the adapter with save_pretrained(..., save_embedding_layers=False)";
   constexpr NamedReason kReasons[] = {
       {"lora_magnitude_vector", "belongs to DoRA, which isn't supported"},
       {"lora_embedding_", "adapts an embedding, which isn't supported"},
       {"modules_to_save", "replaces a whole module of the base, which isn't supported"},
       {"trainable_tokens", "replaces rows of the embedding, which isn't supported"},
+      {"embed_tokens.base_layer.", "belongs to an adapted embedding, which isn't supported"},
+      {".base_layer.weight",
+       "is a copy of the base's weight, which PEFT writes beside the pair of a head; save the "
+       "adapter "
+       "with save_pretrained(..., save_embedding_layers=False)"},
+      {"embed_tokens.weight", kWholeTable},
+      {"lm_head.weight", kWholeTable},
       {".lora_A.", "isn't the weight of A; a bias (lora_bias) isn't supported"},
       {".lora_B.", "isn't the weight of B; a bias (lora_bias) isn't supported"},
   };

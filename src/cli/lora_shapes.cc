@@ -66,10 +66,11 @@ bool is_target(const TrainChoice& choice, int64_t num_layers, std::string_view m
   if (!layer || layer->layer < first_layer) return false;
   const auto& targets = choice.target_modules;
   const std::string_view name = module.substr(module.rfind('.') + 1);
-  if (split_expert_part(layer->part)) {
-    return std::ranges::find(targets, fmt::format("experts.{}", name)) != targets.end();
-  }
-  return targets.empty() || std::ranges::find(targets, name) != targets.end();
+  const auto is_named = [&](std::string_view one) {
+    return std::ranges::find(targets, one) != targets.end();
+  };
+  if (split_expert_part(layer->part)) return is_named(fmt::format("experts.{}", name));
+  return targets.empty() || is_named("all-linear") || is_named(name);
 }
 
 }  // namespace

@@ -103,13 +103,15 @@ constexpr OptionDef kTrainingOptions[] = {
     {.name = "target-modules",
      .placeholder = "NAME,...",
      .kind = OptionKind::choices,
-     .choices = "q_proj k_proj v_proj o_proj qkv_proj gate_proj up_proj gate_up_proj down_proj "
-                "c_fc c_proj experts.gate_proj experts.up_proj experts.gate_up_proj "
-                "experts.down_proj",
+     .choices =
+         "all-linear q_proj k_proj v_proj o_proj qkv_proj gate_proj up_proj gate_up_proj down_proj "
+         "c_fc c_proj experts.gate_proj experts.up_proj experts.gate_up_proj "
+         "experts.down_proj",
      .default_text = "all of the model's",
-     .help = "Linear modules to adapt: q_proj, k_proj, v_proj (or qkv_proj), o_proj, gate_proj, "
-             "up_proj (or gate_up_proj), down_proj; c_fc, c_proj. Experts of mixtures only by "
-             "name: experts.gate_up_proj (gate and up as one), or experts.gate_proj and "
+     .help = "Linear modules to adapt: all-linear, or q_proj, k_proj, v_proj (or qkv_proj), "
+             "o_proj, gate_proj, up_proj (or gate_up_proj), down_proj; c_fc, c_proj. Experts of "
+             "mixtures only by name: experts.gate_up_proj (gate and up as one), or "
+             "experts.gate_proj and "
              "experts.up_proj; experts.down_proj.",
      .group = OptionGroup::training,
      .commands = kTrain,

@@ -137,6 +137,19 @@ TEST_F(PeftDirectory, AllLinearLeavesOutTheHead) {
             "lm_head");
 }
 
+// target_parameters may choose the weight of a linear module; patterns then see its whole name.
+TEST_F(PeftDirectory, ParametersOfLinearModules) {
+  expect_refused(ErrorCode::corrupt, {"q_proj", "target_parameters"},
+                 peft_config(R"("target_modules": [], "target_parameters": ["k_proj.weight"],)"),
+                 query_pairs());
+  const Adapter adapter =
+      read(peft_config(R"("target_modules": [], "target_parameters": ["q_proj.weight"],
+                          "alpha_pattern": {"layers.0.self_attn.q_proj.weight": 10},)"),
+           query_pairs());
+  EXPECT_EQ(adapter.pairs()[0].scale, 5);
+  EXPECT_EQ(adapter.pairs()[1].scale, 3);
+}
+
 TEST_F(PeftDirectory, NullsDefaultsAndUnknownKeysAreIgnored) {
   const Adapter adapter = read(
       peft_config(
@@ -152,7 +165,8 @@ TEST_F(PeftDirectory, NullsDefaultsAndUnknownKeysAreIgnored) {
              "base_model_name_or_path": "some/model",)"),
       query_pairs());
   EXPECT_EQ(adapter.base_name(), "some/model");
-  for (const std::string value : {"false", "null", "\"gaussian\""}) {
+  for (const std::string value :
+       {"false", "null", "\"gaussian\"", "\"eva\"", "\"orthogonal\"", "\"MiCA\""}) {
     read(peft_config("\"init_lora_weights\": " + value + ","), query_pairs());
   }
 }
@@ -186,8 +200,8 @@ TEST_F(PeftDirectory, OtherMethodsAreRefusedByName) {
        {"init_lora_weights", "conversion"}},
       {R"("init_lora_weights": "corda",)", {"init_lora_weights", "conversion"}},
       {R"("init_lora_weights": "lora_ga",)", {"init_lora_weights", "conversion"}},
-      {R"("init_lora_weights": "eva",)", {"init_lora_weights", "\"eva\"", "set it to true"}},
-      {R"("init_lora_weights": "something",)", {"init_lora_weights", "\"something\""}},
+      {R"("init_lora_weights": "something",)",
+       {"init_lora_weights", "\"something\"", "set it to true"}},
   };
   for (const auto& [fields, parts] : cases) {
     SCOPED_TRACE(fields);
@@ -232,7 +246,11 @@ TEST_F(PeftDirectory, OtherTensorsAreRefusedByName) {
       {"base_model.model.model.embed_tokens.lora_embedding_A", "embedding"},
       {"base_model.model.lm_head.modules_to_save.weight", "whole module"},
       {"base_model.model.model.embed_tokens.token_adapter.trainable_tokens_delta", "embedding"},
-      {"base_model.model.model.embed_tokens.weight", "whole weights"},
+      {"base_model.model.model.embed_tokens.weight", "save_embedding_layers=False"},
+      {"base_model.model.lm_head.weight", "save_embedding_layers=False"},
+      {"base_model.model.lm_head.base_layer.weight", "save_embedding_layers=False"},
+      {"base_model.model.model.embed_tokens.base_layer.weight", "adapted embedding"},
+      {"base_model.model.model.norm.weight", "whole weights"},
       {name + ".lora_diag", "no LoRA matrix"},
       {"", "no LoRA matrix"}};
   for (const auto& [tensor, part] : cases) {

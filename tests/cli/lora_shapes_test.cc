@@ -80,6 +80,9 @@ TEST(LoraShapes, ExpertsAreTargetsByName) {
   EXPECT_EQ(num_chosen(some), num_mixtures * config.mixture->routing.num_experts);
   EXPECT_TRUE(some.contains("layers.1.mlp.experts.0.gate_up_proj"));
   EXPECT_EQ(some.size(), static_cast<size_t>(num_chosen(some) + config.num_layers()));
+  EXPECT_EQ(shapes_of_targets({"all-linear"}).size(), all.size());
+  const LoraShapes both = shapes_of_targets({"experts.down_proj", "all-linear"});
+  EXPECT_EQ(both.size(), all.size() + static_cast<size_t>(num_chosen(both)));
 }
 
 TEST(LoraShapes, AScaleIsTheFactorWhateverTheRank) {

@@ -212,8 +212,8 @@ TEST(PeftRunGolden, LossesOf50StepsOfAMixtureInBfloat16AreNear) {
       DType::bf16);
   const JsonCursor rounded = run.at("bfloat16");
   ExpectedSteps expected = expected_steps(rounded);
-  // The largest was 1.42e-2. Other roundings of the same products move PyTorch's own losses by up to
-  // 1.77e-2, because near ties choose other experts (docs/training.md).
+  // The largest was 1.42e-2. Other roundings of the same products move PyTorch's own losses by up
+  // to 1.77e-2, because near ties choose other experts (docs/training.md).
   expected.loss_tolerance = 2e-2;
   expected.norm_tolerance = 5e-2;
   expect_steps(
