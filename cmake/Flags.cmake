@@ -1,11 +1,12 @@
 # Compiler and linker flags: paceline_flags for every target, paceline_init_flags for all but the kernels,
-# paceline_sanitizers for all but tests and kernels that are left plain (PACELINE_SANITIZED_KERNELS), and
-# paceline_test_flags for the code of tests.
+# paceline_sanitizers for all but tests and kernels that are left plain (PACELINE_SANITIZED_KERNELS),
+# paceline_sanitizer_calls for modules whose checks needn't be inline, and paceline_test_flags for the code of tests.
 include(CheckCXXCompilerFlag)
 
 add_library(paceline_flags INTERFACE)
 add_library(paceline_init_flags INTERFACE)
 add_library(paceline_sanitizers INTERFACE)
+add_library(paceline_sanitizer_calls INTERFACE)
 # Tests spend their time in the modules that they call: optimising their own code costs more seconds than it saves.
 add_library(paceline_test_flags INTERFACE)
 target_compile_options(paceline_test_flags INTERFACE -O0 -U_FORTIFY_SOURCE)
@@ -39,6 +40,9 @@ if(PACELINE_SANITIZE)
   target_compile_options(paceline_test_flags INTERFACE "-fsanitize=${memory_sanitizer}" -fno-omit-frame-pointer)
   target_link_options(paceline_test_flags INTERFACE ${sanitize})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    if(PACELINE_SANITIZE MATCHES "address")
+      target_compile_options(paceline_sanitizer_calls INTERFACE --param=asan-instrumentation-with-call-threshold=0)
+    endif()
     # Instrumented code makes these three warn about what isn't there (GCC manual, -fsanitize=undefined).
     target_compile_options(paceline_flags INTERFACE -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
     if(PACELINE_SANITIZE MATCHES "thread")
