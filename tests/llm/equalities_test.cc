@@ -14,6 +14,7 @@
 
 #include "engine/run_alone.h"
 #include "load/loaded_model.h"
+#include "tests/test_scale.h"
 #include "text/completion_builder.h"
 #include "text/make_request.h"
 
@@ -102,7 +103,8 @@ TEST_P(Equalities, ClassifyAndScoreToo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, Equalities, ::testing::ValuesIn(golden_models()),
+// Every third model under a sanitizer.
+INSTANTIATE_TEST_SUITE_P(all, Equalities, ::testing::ValuesIn(cases_to_run(golden_models(), 0, 3)),
                          [](const auto& golden) { return golden.param; });
 
 // Records the progress of each victim.

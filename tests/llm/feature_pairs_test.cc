@@ -207,7 +207,7 @@ const std::map<std::string, Feature>& text_features() {
   return all;
 }
 
-// Requests of all pairs, in the map's order; every fifth under a sanitizer.
+// Requests of all pairs, in the map's order; every twelfth under a sanitizer.
 std::vector<LLM::Request> all_pairs(const std::map<std::string, Feature>& crossed,
                                     const Prompt& prompt, const GenerateOptions& start) {
   std::vector<LLM::Request> requests;
@@ -219,7 +219,7 @@ std::vector<LLM::Request> all_pairs(const std::map<std::string, Feature>& crosse
       requests.push_back({prompt, options});
     }
   }
-  return cases_to_run(requests, 0, 5);
+  return cases_to_run(requests, 0, 12);
 }
 
 std::vector<Completion> one_by_one(LLM& llm, const std::vector<LLM::Request>& requests) {
@@ -230,12 +230,20 @@ std::vector<Completion> one_by_one(LLM& llm, const std::vector<LLM::Request>& re
   return completions;
 }
 
-// Those at 0, step, 2 * step and so on.
+// Those at first, first + step, first + 2 * step and so on.
 template <class T>
-std::vector<T> every(const std::vector<T>& all, size_t step) {
+std::vector<T> every(const std::vector<T>& all, size_t step, size_t first = 0) {
   std::vector<T> some;
-  for (size_t i = 0; i < all.size(); i += step) some.push_back(all[i]);
+  for (size_t i = first; i < all.size(); i += step) some.push_back(all[i]);
   return some;
+}
+
+// Requests of every third pair of features from `first` on; of all pairs at full scale.
+std::vector<LLM::Request> third_of_pairs(size_t first, int64_t max_tokens) {
+  const bool is_full = is_full_scale();
+  const auto all =
+      all_pairs(features(), kPrompt, {.max_tokens = is_full ? 24 : max_tokens, .seed = 7});
+  return is_full ? all : every(all, 3, first);
 }
 
 // Runs each request as the third of four choices of a request with a seed two lower.
@@ -319,8 +327,7 @@ TEST_P(QuantisedPairs, ChangeNoBitHoweverTheyAreRun) {
                       .activations = GetParam().second,
                       .max_num_seqs = 1,
                       .num_threads = 1};
-  cross_all(options,
-            all_pairs(features(), kPrompt, {.max_tokens = is_full_scale() ? 24 : 12, .seed = 7}));
+  cross_all(options, third_of_pairs(0, 12));
   LLM quantised = LLM::load(options);
   options.quantize = "none";
   LLM plain = LLM::load(options);
@@ -350,7 +357,7 @@ TEST_P(FormatPairs, ChangeNoBitHoweverTheyAreRun) {
              .activations = activations,
              .max_num_seqs = 1,
              .num_threads = 1},
-            all_pairs(features(), kPrompt, {.max_tokens = is_full_scale() ? 24 : 6, .seed = 7}));
+            third_of_pairs(1, 6));
 }
 
 std::vector<std::pair<testing::StoredFormat, std::string>> formats_with_codes() {
@@ -383,8 +390,7 @@ TEST_P(Int8CachePairs, ChangeNoBitHoweverTheyAreRun) {
                       .kv_cache_dtype = "int8",
                       .max_num_seqs = 1,
                       .num_threads = 1};
-  cross_all(options,
-            all_pairs(features(), kPrompt, {.max_tokens = is_full_scale() ? 24 : 12, .seed = 7}));
+  cross_all(options, third_of_pairs(2, 12));
   LLM codes = LLM::load(options);
   options.kv_cache_dtype = "float32";
   LLM exact = LLM::load(options);
