@@ -38,7 +38,6 @@ void BlockRun::finish() {
 
 void BlockRun::run_threads() {
   ThreadState* const outer = current_thread;
-  owner_.set_stack(nullptr, 0);  // another thread of the CPU may have run the last block
   Thread* const first = next_thread();
   current_thread = &first->state;
   owner_.switch_to(first->fiber);
@@ -58,6 +57,7 @@ void BlockRun::prepare(const LaunchWork& work, Index3 block_index) {
     thread->fiber.set_stack(stacks_->bottom(threads_.size()), FiberStacks::bytes(threads_.size()));
     threads_.push_back(std::move(thread));
   }
+  owner_.set_stack(nullptr, 0);  // another thread of the CPU may have run the last block
   work_ = &work;
   block_ = {.run = this,
             .block_index = block_index,
