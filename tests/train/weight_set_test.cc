@@ -132,7 +132,7 @@ TEST_P(FullGradient, IsTheSlopeOfTheLoss) {
   full.pass({.kv_dtype = DType::f32}).run(batch, {}, losses);
   full.weights.complete_gradients();
   int64_t num_experts = 0;  // some of the many are tested
-  for (const TrainedParameter* const one : full.weights.parameters()) {
+  for (const TrainedParameter* const one : cases_to_run(full.weights.parameters(), 0, 5)) {
     SCOPED_TRACE(one->path());
     const auto values = floats(one->value());
     const std::vector<float> before(values.begin(), values.end());
