@@ -45,8 +45,8 @@ std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
 
 std::vector<TokenId> encode_chat_text(const TextModel& model, const std::string& prompt,
                                       GenerateOptions& options) {
-  std::vector<TokenId> ids = encode_prompt(model, prompt, false);
   if (options.prompt_name.empty()) options.prompt_name = "messages";
+  std::vector<TokenId> ids = encode_prompt(model, prompt, options.prompt_name, false);
   if (!options.max_tokens && !model.generation.defaults.max_tokens) {
     options.max_tokens = remaining_context(model, ids.size());
   }

@@ -51,9 +51,10 @@ std::vector<std::vector<TokenId>> encode_labels(const TextModel& model, const Pr
                                                 const std::vector<std::string>& labels) {
   const auto* text = std::get_if<std::string>(&prompt);
   std::vector<std::vector<TokenId>> encoded;
-  for (const std::string& label : labels) {
-    encoded.push_back(text == nullptr ? encode_prompt(model, label, false)
-                                      : label_tokens(*model.tokenizer, *text, label));
+  for (size_t i = 0; i < labels.size(); ++i) {
+    encoded.push_back(text == nullptr
+                          ? encode_prompt(model, labels[i], fmt::format("labels[{}]", i), false)
+                          : label_tokens(*model.tokenizer, *text, labels[i]));
   }
   check_labels(encoded, model.engine.vocab_size());
   return encoded;
@@ -67,7 +68,7 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
       options_(options),
       sampling_(sampling_options(complete_options(model, options.sampling))),
       prompt_name_(prompt_name(prompt, options.sampling.prompt_name)) {
-  prompt_ = encode_prompt(model, prompt, options.sampling.add_special_tokens);
+  prompt_ = encode_prompt(model, prompt, prompt_name_, options.sampling.add_special_tokens);
   if (model.labels) {
     add_own_labels();
     return;

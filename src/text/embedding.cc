@@ -69,8 +69,9 @@ GenerateRequest make_embed_request(const TextModel& model, const Prompt& prompt,
   Prompt input = prompt;
   const std::string before = prompt_text(config, prompt, options.named_prompt);
   if (!before.empty()) std::get<std::string>(input).insert(0, before);
-  GenerateRequest request{.prompt = encode_prompt(model, input, options.add_special_tokens),
-                          .prompt_name = prompt_name(prompt, options.prompt_name),
+  const std::string name = prompt_name(prompt, options.prompt_name);
+  GenerateRequest request{.prompt = encode_prompt(model, input, name, options.add_special_tokens),
+                          .prompt_name = name,
                           .max_tokens = 0,
                           .pooling = config.pooling,
                           .adapter = find_adapter(model, options.lora),

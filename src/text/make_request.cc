@@ -15,13 +15,13 @@ namespace paceline {
 namespace {
 
 // Normalisation may shorten a text: NFC composes Hangul to a third.
-void check_length(const TextModel& model, std::string_view text, std::string_view what) {
+void check_length(const TextModel& model, std::string_view text, std::string_view name) {
   constexpr size_t kShrinks = 4;
   const auto context = static_cast<size_t>(model.engine.limits().max_model_len);
   const size_t longest = kShrinks * model.longest_token_bytes * context;
   if (longest == 0 || text.size() <= longest) return;
   throw Error(ErrorCode::invalid,
-              fmt::format("{} has {} bytes, which no {} tokens can hold (--max-model-len)", what,
+              fmt::format("{}: {} bytes, which no {} tokens can hold (--max-model-len)", name,
                           text.size(), context));
 }
 
@@ -32,7 +32,7 @@ std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view 
         ErrorCode::not_found,
         fmt::format("prediction: {} has no tokenizer.json, which a text needs", model.name));
   }
-  check_length(model, text, "prediction: it");
+  check_length(model, text, "prediction");
   return model.tokenizer->encode(text);
 }
 
@@ -73,14 +73,14 @@ std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const 
 }
 
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
-                                   bool add_special_tokens) {
+                                   const std::string& name, bool add_special_tokens) {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
   if (model.tokenizer == nullptr) {
     throw Error(ErrorCode::not_found,
                 fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
                             model.name));
   }
-  check_length(model, std::get<std::string>(prompt), "the prompt");
+  check_length(model, std::get<std::string>(prompt), name);
   return model.tokenizer->encode(std::get<std::string>(prompt),
                                  {.add_special = add_special_tokens});
 }
@@ -116,12 +116,13 @@ GenerateOptions complete_options(const TextModel& model, const GenerateOptions& 
 GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
                              const GenerateOptions& asked) {
   const GenerateOptions options = complete_options(model, asked);
-  std::vector<TokenId> ids = encode_prompt(model, prompt, options.add_special_tokens);
+  const std::string name = prompt_name(prompt, options.prompt_name);
+  std::vector<TokenId> ids = encode_prompt(model, prompt, name, options.add_special_tokens);
   const int64_t surplus =
       std::ssize(ids) - options.truncate_prompt_tokens.value_or(std::ssize(ids));
   if (surplus > 0) ids.erase(ids.begin(), ids.begin() + surplus);
   return {.prompt = std::move(ids),
-          .prompt_name = prompt_name(prompt, options.prompt_name),
+          .prompt_name = name,
           .max_tokens = options.max_tokens.value_or(kDefaultMaxTokens),
           .sampling = sampling_options(options),
           .allowed_token_ids = options.allowed_token_ids,
@@ -147,8 +148,9 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
 
 GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
                                    const ScoreOptions& options) {
-  GenerateRequest request{.prompt = encode_prompt(model, prompt, options.add_special_tokens),
-                          .prompt_name = prompt_name(prompt, options.prompt_name),
+  const std::string name = prompt_name(prompt, options.prompt_name);
+  GenerateRequest request{.prompt = encode_prompt(model, prompt, name, options.add_special_tokens),
+                          .prompt_name = name,
                           .max_tokens = 0,
                           .sampling = {.num_top_logprobs = options.num_top_logprobs},
                           .score_from = 0,

@@ -12,10 +12,10 @@
 namespace paceline {
 
 // Token ids of a prompt; text is encoded, ids are used as they are. Throws Error not_found for text
-// when the model has no tokenizer; Error invalid, before encoding, for a text far longer than the
-// context.
+// when the model has no tokenizer; Error invalid, which begins with `name`, before encoding, for a
+// text far longer than the context.
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
-                                   bool add_special_tokens);
+                                   const std::string& name, bool add_special_tokens);
 
 // The name of a prompt in messages: options.prompt_name, else "prompt" or "prompt_ids".
 std::string prompt_name(const Prompt& prompt, const std::string& asked);
