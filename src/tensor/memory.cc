@@ -178,6 +178,7 @@ void* Memory::allocate(size_t bytes, Contents contents) {
 
 void Memory::release(void* block, size_t bytes) noexcept {
   State& state = *state_;
+  state.source.will_cache();
   const std::lock_guard lock(state.mutex);
   const auto found = state.active.find(block);
   PL_CHECK(found != state.active.end(), "a block freed twice, or of another memory");

@@ -14,6 +14,8 @@ class MemorySource {
   // Zeroed and 64-byte aligned; nullptr with errno set when there is none.
   virtual void* take(size_t capacity) = 0;
   virtual void give_back(void* block, size_t capacity) noexcept = 0;
+  // A block is about to be cached, and poisoned under AddressSanitizer, until it is reused.
+  virtual void will_cache() noexcept {}
   // Clears a block before it is reused.
   virtual void clear(void* block, size_t capacity) = 0;
 };

@@ -65,6 +65,8 @@ class CudaDevice {
   // 256-byte aligned, its contents undefined.
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* block, size_t bytes) noexcept = 0;
+  // A block will be kept for another owner, whose work comes behind all work so far.
+  virtual void will_cache() noexcept {}
   // Memory of the CPU that kernels reach too, under the same address, and that copies from and to
   // the device may use while the CPU goes on. What a kernel wrote is there once a later event has
   // been waited for.

@@ -13,6 +13,7 @@ class DeviceMemorySource final : public MemorySource {
 
   void* take(size_t capacity) override;
   void give_back(void* block, size_t capacity) noexcept override;
+  void will_cache() noexcept override { device_.will_cache(); }
   void clear(void* block, size_t capacity) override;
 
  private:

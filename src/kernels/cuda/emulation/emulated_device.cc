@@ -90,6 +90,14 @@ void EmulatedDevice::release(void* block, size_t /*bytes*/) noexcept {
   memory_.release(block);
 }
 
+// Launches that have begun early still use the block: they end before it is poisoned.
+void EmulatedDevice::will_cache() noexcept {
+  try {
+    settle();
+  } catch (const Error&) {  // later calls throw it
+  }
+}
+
 void* EmulatedDevice::allocate_pinned(size_t bytes) {
   refuse_in_capture("allocate_pinned");
   return pinned_memory_.allocate(bytes);

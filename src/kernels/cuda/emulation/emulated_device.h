@@ -26,6 +26,7 @@ class EmulatedDevice final : public CudaDevice {
   CudaDeviceInfo info() const override;
   void* allocate(size_t bytes) override;
   void release(void* block, size_t bytes) noexcept override;
+  void will_cache() noexcept override;
   void* allocate_pinned(size_t bytes) override;
   void release_pinned(void* block, size_t bytes) noexcept override;
   void clear(void* block, size_t bytes) override;
