@@ -6,7 +6,7 @@ import struct
 import unittest
 
 from gguf_files import U32, config_metadata, convert, text_config, write_gguf
-from program import BUNDLED, ROOT, ProgramTest
+from program import BUNDLED, IS_SANITIZED, ROOT, ProgramTest
 from serving import Client, Server
 
 GOLDENS = ROOT / "tests/goldens"
@@ -44,7 +44,8 @@ class WeightsCacheTest(ProgramTest):
             self.assertNotIn("warning", said)
 
     def test_every_family_and_format_has_the_same_bits(self):
-        for folder in sorted(path for path in (GOLDENS / "models").iterdir() if path.is_dir()):
+        folders = sorted(path for path in (GOLDENS / "models").iterdir() if path.is_dir())
+        for folder in folders[::8] if IS_SANITIZED else folders:  # three processes each
             with self.subTest(folder.name):
                 self.expect_same_twice(folder)
         settings = [["--quantize", "q4"], ["--quantize", "q8"], ["--dtype", "bfloat16"], ["--dtype", "float16"]]
