@@ -1,37 +1,29 @@
 #include "tools/schema_parts.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/json_writer.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, JsonKinds>, 7> kTypes{
-    {{"null", kNullKind},
-     {"boolean", kFalseKind | kTrueKind},
-     {"number", kNumberKind},
-     {"integer", kNumberKind},
-     {"string", kStringKind},
-     {"array", kArrayKind},
-     {"object", kObjectKind}}};
-
-// The types of `kinds`, of those that `type` names if it isn't null. Words that are no types stay.
+// The names of the types that `kinds` allows. `type` is the schema's keyword, or nullptr: if it is
+// there, only types that it names are kept, and words in it that name no type stay.
 Json types_of(JsonKinds kinds, const Json* type) {
   Json::Array types;
   if (type == nullptr) {
-    for (const auto& [name, bits] : kTypes) {
+    for (const auto& [name, bits] : kJsonTypes) {
       if ((kinds & bits) != 0 && name != "integer") types.push_back(Json(std::string(name)));
     }
     return Json(std::move(types));
   }
   const Json::Array one{*type};
   for (const Json& word : type->is_array() ? *type->array() : one) {
-    const auto* known = std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& candidate) {
-      return word.is_string() && *word.string() == candidate.first;
-    });
-    if (known == kTypes.end() || (kinds & known->second) != 0) types.push_back(word);
+    const auto* known =
+        std::find_if(kJsonTypes.begin(), kJsonTypes.end(), [&](const auto& candidate) {
+          return word.is_string() && *word.string() == candidate.first;
+        });
+    if (known == kJsonTypes.end() || (kinds & known->second) != 0) types.push_back(word);
   }
   return Json(std::move(types));
 }

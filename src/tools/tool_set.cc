@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
+#include "tools/schema_parts.h"
 
 namespace paceline {
 namespace {
@@ -18,21 +18,13 @@ constexpr std::string_view kNoParameters =
     R"({"type":"object","properties":{},"additionalProperties":false})";
 
 JsonKinds kinds_of_type(const Json& type) {
-  constexpr std::array<std::pair<std::string_view, JsonKinds>, 7> kTypes{
-      {{"null", kNullKind},
-       {"boolean", kFalseKind | kTrueKind},
-       {"number", kNumberKind},
-       {"integer", kNumberKind},
-       {"string", kStringKind},
-       {"array", kArrayKind},
-       {"object", kObjectKind}}};
   if (const Json::Array* types = type.array()) {
     JsonKinds kinds = 0;
     for (const Json& one : *types) kinds |= kinds_of_type(one);
     return kinds;
   }
   const std::string* name = type.string();
-  for (const auto& [known, kinds] : kTypes) {
+  for (const auto& [known, kinds] : kJsonTypes) {
     if (name != nullptr && *name == known) return kinds;
   }
   return kAllKinds;

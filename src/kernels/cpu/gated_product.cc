@@ -82,9 +82,8 @@ void GatedProduct::run(const Piece& piece) const {
     const int64_t count = std::min(piece.columns.at_once, end - first);
     const CoveringPanels gate_panels(mlp_.gate, first, count), up_panels(mlp_.up, first, count);
     multiply(gate_, mlp_.gate, piece.gate_rows, gate_panels, up_.panel(up_panels.first), gates);
-    const void* const after_up = first + count < end
-                                     ? gate_.panel((mlp_.gate.first + first + count) / kPanelWidth)
-                                     : piece.next_panels;
+    const void* const after_up =
+        first + count < end ? gate_panel((first + count) / unit()) : piece.next_panels;
     multiply(up_, mlp_.up, piece.up_rows, up_panels, after_up, ups);
     for (int64_t r = 0; r < piece.num_rows; ++r) {
       std::byte* const row = piece.inner_rows + r * inner_stride;

@@ -53,7 +53,7 @@ class GatedProduct {
     InnerColumns columns;
     std::byte* scratch = nullptr;  // columns.bytes(num_rows or more) + scratch_bytes()
     WeightStreams streams{};
-    const void* next_panels = nullptr;  // those that the same thread reads next, if it is known
+    const void* next_panels = nullptr;  // the panels that this thread reads next; nullptr: unknown
   };
   void run(const Piece& piece) const;
 

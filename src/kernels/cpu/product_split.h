@@ -48,9 +48,9 @@ struct ProductSplit {
   }
 
   // For kernels that multiply blocks of `tile_rows` rows in tile registers (0: there are none).
-  // They read weights from the second-level cache faster than they write sums behind it, so many
-  // rows are split rather than panels where the cache holds a segment of many panels, `panel_bytes`
-  // each.
+  // Writing sums beyond the second-level cache takes longer than reading weights from it. So where
+  // this cache holds one segment of all panels, or of half of them, pieces are some rows of all
+  // these panels. A panel's segment has `panel_bytes`.
   static ProductSplit of_tiles(int64_t rows, int64_t panels, int64_t num_threads, int64_t tile_rows,
                                int64_t panel_bytes) {
     constexpr int64_t kCachedBytes = int64_t{1} << 20, kMostGroups = 2, kPiecesPerThread = 4;

@@ -19,8 +19,8 @@ constexpr int64_t kPackedRows = 4096;
 constexpr int64_t kMlpRows = 2048;
 // Quantised weights that are in memory as bfloat16 at once.
 constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
-// Tiles have 64 rows and columns for at most so many rows, and where fewer tiles of 128 than
-// multiprocessors would do.
+// Products of at most this many rows use tiles of 64 rows and 64 columns. So do products with fewer
+// tiles of 128 than the device has multiprocessors.
 constexpr int64_t kTileOf64 = 64;
 constexpr int64_t kLargeTile = 128;
 
