@@ -4,26 +4,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "server/request_fault.h"
 #include "server/server_errors.h"
 
 namespace paceline {
 namespace {
-
-// Nothing runs yet: what is too much is the request's own, and no other server could answer it.
-ApiError fault_of_request(const Error& error) {
-  ApiError found = api_error(error);
-  if (error.code() == ErrorCode::not_found) {  // no tokenizer, no chat template
-    found.status = 501;
-    found.type = "not_supported_error";
-    found.code = "feature_disabled";
-  }
-  if (error.code() != ErrorCode::exhausted) return found;
-  found.status = 400;
-  found.type = "invalid_request_error";
-  const bool is_cache = found.message.find("--kv-cache-memory") != std::string::npos;
-  found.code = is_cache ? "context_length_exceeded" : "request_too_complex";
-  return found;
-}
 
 ApiError as_api_error(const std::exception_ptr& problem) {
   try {

@@ -1,0 +1,35 @@
+#include "server/request_fault.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace paceline {
+namespace {
+
+TEST(RequestFault, AnAdapterThatWasJustUnloadedIsAModelThatIsNotThere) {
+  const ApiError error =
+      fault_of_request(Error(ErrorCode::not_found, "lora: \"x\" is no adapter, expected y"));
+  EXPECT_EQ(error.status, 404);
+  EXPECT_EQ(error.param, "model");
+  EXPECT_EQ(error.code, "model_not_found");
+}
+
+TEST(RequestFault, WhatTheModelLacksIsNotSupported) {
+  const ApiError error = fault_of_request(Error(ErrorCode::not_found, "m: has no tokenizer.json"));
+  EXPECT_EQ(error.status, 501);
+  EXPECT_EQ(error.code, "feature_disabled");
+}
+
+TEST(RequestFault, WhatIsTooMuchIsTheRequestsOwn) {
+  const auto code = [](const std::string& message) {
+    const ApiError error = fault_of_request(Error(ErrorCode::exhausted, message));
+    EXPECT_EQ(error.status, 400);
+    return error.code;
+  };
+  EXPECT_EQ(code("prompt: needs 9 blocks, 8 exist (--kv-cache-memory)"), "context_length_exceeded");
+  EXPECT_EQ(code("the constraint is too large"), "request_too_complex");
+}
+
+}  // namespace
+}  // namespace paceline
