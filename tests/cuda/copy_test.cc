@@ -79,7 +79,7 @@ TEST(AsyncCopy, EveryBarrierAndWaitIsNeeded) {
 struct CopyOnce {
   static constexpr std::string_view kName = "test_copy_once";
   static constexpr uint32_t kThreads = 32;
-  enum Kind : uint32_t { waits, absent, forgets, not_committed, outside, misaligned };
+  enum Kind : uint32_t { waits, absent, forgets, not_committed, outside, behind, misaligned };
   struct Params {
     uint32_t kind;
     const float* x;  // [4]
@@ -91,7 +91,8 @@ struct CopyOnce {
   PL_DEVICE static void run(const Params& params, Shared& shared) {
     if (thread_index() != 0) return;
     const uint32_t offset = params.kind == outside ? 8 : params.kind == misaligned ? 1 : 0;
-    copy_async(shared.values + offset, params.x, params.kind != absent);
+    copy_async(shared.values + offset, params.x + (params.kind == behind ? 4 : 0),
+               params.kind != absent);
     for (size_t i = 0; i < 4; ++i) params.out[i] = shared.values[i];
     if (params.kind == forgets) return;
     if (params.kind != not_committed) commit_copies();
@@ -132,6 +133,9 @@ TEST(AsyncCopy, WhatAGpuLeavesUndefinedIsReported) {
   }
   expect_error(ErrorCode::internal, {"thread 0 copies to outside of shared memory" + site},
                [] { copy_once(CopyOnce::outside); });
+  expect_error(ErrorCode::internal,
+               {"thread 0 copies 16 bytes that are not in one block of the device's" + site},
+               [] { copy_once(CopyOnce::behind); });
   expect_error(ErrorCode::internal, {"for a multiple of 16" + site},
                [] { copy_once(CopyOnce::misaligned); });
 }
@@ -141,7 +145,15 @@ struct BulkSum {
   static constexpr std::string_view kName = "test_bulk_sum";
   static constexpr uint32_t kThreads = 64;
   static constexpr uint32_t kStages = 5, kSlots = 2, kNumbers = 32;
-  enum Fault : uint32_t { none, not_made, not_awaited, arrives_twice, begins_twice, misaligned };
+  enum Fault : uint32_t {
+    none,
+    not_made,
+    not_awaited,
+    arrives_twice,
+    begins_twice,
+    behind,
+    misaligned
+  };
   struct Params {
     uint32_t fault;
     const float* x;  // [stages, numbers]
@@ -169,7 +181,7 @@ struct BulkSum {
       wait_barrier(shared.read[slot], (stage / kSlots + 1) % 2);
       begin_bulk(shared.landed[slot], kBytes);
       if (params.fault == begins_twice) begin_bulk(shared.landed[slot], kBytes);
-      const uint32_t offset = params.fault == misaligned ? 1 : 0;
+      const uint32_t offset = params.fault == misaligned ? 1 : params.fault == behind ? 16 : 0;
       for (uint32_t half = 0; half < 2; ++half) {
         copy_bulk(shared.slots[slot] + half * kNumbers / 2,
                   params.x + stage * kNumbers + half * kNumbers / 2 + offset, kBytes / 2,
@@ -221,6 +233,7 @@ TEST(BulkCopy, WhatAGpuLeavesUndefinedIsReported) {
   expect_fault(BulkSum::not_awaited, "no thread waits for the copy that began at");
   expect_fault(BulkSum::arrives_twice, "its threads wait for different things");
   expect_fault(BulkSum::begins_twice, "arrives at a barrier that has all arrivals of its phase");
+  expect_fault(BulkSum::behind, "copies 64 bytes that are not in one block of the device's at");
   expect_fault(BulkSum::misaligned, "for a multiple of 16 at");
 }
 

@@ -53,8 +53,8 @@ class PrefixSearch {
     }
     fill_bins(tokens, [this, &tokens](uint64_t rank) { return order_.bin(tokens, rank); });
     uint64_t target = order_.counts ? count : share_of(share, sum_of_bins());
-    if (!find_bin(target)) return 0;
-    const uint32_t last = shared_.found_bin;
+    const uint32_t last = find_bin(target);
+    if (last == kNumBins) return 0;
     if (tokens_up_to(last) <= kMostListed) {
       gather(tokens,
              [this, &tokens, last](uint64_t rank) { return order_.bin(tokens, rank) <= last; });
@@ -67,22 +67,23 @@ class PrefixSearch {
  private:
   // Of tokens in one bin, which are too many for the list with what comes before: rounds over the
   // bits of their ranks, from the top, until few are left.
-  PL_DEVICE uint64_t last_in_bin(const KeptTokens& tokens, uint32_t bin, uint64_t target) {
+  PL_DEVICE uint64_t last_in_bin(const KeptTokens& tokens, uint32_t found, uint64_t target) {
+    uint32_t bin = found;
     int shift = 64;      // ranks have the bits above in common ...
     uint64_t upper = 0;  // ... which are these
-    const auto is_left = [this, &tokens, &shift, &upper, bin](uint64_t rank) {
-      return order_.bin(tokens, rank) == bin && (shift == 64 || rank >> shift == upper);
+    const auto is_left = [this, &tokens, &shift, &upper, found](uint64_t rank) {
+      return order_.bin(tokens, rank) == found && (shift == 64 || rank >> shift == upper);
     };
     target -= shared_.sum_before;
-    while (shared_.counts[shared_.found_bin] > kMostListed && shift > 0) {
+    while (bin < kNumBins && shared_.counts[bin] > kMostListed && shift > 0) {
       const int next = shift > kBinBits ? shift - kBinBits : 0;
       fill_bins(tokens, [&is_left, next](uint64_t rank) {
         const auto digit = static_cast<uint32_t>(rank >> next) % kNumBins;
         return is_left(rank) ? kNumBins - 1 - digit : kNumBins;
       });
-      find_bin(target);
+      bin = find_bin(target);
       target -= shared_.sum_before;
-      const uint64_t digit = kNumBins - 1 - shared_.found_bin;
+      const uint64_t digit = kNumBins - 1 - bin;
       const int bits = shift - next;
       upper = (upper << bits) | (digit & ((uint64_t{1} << bits) - 1));
       shift = next;
@@ -129,8 +130,8 @@ class PrefixSearch {
     return fold_block<SumOf>(count, shared_.fold);
   }
 
-  // The bin in which the sum over bins reaches the target; false: it doesn't.
-  PL_DEVICE bool find_bin(uint64_t target) {
+  // The bin in which the sum over bins reaches the target; kNumBins: it doesn't.
+  PL_DEVICE uint32_t find_bin(uint64_t target) {
     constexpr uint32_t kThreadsEach = kDrawThreads / kWarpLanes;
     uint64_t* const of_thread = shared_.fold.of_thread;
     uint64_t* const of_lane = shared_.fold.of_lane;
@@ -155,7 +156,7 @@ class PrefixSearch {
       before += sum;
     }
     sync_threads();
-    return shared_.found_bin < kNumBins;
+    return shared_.found_bin;
   }
 
   template <class IsIn>

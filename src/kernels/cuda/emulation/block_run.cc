@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/cuda/emulation/device_memory.h"
 #include "kernels/cuda/emulation/report.h"
 
 namespace paceline::cuda::emulation {
@@ -71,6 +72,7 @@ void BlockRun::prepare(const LaunchWork& work, Index3 block_index) {
   }
   for (Warp& warp : warps_) warp.arrived = 0;
   barriers_.clear();
+  copied_from_ = {};
   num_done_ = 0;
   has_waited_ = false;
   num_waiting_for_earlier_ = 0;
@@ -275,9 +277,26 @@ void BlockRun::check_shared(const void* place, size_t bytes, std::string_view wh
   }
 }
 
+void BlockRun::check_source(const void* from, size_t bytes, CallSite site) {
+  check_alignment(from, PendingCopies::kBytes, site);
+  if (work_->memory == nullptr) return;
+  const auto is_in_block = [this, from, bytes] {
+    const auto offset =
+        reinterpret_cast<uintptr_t>(from) - reinterpret_cast<uintptr_t>(copied_from_.data());
+    return offset <= copied_from_.size() && bytes <= copied_from_.size() - offset;
+  };
+  if (is_in_block()) return;
+  copied_from_ = work_->memory->block_at(from);
+  if (is_in_block()) return;
+  failure_ =
+      fmt::format("thread {} copies {} bytes that are not in one block of the device's at {}",
+                  current_thread->index, bytes, text_of(site));
+  abandon();
+}
+
 void BlockRun::copy_async(void* to, const void* from, bool is_present, CallSite site) {
   check_shared(to, PendingCopies::kBytes, "copies to", site);
-  if (is_present) check_alignment(from, PendingCopies::kBytes, site);
+  if (is_present) check_source(from, PendingCopies::kBytes, site);
   current().copies.begin(to, is_present ? from : nullptr, site, work_->lands_copies_early);
 }
 
@@ -317,7 +336,7 @@ void BlockRun::arrive(const void* place, uint32_t bytes, CallSite site) {
 void BlockRun::copy_bulk(void* to, const void* from, uint32_t bytes, const void* place,
                          CallSite site) {
   check_shared(to, bytes, "copies to", site);
-  check_alignment(from, PendingCopies::kBytes, site);
+  check_source(from, bytes, site);
   if (bytes % PendingCopies::kBytes != 0) report_misaligned(to, PendingCopies::kBytes, site);
   CopyBarriers::Barrier& barrier = barrier_at(place, site);
   barrier.copies.push_back({to, from, bytes, site, false});

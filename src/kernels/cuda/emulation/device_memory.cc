@@ -127,21 +127,26 @@ void DeviceMemory::protect(bool is_open) {
   }
 }
 
+std::span<const std::byte> DeviceMemory::block_at(const void* address) const {
+  const auto* const wanted = static_cast<const std::byte*>(address);
+  const auto next = blocks_.upper_bound(wanted);
+  if (next == blocks_.begin()) return {};
+  const auto& [begin, block] = *std::prev(next);
+  if (static_cast<size_t>(wanted - begin) >= block.bytes) return {};
+  return {begin, block.bytes};
+}
+
 void DeviceMemory::check_range(std::string_view what, const void* address, size_t bytes) const {
   if (bytes == 0) return;
-  const auto* const first = static_cast<const std::byte*>(address);
-  auto next = blocks_.upper_bound(first);
-  if (next != blocks_.begin()) {
-    const auto& [begin, block] = *std::prev(next);
-    const auto offset = static_cast<size_t>(first - begin);
-    if (offset <= block.bytes && bytes <= block.bytes - offset) return;
-    if (offset < block.bytes) {
-      throw Error(ErrorCode::internal, fmt::format("{}: {} bytes at offset {} of a block of {}",
-                                                   what, bytes, offset, block.bytes));
-    }
+  const std::span<const std::byte> block = block_at(address);
+  if (block.empty()) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: {} bytes that are not the device's memory", what, bytes));
   }
-  throw Error(ErrorCode::internal,
-              fmt::format("{}: {} bytes that are not the device's memory", what, bytes));
+  const auto offset = static_cast<size_t>(static_cast<const std::byte*>(address) - block.data());
+  if (bytes <= block.size() - offset) return;
+  throw Error(ErrorCode::internal, fmt::format("{}: {} bytes at offset {} of a block of {}", what,
+                                               bytes, offset, block.size()));
 }
 
 void DeviceMemory::check_zones(std::string_view what) {

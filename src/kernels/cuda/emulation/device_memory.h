@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,8 @@ class DeviceMemory {
     DeviceMemory& memory_;
   };
 
+  // The block that has this address; empty: none has it.
+  std::span<const std::byte> block_at(const void* address) const;
   // Throws Error internal unless [address, address + bytes) lies in one block.
   void check_range(std::string_view what, const void* address, size_t bytes) const;
   // Throws Error internal where `what` wrote around a block. Needs Access.
