@@ -6,6 +6,10 @@
 #include "base/error.h"
 #include "kernels/cuda/emulation/fiber.h"
 
+#if defined(PACELINE_ASAN_FIBERS)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace paceline::cuda::emulation {
 
 size_t FiberStacks::stride() {
@@ -29,6 +33,12 @@ FiberStacks::FiberStacks(size_t count) : count_(count) {
   for (size_t i = 0; i < count; ++i) ::mprotect(pages_ + i * stride(), kPage, PROT_NONE);
 }
 
-FiberStacks::~FiberStacks() { ::munmap(pages_, count_ * stride()); }
+FiberStacks::~FiberStacks() {
+#if defined(PACELINE_ASAN_FIBERS)
+  // Frames that were never left; the addresses may be mapped again by others.
+  __asan_unpoison_memory_region(pages_, count_ * stride());
+#endif
+  ::munmap(pages_, count_ * stride());
+}
 
 }  // namespace paceline::cuda::emulation
