@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("PACELINE_BINARY", ROOT / "build/release/paceline")).resolve()
 IS_SANITIZED = any(mark in BINARY.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
+SANITIZER_REPORT = re.compile(r"(ERROR|WARNING): \w+Sanitizer|: runtime error: ")
 BUNDLED = ROOT / "models" / "paceline-10m"
 TIMEOUT = 600
 
@@ -33,6 +35,11 @@ def environment(**variables):
     return {**clean, **variables}
 
 
+def assert_no_report(errors):
+    """That no sanitizer wrote a report on standard error. Its exit code alone may look like an error of the program."""
+    assert not SANITIZER_REPORT.search(errors), errors
+
+
 def run(*arguments, stdin=b"", env=None, timeout=TIMEOUT, **options):
     """The finished process; stdout and stderr as text."""
     if isinstance(stdin, str):
@@ -41,6 +48,7 @@ def run(*arguments, stdin=b"", env=None, timeout=TIMEOUT, **options):
                           env=environment(**(env or {})), **options)
     done.stdout = done.stdout.decode("utf-8", "replace")
     done.stderr = done.stderr.decode("utf-8", "replace")
+    assert_no_report(done.stderr)
     return done
 
 
