@@ -219,7 +219,7 @@ class SmallServerTest(ContractCase):
 
 
 class ShortServerTest(ContractCase):
-    options = ("--request-timeout", "0.2")
+    options = ("--request-timeout", "1")  # long enough to begin the stream
 
     def test_a_stream_that_breaks_off_raises(self):
         with openai.OpenAI(base_url=self.server.url + "/v1", api_key="none", max_retries=0) as client:

@@ -54,6 +54,7 @@ class EngineThreadTest : public EngineTest {
   EngineThreadTest()
       : EngineTest([this](int32_t token, int32_t position, std::span<float> logits) {
           if (position == 3) barrier_.pass();
+          if (position > 3) std::this_thread::sleep_for(pause_);
           count_up(token, position, logits);
         }) {}
 
@@ -73,6 +74,7 @@ class EngineThreadTest : public EngineTest {
   }
 
   Barrier barrier_;
+  milliseconds pause_{0};  // of each row behind the barrier
 };
 
 TEST_F(EngineThreadTest, AStepThatHangsGrowsOldAndAnIdleEngineHasNoAge) {
@@ -92,8 +94,9 @@ TEST_F(EngineThreadTest, AStepThatHangsGrowsOldAndAnIdleEngineHasNoAge) {
 
 TEST_F(EngineThreadTest, ItsEndCancelsWhatStillRuns) {
   engine();
+  pause_ = milliseconds(20);  // so that a busy machine, too, stops the thread before the last token
   auto thread = std::make_unique<EngineThread>(*engine_, AdmissionWindow{});
-  const RequestId running = submit(greedy({1, 2, 3, 4}, 20));
+  const RequestId running = submit(greedy({1, 2, 3, 4}, 50));
   barrier_.wait_until_reached();
   const RequestId waiting = submit(greedy({5}, 20));
   std::jthread opener([this] {

@@ -324,9 +324,8 @@ class BatchTest(ProgramTest):
     def test_one_run_at_a_time(self):
         self.requests(*(completion(f"g{i}", "The sea", max_tokens=500, ignore_eos=True) for i in range(200)))
         first = self.start("--max-num-seqs", "1")
-        while not self.output.exists():
+        while not self.output.exists() or self.output.stat().st_size == 0:
             time.sleep(0.01)
-        time.sleep(0.2)
         self.assertIn("another `paceline batch` is writing to it", self.fail_with(1, *self.command()))
         first.kill()
         first.communicate()

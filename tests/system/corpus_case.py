@@ -1,25 +1,14 @@
 """Sends a corpus of malformed requests to a server; checks invariants during and afterwards."""
 import os
 import re
-import time
 import unittest
 
 from program import IS_SANITIZED
-from serving import Client, Server, until
+from serving import Client, CpuClock, Server, until
 
 IS_FULL = os.environ.get("PACELINE_TEST_SCALE") == "full"
 MOST_CPU_S = 2.0 if IS_SANITIZED else 0.1  # of one refused request
 ERROR_KEYS = {"message", "type", "param", "code"}
-
-
-class CpuClock:
-    """The CPU time that another process has used; the id is Linux's CPUCLOCK_SCHED of a process."""
-
-    def __init__(self, pid):
-        self.id = (~pid << 3) | 2
-
-    def now(self):
-        return time.clock_gettime(self.id)
 
 
 class CorpusCase(unittest.TestCase):

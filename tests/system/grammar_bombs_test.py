@@ -1,12 +1,11 @@
 """Constraints made to do harm: refused or served at once, in bounded memory, by a server that goes on."""
 import json
 import os
-import time
 import unittest
 from pathlib import Path
 
 from program import IS_SANITIZED
-from serving import ServerCase
+from serving import CpuClock, ServerCase
 
 MESSAGES = [{"role": "user", "content": "Who lives in the old house by the river?"}]
 
@@ -82,10 +81,12 @@ class GrammarBombsTest(ServerCase):
         return self.fail("no VmRSS")
 
     def ask(self, fields):
+        """The answer, and the server's CPU seconds for it, which other programs on the machine don't add to."""
+        cpu = CpuClock(self.server.child.pid)
         body = json.dumps({"messages": MESSAGES, "max_tokens": 8, "seed": 1, **fields}).encode()
-        begin = time.monotonic()
+        begin = cpu.now()
         answer = self.client.post("/v1/chat/completions", body)
-        return answer, time.monotonic() - begin
+        return answer, cpu.now() - begin
 
     def test_each_is_refused_or_served_at_once(self):
         self.ask({"structured_outputs": {"regex": "[a-z]+"}})

@@ -1,6 +1,7 @@
 """`paceline serve` under clients that leave, crowds, wrong keys, foreign pages and signals."""
 import json
 import os
+import re
 import signal
 import socket
 import tempfile
@@ -17,6 +18,11 @@ JSON = {"Content-Type": "application/json"}
 
 def live(client):
     return client.get("/v1/requests").json
+
+
+def metric(client, name):
+    text = client.get("/metrics").body.decode()
+    return float(re.search(rf"^paceline:{name}\{{[^}}]*\}} (\S+)$", text, re.M)[1])
 
 
 def blocks_held(state):
@@ -38,21 +44,21 @@ class LimitsTest(ProgramTest):
         client = Client(self.start().port)
         for streamed in (True, False):
             with self.subTest(streamed=streamed):
-                body = json.dumps({**LONG, "stream": streamed, "n": 4})
+                body = json.dumps({**LONG, "stream": streamed, "n": 16})
                 raw = socket.create_connection(("127.0.0.1", client.port))
                 raw.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                             f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
-                self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 4))
+                self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 16))
                 raw.close()
-                before = time.monotonic()
-                self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 0, 5))
-                self.assertLess(time.monotonic() - before, 1)
+                self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 0))
                 self.assertEqual(blocks_held(live(client)), 0)
+        self.assertTrue(until(lambda: metric(client, "requests_cancelled_total") == 2))
+        self.assertLess(metric(client, "generation_tokens_total"), 2 * 16 * LONG["max_tokens"])
 
     def test_more_requests_than_may_be_in_flight(self):
         server = self.start("--max-requests", "2")
         client = Client(server.port)
-        held = [self.open_stream(client) for _ in range(2)]
+        held = [self.open_stream(client, n=16) for _ in range(2)]
         answer = client.post("/v1/completions", LONG)
         self.assertEqual((answer.status, answer.error["code"], answer.error["type"]),
                          (429, "queue_full", "rate_limit_error"))
@@ -65,13 +71,13 @@ class LimitsTest(ProgramTest):
         self.assertTrue(until(lambda: client.post("/v1/completions", {"prompt": "x", "max_tokens": 1}).status == 200))
 
     def test_a_full_queue_refuses_all_of_a_request(self):
-        server = self.start("--max-num-seqs", "1", "--max-num-queued-reqs", "2", "--max-requests", "50")
+        server = self.start("--max-num-seqs", "16", "--max-num-queued-reqs", "16", "--max-requests", "50")
         client = Client(server.port)
         never = client.post("/v1/completions", {**LONG, "prompt": ["a"] * 40})
         self.assertEqual((never.status, never.error["param"]), (400, "prompt"), "no other try could help")
-        running, waiting = (client.open("POST", "/v1/completions", {**LONG, "stream": True}) for _ in range(2))
-        self.addCleanup(running.connection.close)
-        self.addCleanup(waiting.connection.close)
+        running = self.open_stream(client, n=16)
+        self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 16))
+        waiting = self.open_stream(client, n=15)
         answer = client.post("/v1/completions", {**LONG, "prompt": ["a"] * 2})
         self.assertEqual((answer.status, answer.error["code"]), (429, "queue_full"))
         running.connection.close()
@@ -161,18 +167,18 @@ class LimitsTest(ProgramTest):
             self.assertRegex(text, rf"(?m)^paceline:{name}_limit{{[^}}]*}} {value}$")
 
     def test_choices_count_in_the_queue(self):
-        server = self.start("--max-num-seqs", "1", "--max-num-queued-reqs", "4", "--max-requests", "50")
+        server = self.start("--max-num-seqs", "16", "--max-num-queued-reqs", "16", "--max-requests", "50")
         client = Client(server.port)
-        self.open_stream(client)
-        self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 1))
-        self.open_stream(client, n=3)
+        self.open_stream(client, n=16)
+        self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 16))
+        self.open_stream(client, n=15)
         answer = client.post("/v1/completions", {**LONG, "n": 2})
         self.assertEqual((answer.status, answer.error["code"]), (429, "queue_full"))
 
     def test_a_request_that_waits_too_long(self):
-        client = Client(self.start("--max-num-seqs", "1", "--queue-timeout", "0.05").port)
-        running = self.open_stream(client, n=1)
-        self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 1))
+        client = Client(self.start("--max-num-seqs", "16", "--queue-timeout", "0.5").port)
+        running = self.open_stream(client, n=16, max_tokens=400)
+        self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 16))
         answer = client.post("/v1/completions", {"prompt": "x", "max_tokens": 1})
         self.assertEqual((answer.status, answer.json.get("error", {}).get("code")), (503, "queue_timeout"))
         self.assertGreaterEqual(int(answer.headers["Retry-After"]), 1)
@@ -181,7 +187,7 @@ class LimitsTest(ProgramTest):
         self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")
 
     def test_a_request_that_takes_too_long(self):
-        client = Client(self.start("--request-timeout", "0.3").port)
+        client = Client(self.start("--request-timeout", "1").port)
         events, done = parse_events(self.open_stream(client, n=64).read().decode())
         self.assertFalse(done)
         self.assertEqual(events[-1]["error"]["code"], "request_timeout")
@@ -230,7 +236,7 @@ class LimitsTest(ProgramTest):
         server.signal()
         time.sleep(0.1)
         server.signal(signal.SIGINT)
-        self.assertEqual(server.wait(5), 130)
+        self.assertEqual(server.wait(20), 130)
         response.close()
 
     def test_a_slow_reader_is_cut_off(self):

@@ -15,6 +15,7 @@ from serving import Client, Server, until
 
 VOCABULARY = 4099  # of the bundled model
 NUMBER_BYTES = 12  # of a logit in JSON, about
+ATTEMPTS = 3  # another program may have the processors for a while
 
 
 def metrics(client):
@@ -52,11 +53,10 @@ class MemoryTest(ProgramTest):
     def test_a_response_beyond_the_limit_is_not_computed(self):
         client = Client(self.start("--max-response-size", "1M").port)
         most = (1 << 20) // (VOCABULARY * NUMBER_BYTES)
-        begin = time.monotonic()
         refused = client.post("/v1/classify", {"input": [[5]] * 1024, "with_logits": True})
         self.assertEqual((refused.status, refused.error["param"]), (400, "with_logits"))
         self.assertIn("--max-response-size", refused.error["message"])
-        self.assertLess(time.monotonic() - begin, 2)
+        self.assertEqual(metrics(client)["paceline:prompt_tokens_total"], 0)
         allowed = client.post("/v1/classify", {"input": [[5]] * most, "with_logits": True})
         self.assertEqual(allowed.status, 200, allowed.body[:200])
         self.assertLess(len(allowed.body), 2 << 20)
@@ -66,12 +66,9 @@ class MemoryTest(ProgramTest):
         self.assertEqual((refused.status, refused.error["param"]), (400, "prompt"))
         self.assertIn("--max-response-size", refused.error["message"])
 
-    def test_health_answers_beside_large_responses_and_their_memory_comes_back(self):
-        server = self.start("--max-num-seqs", "64")
-        client = Client(server.port)
+    def health_beside_a_large_response(self, client):
+        """The most seconds that /health took, and the most bytes that the responses being computed may have."""
         body = {"input": [[5]] * 512, "with_logits": True}
-        client.post("/v1/classify", {"input": [[5]], "with_logits": True})
-        before = resident_bytes(server)
         answers, worst, most = [], 0, 0
         asking = threading.Thread(target=lambda: answers.append(client.post("/v1/classify", body)))
         asking.start()
@@ -82,6 +79,17 @@ class MemoryTest(ProgramTest):
             most = max(most, metrics(client)["paceline:response_bytes"])
             time.sleep(0.01)
         self.assertEqual(len(answers[0].json["data"]), 512)
+        return worst, most
+
+    def test_health_answers_beside_large_responses_and_their_memory_comes_back(self):
+        server = self.start("--max-num-seqs", "64")
+        client = Client(server.port)
+        client.post("/v1/classify", {"input": [[5]], "with_logits": True})
+        before = resident_bytes(server)
+        for _ in range(ATTEMPTS):
+            worst, most = self.health_beside_a_large_response(client)
+            if worst < 1 and most > 0:
+                break
         self.assertLess(worst, 1)
         self.assertEqual(most, 512 * VOCABULARY * NUMBER_BYTES)
         self.assertTrue(until(lambda: metrics(client)["paceline:response_bytes"] == 0))

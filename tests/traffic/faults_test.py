@@ -155,7 +155,7 @@ class DrainTest(FaultTest):
         stays.close()
         began = time.monotonic()
         self.assertEqual(server.wait(), 0)
-        self.assertLess(time.monotonic() - began, 2)
+        self.assertLess(time.monotonic() - began, 5, "the rest of the 400 tokens would take 7 s")
 
 
 for each_way in WAYS:
@@ -206,7 +206,7 @@ class TlsTest(FaultTest):
         # A drain waits for connected clients: 2,000 tokens would take 20 s.
         began = time.monotonic()
         self.check_serves(server)
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 10)
 
 
 for each_way in WAYS:
@@ -278,12 +278,12 @@ class StallTest(FaultTest):
     def test_an_engine_that_hangs(self):
         server = self.start("--rate", 50, "--stall-after", 20, "--stall-seconds", 12, *ONE_A_STEP)
         client = server.client
+        began = time.monotonic()  # 0.4 s before the stall
         peer = self.peer(server).ask(prompt(4), 40)
         self.assertTrue(peer.read_tokens(15))
         self.assertEqual(client.get("/health").status, 200)
-        began = time.monotonic()
         self.assertTrue(until(lambda: client.get("/health").status == 503, 14))
-        self.assertGreater(time.monotonic() - began, 9)
+        self.assertGreater(time.monotonic() - began, 10)
         self.assertEqual(client.get("/health").error["code"], "engine_unhealthy")
         self.assertEqual(client.get("/live").status, 200)
         self.assertTrue(until(lambda: client.get("/health").status == 200, 10))
