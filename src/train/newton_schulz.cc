@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/gradients.h"
+#include "train/sum_of_squares.h"
 
 namespace paceline {
 namespace {
@@ -19,10 +20,7 @@ double length_of(const Tensor& x, ThreadPool& threads) {
   std::vector<double> sums(static_cast<size_t>(x.size(0)));
   threads.parallel_for(x.size(0), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
     for (int64_t row = begin; row < end; ++row) {
-      const float* const elements = x.row<float>(row);
-      double sum = 0.0;
-      for (int64_t i = 0; i < x.size(1); ++i) sum += double{elements[i]} * double{elements[i]};
-      sums[static_cast<size_t>(row)] = sum;
+      sums[static_cast<size_t>(row)] = sum_of_squares(x.row<float>(row), x.size(1));
     }
   });
   double total = 0.0;

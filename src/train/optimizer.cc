@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/divide_up.h"
+#include "train/sum_of_squares.h"
 
 namespace paceline {
 
@@ -17,12 +18,9 @@ double gradient_norm(std::span<TrainedParameter* const> parameters, ThreadPool& 
     sums.assign(static_cast<size_t>(divide_up(count, kBlock)), 0.0);
     threads.parallel_for(std::ssize(sums), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
       for (int64_t block = begin; block < end; ++block) {
-        double sum = 0.0;
-        const int64_t last = std::min(count, (block + 1) * kBlock);
-        for (int64_t i = block * kBlock; i < last; ++i) {
-          sum += double{gradient[i]} * double{gradient[i]};
-        }
-        sums[static_cast<size_t>(block)] = sum;
+        const int64_t first = block * kBlock;
+        sums[static_cast<size_t>(block)] =
+            sum_of_squares(gradient + first, std::min(kBlock, count - first));
       }
     });
     double sum = 0.0;
