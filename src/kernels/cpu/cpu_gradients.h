@@ -87,6 +87,8 @@ class CpuGradients final : public GradientOps {
   template <class AddRow>
   void add_row_sums(int64_t rows, int64_t width, AddRow&& add_row, float* to);
   // dweight += the rows' dy * (x - mean) * scale
+  void rms_norm_segment(const NormGradientInputs& in, float eps, const Tensor& dx, int64_t segment,
+                        float* weight_sums);
   void add_norm_weights(const NormGradientInputs& in, const NormRow* norms, float* dweight);
   // row_norm(x) of every row; valid until the next call.
   template <class RowNorm>

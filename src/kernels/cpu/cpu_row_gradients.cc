@@ -83,9 +83,39 @@ void CpuGradients::write_norm_gradients(void (*kernel)(const NormGradientTask& t
   });
 }
 
+// A segment's rows in one pass while they are in the caches; dx may be dy, which is read first.
+void CpuGradients::rms_norm_segment(const NormGradientInputs& in, float eps, const Tensor& dx,
+                                    int64_t segment, float* weight_sums) {
+  const int64_t width = in.x.size(-1), rows = in.x.num_elements() / width;
+  const int64_t end = std::min(rows, (segment + 1) * kGradientRows);
+  for (int64_t row = segment * kGradientRows; row < end; ++row) {
+    const float* const x = flat_row(in.x, row);
+    const float* const dy = flat_row(in.dy, row);
+    const float scale = kernels_.norm_scale(x, eps, width);
+    kernels_.add_norm_weights(x, 0.0f, scale, dy, width, weight_sums);
+    kernels_.rms_norm_gradient({.x = x,
+                                .weight = in.weight.elements<float>(),
+                                .scale = scale,
+                                .dy = dy,
+                                .width = width,
+                                .dx = flat_row(dx, row)});
+  }
+}
+
 void CpuGradients::do_rms_norm_gradient(const NormGradientInputs& in, float eps, const Tensor& dx,
                                         const Tensor* dweight) {
   const int64_t width = in.x.size(-1);
+  const int64_t segments = divide_up(in.x.num_elements() / width, kGradientRows);
+  if (dweight != nullptr && segments >= threads_.num_threads()) {
+    auto* const sums = panels_.reserve_as<float>(segments * width);
+    std::fill_n(sums, segments * width, 0.0f);
+    split_rows(threads_, segments, kGradientRows * width, [&](int64_t segment) {
+      rms_norm_segment(in, eps, dx, segment, sums + segment * width);
+    });
+    auto* const to = dweight->elements<float>();
+    for (int64_t i = 0; i < segments; ++i) kernels_.add(to, sums + i * width, width, to);
+    return;
+  }
   const NormRow* const norms = norm_rows(in.x, [&](const float* x) {
     return NormRow{.mean = 0.0f, .scale = kernels_.norm_scale(x, eps, width)};
   });
