@@ -155,7 +155,11 @@ TEST(GradientScratch, IsAboutWhatWasSaid) {
   const OwnedTensor dy = random_tensor(memory, DType::f32, {kRows, kN}, 2);
   const OwnedTensor x = random_tensor(memory, DType::f32, {kRows, kK}, 3);
   const OwnedTensor dw = allocate_tensor(memory, DType::f32, {kN, kK});
-  AttentionPass pass({.head_dim = kHeadDim, .lengths = {200}}, 4, memory);
+  // As many keys as one thread sums the gradients of.
+  AttentionPass pass({.head_dim = kHeadDim,
+                      .lengths = {1300, kRows - 1300},
+                      .rounding = OperandRounding::bfloat16},
+                     4, memory);
   pass.forward(*backend);
   const size_t before = memory.stats().active_bytes;
   backend->gradients().matmul_input_gradient(dy.view, w, x.view);
@@ -164,7 +168,8 @@ TEST(GradientScratch, IsAboutWhatWasSaid) {
   pass.backward(*backend);
   const auto used = static_cast<double>(memory.stats().active_bytes - before);
   const auto said = static_cast<double>(cpu_gradient_bytes(kRows, kN, kHeadDim, 3));
-  EXPECT_GT(used, 0.95 * said);
+  // Only kernels in tile registers have these sums.
+  EXPECT_GT(used, (available_isas().back() == Isa::amx ? 0.95 : 0.75) * said);
   EXPECT_LT(used, 1.05 * said);
 }
 

@@ -17,6 +17,8 @@ namespace paceline {
 // Operands of attention that are packed at a time, or those of one sequence and kv head: they stay
 // in the caches.
 constexpr int64_t kPackedAttentionBytes = 4 << 20;
+// Tiles of keys, times the elements of a head, whose gradients one thread sums at a time: 1 MiB.
+constexpr int64_t kMostWholeSums = 2048;
 
 class CpuGradients final : public GradientOps {
  public:
@@ -80,6 +82,8 @@ class CpuGradients final : public GradientOps {
   void plan_attention_units(const AttentionGradientInputs& in, const float* means,
                             std::span<const SequenceRows> sequences, const AttentionParams& params,
                             const AttentionGradients& out);
+  int64_t tiles_of_whole_units(const AttentionGradientKernels& kernels,
+                               std::span<const AttentionUnit> units) const;
   void run_attention_units(const AttentionGradientKernels& kernels, std::span<AttentionUnit> units);
   template <class Body>
   void for_each_piece(std::span<const AttentionUnit> units, Body&& body);

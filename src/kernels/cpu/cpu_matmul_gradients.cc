@@ -22,7 +22,7 @@ constexpr int64_t kNarrowColumns = 16;
 
 // The attention's tiles of a thread, in floats per element of a head, and beside them.
 constexpr int64_t kTileFloatsPerElement = 6 * kGradientTile;
-constexpr int64_t kScoreFloats = 3 * kGradientTile * kGradientTile;
+constexpr int64_t kScoreFloats = 4 * kGradientTile * kGradientTile;
 
 Outputs outputs_of_weight_gradients(DType dtype) {
   return dtype == DType::bf16 ? Outputs::continued : Outputs::added_to;
@@ -39,7 +39,10 @@ size_t cpu_gradient_bytes(int64_t rows, int64_t widest, int64_t head_dim, int nu
   const int64_t panels =
       std::max(divide_up(widest, kPanelWidth) * panel_stride(packed_rows * kPanelWidth * element),
                kPackedAttentionBytes);
-  const int64_t tiles = (kTileFloatsPerElement * head_dim + kScoreFloats) * int64_t{sizeof(float)};
+  const int64_t key_tiles = std::min(divide_up(rows, kGradientTile), kMostWholeSums / head_dim);
+  const int64_t key_sums = 2 * kGradientTile * head_dim * key_tiles;
+  const int64_t tiles =
+      (kTileFloatsPerElement * head_dim + kScoreFloats + key_sums) * int64_t{sizeof(float)};
   const int64_t of_thread = std::max(tiles, TransposedProduct::usual_scratch_bytes());
   return static_cast<size_t>(inputs + panels + of_thread * num_threads);
 }

@@ -47,7 +47,7 @@ struct GradientBuffers {
   }
 };
 
-int64_t gradient_scratch(int64_t head_dim) {
+int64_t gradient_scratch(int64_t head_dim, int64_t /*key_tiles*/) {
   return 6 * kTile * round_up(head_dim, kLanes) + 2 * kTile * kTile;
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/cpu/row_sum.h"
 #include "kernels/cpu/score_gradient.h"
 #include "kernels/cpu/small_product.h"
+#include "kernels/cpu/tile_halves.h"
 #include "kernels/cpu/tile_registers.h"
 #include "kernels/cpu/transpose.h"
 
@@ -15,8 +16,6 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
 
 constexpr int64_t kSide = kGradientTile;
-constexpr int64_t kStepDepth = 32;  // values of K in a tile register
-using Halves = uint16_t __attribute__((vector_size(64)));
 
 // Zeros follow the elements of a head up to this width.
 PL_INLINE int64_t packed_width(const AttentionGradientTask& task) {
@@ -71,12 +70,6 @@ PL_INLINE PackedRows packed_rows(const AttentionGradientTask& task, int64_t head
   return {first, first + 2 * part, first + 3 * part, first + 4 * part, numbers, numbers + kSide};
 }
 
-PL_INLINE Halves round_halves(Vec low, Vec high) {
-  return (Halves)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
-}
-PL_INLINE void store_halves(Bf16* to, Halves halves) {
-  __builtin_memcpy(to, &halves, sizeof(halves));
-}
 // Pairs of lanes.
 PL_INLINE void store_pairs(Bf16* to, Vec even, Vec odd) {
   const Halves halves = round_halves(even, odd);
@@ -274,9 +267,11 @@ struct TileScratch {
   float* scores;           // [kSide keys][kSide rows]
   float* value_gradients;  // [kSide keys][kSide rows]
   Bf16* weights;           // [kSide keys][kSide rows]
-  Bf16* gradients;         // [kSide keys][kSide rows], or pairs of keys
-  float* sums;             // [kSide][width]
-  float* value_sums;       // [kSide][width]
+  Bf16* gradients;         // [kSide keys][kSide rows]
+  Bf16* gradient_pairs;    // [kSide / 2 keys][kSide rows][2]
+  float* query_sums;       // [width][kSide rows]
+  float* sums;             // [kSide keys][width], or those of all tiles of keys
+  float* value_sums;       // beside each sums
 
   explicit TileScratch(const AttentionGradientTask& task) {
     constexpr int64_t kTileFloats = kSide * kSide;
@@ -284,13 +279,25 @@ struct TileScratch {
     value_gradients = scores + kTileFloats;
     weights = reinterpret_cast<Bf16*>(value_gradients + kTileFloats);
     gradients = weights + kTileFloats;
-    sums = reinterpret_cast<float*>(gradients + kTileFloats);
+    gradient_pairs = gradients + kTileFloats;
+    query_sums = reinterpret_cast<float*>(gradient_pairs + kTileFloats);
+    sums = query_sums + kSide * packed_width(task);
     value_sums = sums + kSide * packed_width(task);
+  }
+
+  // With the sums of another tile of keys.
+  __attribute__((always_inline)) static TileScratch of_keys(const TileScratch& first, int64_t width,
+                                                            int64_t tile) {
+    TileScratch moved = first;
+    moved.sums += tile * 2 * kSide * width;
+    moved.value_sums += tile * 2 * kSide * width;
+    return moved;
   }
 };
 
-int64_t tile_scratch_floats(int64_t head_dim) {
-  return 3 * kSide * kSide + 2 * kSide * round_up(head_dim, kStepDepth);
+int64_t tile_scratch_floats(int64_t head_dim, int64_t key_tiles) {
+  const int64_t width = round_up(head_dim, kStepDepth);
+  return 2 * kSide * kSide + 3 * kSide * kSide / 2 + kSide * width + key_tiles * 2 * kSide * width;
 }
 
 PL_INLINE bool all_see_all(const AttentionGradientTask& task, int64_t row_tile, int64_t key_tile) {
@@ -360,23 +367,35 @@ void multiply_scores(const AttentionGradientTask& task, const TileScratch& scrat
                               kSide, kSide);
 }
 
-// Adds what the rows of one head and tile contribute to the gradients of a tile of keys.
-void add_rows(const AttentionGradientTask& task, const TileScratch& scratch, int64_t head,
-              int64_t row_tile, int64_t key_tile) {
-  const int64_t width = packed_width(task);
-  const PackedRows rows = packed_rows(task, head, row_tile);
-  multiply_scores(task, scratch, packed_keys(task, key_tile), rows);
-  differentiate_tile(task, scratch, rows, row_tile, key_tile,
-                     [&](int64_t key, int64_t row, const ScoreGradientBlock& block) {
+// Which gradients a tile of scores adds to.
+enum class Adds : uint8_t { to_keys, to_queries, to_both };
+
+// The weights of a tile, and the gradients of its scores, as operands of what they add to.
+template <Adds kAdds>
+void differentiate(const AttentionGradientTask& task, const TileScratch& scratch,
+                   const PackedRows& rows, int64_t row_tile, int64_t key_tile) {
+  differentiate_tile(
+      task, scratch, rows, row_tile, key_tile,
+      [&](int64_t key, int64_t row, const ScoreGradientBlock& block) {
 #pragma GCC unroll 2
-                       for (int64_t k = 0; k < 2; ++k) {
-                         const auto& [low, high] = block.of[k];
-                         const int64_t at = (key + k) * kSide + row;
-                         store_halves(scratch.weights + at, round_halves(low.weight, high.weight));
-                         store_halves(scratch.gradients + at,
-                                      round_halves(low.gradient, high.gradient));
-                       }
-                     });
+        for (int64_t i = 0; i < 2; ++i) {
+          if constexpr (kAdds != Adds::to_queries) {
+            const auto& [low, high] = block.of[i];
+            const int64_t at = (key + i) * kSide + row;
+            store_halves(scratch.weights + at, round_halves(low.weight, high.weight));
+            store_halves(scratch.gradients + at, round_halves(low.gradient, high.gradient));
+          }
+          if constexpr (kAdds != Adds::to_keys) {
+            store_pairs(scratch.gradient_pairs + key * kSide + 2 * (row + i * kLanes),
+                        block.of[0][i].gradient, block.of[1][i].gradient);
+          }
+        }
+      });
+}
+
+void add_to_keys(const AttentionGradientTask& task, const TileScratch& scratch,
+                 const PackedRows& rows) {
+  const int64_t width = packed_width(task);
   const auto add = [&](const Bf16* factors, const Bf16* pairs, float* sums) {
     multiply_quads<Start::out>({.a = factors,
                                 .a_stride = kSide,
@@ -391,24 +410,38 @@ void add_rows(const AttentionGradientTask& task, const TileScratch& scratch, int
   add(scratch.weights, rows.output_pairs, scratch.value_sums);
 }
 
+// The sums are transposed: dQ^T += K^T dS^T.
+void add_to_queries(const AttentionGradientTask& task, const TileScratch& scratch,
+                    const PackedKeys& keys) {
+  multiply_quads<Start::out>({.a = keys.columns,
+                              .a_stride = kSide,
+                              .b = scratch.gradient_pairs,
+                              .b_stride = 2 * kSide,
+                              .depth = kSide,
+                              .out = scratch.query_sums,
+                              .out_stride = kSide},
+                             packed_width(task), kSide);
+}
+
+// Adds what the scores of a head's rows of a tile and a tile of keys contribute.
+template <Adds kAdds>
+void add_tile(const AttentionGradientTask& task, const TileScratch& scratch, int64_t head,
+              int64_t row_tile, int64_t key_tile) {
+  const PackedRows rows = packed_rows(task, head, row_tile);
+  const PackedKeys keys = packed_keys(task, key_tile);
+  multiply_scores(task, scratch, keys, rows);
+  differentiate<kAdds>(task, scratch, rows, row_tile, key_tile);
+  if constexpr (kAdds != Adds::to_queries) add_to_keys(task, scratch, rows);
+  if constexpr (kAdds != Adds::to_keys) add_to_queries(task, scratch, keys);
+}
+
 void clear(float* sums, int64_t count) {
   for (int64_t i = 0; i < count; i += kLanes) store(sums + i, Vec{});
 }
 
-// Sums run in the order of the kernels in vector registers (isa_attention_gradient.cc).
-void key_tile_gradients(const AttentionGradientTask& task, int64_t key_tile) {
-  const TileScratch scratch(task);
+void write_key_sums(const AttentionGradientTask& task, const TileScratch& scratch,
+                    int64_t key_tile) {
   const int64_t width = packed_width(task), first = key_tile * kSide;
-  clear(scratch.sums, kSide * width);
-  clear(scratch.value_sums, kSide * width);
-  use_whole_tiles();
-  const int64_t end = end_of_rows(task, key_tile);
-  for (int64_t tile = key_tile; tile * kSide < end; ++tile) {
-    for (int64_t head = 0; head < task.group; ++head) {
-      add_rows(task, scratch, head, tile, key_tile);
-    }
-  }
-  _tile_release();
   for (int64_t key = 0; key < tile_rows(task, key_tile); ++key) {
     float* const dk = task.dk + (first + key) * task.dk_stride;
     float* const dv = task.dv + (first + key) * task.dv_stride;
@@ -419,41 +452,10 @@ void key_tile_gradients(const AttentionGradientTask& task, int64_t key_tile) {
   }
 }
 
-// Adds what a tile of keys contributes to the gradients of a tile of rows, which are transposed:
-// dQ^T += K^T dS^T.
-void add_keys(const AttentionGradientTask& task, const TileScratch& scratch, const PackedRows& rows,
-              int64_t row_tile, int64_t key_tile) {
-  const PackedKeys keys = packed_keys(task, key_tile);
-  multiply_scores(task, scratch, keys, rows);
-  differentiate_tile(task, scratch, rows, row_tile, key_tile,
-                     [&](int64_t key, int64_t row, const ScoreGradientBlock& block) {
-#pragma GCC unroll 2
-                       for (int64_t i = 0; i < 2; ++i) {
-                         store_pairs(scratch.gradients + key * kSide + 2 * (row + i * kLanes),
-                                     block.of[0][i].gradient, block.of[1][i].gradient);
-                       }
-                     });
-  multiply_quads<Start::out>({.a = keys.columns,
-                              .a_stride = kSide,
-                              .b = scratch.gradients,
-                              .b_stride = 2 * kSide,
-                              .depth = kSide,
-                              .out = scratch.sums,
-                              .out_stride = kSide},
-                             packed_width(task), kSide);
-}
-
-void query_tile_gradients(const AttentionGradientTask& task, int64_t head, int64_t row_tile) {
-  const TileScratch scratch(task);
-  const PackedRows rows = packed_rows(task, head, row_tile);
-  clear(scratch.sums, kSide * packed_width(task));
-  use_whole_tiles();
-  for (int64_t tile = first_key_tile(task, row_tile); tile <= row_tile; ++tile) {
-    add_keys(task, scratch, rows, row_tile, tile);
-  }
-  _tile_release();
+void write_query_sums(const AttentionGradientTask& task, const TileScratch& scratch, int64_t head,
+                      int64_t row_tile) {
   float* const dq = task.dq + row_tile * kSide * task.dq_row_stride + head * task.dq_head_stride;
-  const TileRows columns = {scratch.sums, kSide, task.head_dim, kSide};
+  const TileRows columns = {scratch.query_sums, kSide, task.head_dim, kSide};
   const int64_t num_rows = tile_rows(task, row_tile);
   for (int64_t column = 0; column < task.head_dim; column += kLanes) {
     const int64_t count = min_of(kLanes, task.head_dim - column);
@@ -469,6 +471,55 @@ void query_tile_gradients(const AttentionGradientTask& task, int64_t head, int64
   }
 }
 
+// Sums run in the order of the kernels in vector registers (isa_attention_gradient.cc).
+void key_tile_gradients(const AttentionGradientTask& task, int64_t key_tile) {
+  const TileScratch scratch(task);
+  clear(scratch.sums, 2 * kSide * packed_width(task));
+  use_whole_tiles();
+  const int64_t end = end_of_rows(task, key_tile);
+  for (int64_t tile = key_tile; tile * kSide < end; ++tile) {
+    for (int64_t head = 0; head < task.group; ++head) {
+      add_tile<Adds::to_keys>(task, scratch, head, tile, key_tile);
+    }
+  }
+  _tile_release();
+  write_key_sums(task, scratch, key_tile);
+}
+
+void query_tile_gradients(const AttentionGradientTask& task, int64_t head, int64_t row_tile) {
+  const TileScratch scratch(task);
+  clear(scratch.query_sums, kSide * packed_width(task));
+  use_whole_tiles();
+  for (int64_t tile = first_key_tile(task, row_tile); tile <= row_tile; ++tile) {
+    add_tile<Adds::to_queries>(task, scratch, head, row_tile, tile);
+  }
+  _tile_release();
+  write_query_sums(task, scratch, head, row_tile);
+}
+
+// Tiles of rows, in a tile the heads, and a head's tiles of keys ascend, so all sums have the order
+// that they have above.
+void all_tile_gradients(const AttentionGradientTask& task) {
+  const TileScratch scratch(task);
+  const int64_t width = packed_width(task), tiles = round_up(task.num_rows, kSide) / kSide;
+  clear(scratch.sums, tiles * 2 * kSide * width);
+  use_whole_tiles();
+  for (int64_t row_tile = 0; row_tile < tiles; ++row_tile) {
+    for (int64_t head = 0; head < task.group; ++head) {
+      clear(scratch.query_sums, kSide * width);
+      for (int64_t tile = first_key_tile(task, row_tile); tile <= row_tile; ++tile) {
+        add_tile<Adds::to_both>(task, TileScratch::of_keys(scratch, width, tile), head, row_tile,
+                                tile);
+      }
+      write_query_sums(task, scratch, head, row_tile);
+    }
+  }
+  _tile_release();
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    write_key_sums(task, TileScratch::of_keys(scratch, width, tile), tile);
+  }
+}
+
 }  // namespace
 
 void add_attention_gradient_tile_kernels(KernelTable& table) {
@@ -478,7 +529,8 @@ void add_attention_gradient_tile_kernels(KernelTable& table) {
                                   .pack_keys = pack_key_tile,
                                   .pack_rows = pack_row_tile,
                                   .key_gradients = key_tile_gradients,
-                                  .query_gradients = query_tile_gradients};
+                                  .query_gradients = query_tile_gradients,
+                                  .all_gradients = all_tile_gradients};
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -140,7 +140,8 @@ struct AttentionGradientTask {
 struct AttentionGradientKernels {
   // The sum of dout[i] * out[i], with dout as the other kernels read it.
   float (*output_mean)(const float* dout, const float* out, int64_t head_dim);
-  int64_t (*scratch_floats)(int64_t head_dim);
+  // For gradients of up to `key_tiles` tiles of keys at a time.
+  int64_t (*scratch_floats)(int64_t head_dim, int64_t key_tiles);
   // Where operands are packed first, all of a task's before its gradients; else nullptr.
   int64_t (*packed_bytes)(const AttentionGradientTask& task);
   void (*pack_keys)(const AttentionGradientTask& task, int64_t tile);
@@ -149,6 +150,8 @@ struct AttentionGradientKernels {
   void (*key_gradients)(const AttentionGradientTask& task, int64_t tile);
   // Writes dq of a tile of rows of one of the group's heads.
   void (*query_gradients)(const AttentionGradientTask& task, int64_t head, int64_t tile);
+  // Writes dq, dk and dv, the same bits, in one pass over the scores; or nullptr.
+  void (*all_gradients)(const AttentionGradientTask& task);
 };
 
 struct GatedGradientTask {
