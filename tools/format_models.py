@@ -26,13 +26,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/system"))
 import gguf_files  # noqa: E402
 
 Weights = dict[str, np.ndarray]  # float32, by the names of transformers
+FAMILY = "qwen3"
 HIDDEN_NORMS = ("input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight")
 
 
 def read_plain(directory: Path) -> tuple[dict, Weights]:
     config = json.loads((directory / "config.json").read_text())
-    if config["model_type"] != "qwen3":
-        raise SystemExit(f"{directory}: {config['model_type']}, expected a model of the qwen3 family")
+    if config["model_type"] != FAMILY:
+        raise SystemExit(f"{directory}: {config['model_type']}, expected a model of the {FAMILY} family")
     tensors = {}
     for file in sorted(directory.glob("*.safetensors")):
         tensors |= {name: tensor.float().numpy() for name, tensor in load_file(file).items()}
@@ -86,7 +87,7 @@ def write_gguf(directory: Path, config: dict, weights: Weights, kind: str, path:
     for name, weight in sorted(weights.items()):
         to = kind if weight.ndim == 2 else "F32"
         content = gguf_quantisers.quantise(np.atleast_2d(weight), to).tobytes()
-        tensors.append((gguf_files.gguf_name(name, False), to, list(weight.shape), content))
+        tensors.append((gguf_files.gguf_name(name, FAMILY), to, list(weight.shape), content))
     metadata = gguf_files.config_metadata(config)
     tokens = gguf_files.tokenizer_metadata(directory, "qwen2", template=False)
     known = {key for key, _, _ in tokens}
@@ -97,7 +98,7 @@ def read_gguf(path: Path, names: list[str]) -> Weights:
     stored = {tensor.name: tensor for tensor in gguf.GGUFReader(path).tensors}
     weights = {}
     for name in names:
-        tensor = stored[gguf_files.gguf_name(name, False)]
+        tensor = stored[gguf_files.gguf_name(name, FAMILY)]
         values = gguf.dequantize(tensor.data, tensor.tensor_type)
         weights[name] = values.reshape([int(size) for size in reversed(tensor.shape)])
     return weights
