@@ -187,9 +187,9 @@ TEST_P(Attention, StridedQueriesAndOutputs) {
 }
 
 TEST_P(Attention, LaterKeysThatAreInfiniteDontReachEarlierRows) {
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+  const auto check = [&](DType dtype, int64_t heads) {
     const AttentionShape shape = {
-        .heads = 2, .kv_heads = 1, .head_dim = 16, .dtype = dtype, .slices = {{0, 100}}};
+        .heads = heads, .kv_heads = 1, .head_dim = 16, .dtype = dtype, .slices = {{0, 100}}};
     AttentionInputs inputs(shape, kSeed, 1, memory_);
     const std::vector<float> before = attend(backend(), inputs);
     const int64_t position = 77;
@@ -199,9 +199,13 @@ TEST_P(Attention, LaterKeysThatAreInfiniteDontReachEarlierRows) {
     backend().store_kv(infinite.view, infinite.view, std::vector<int64_t>{slot}, inputs.store());
     std::vector<float> after = attend(backend(), inputs);
     EXPECT_TRUE(after.back() != after.back()) << dtype_name(dtype);
-    after.resize(position * 2 * 16);
-    EXPECT_SAME_BITS(after, std::vector<float>(before.begin(), before.begin() + position * 2 * 16))
-        << dtype_name(dtype);
+    const int64_t num_before = position * heads * 16;
+    after.resize(num_before);
+    EXPECT_SAME_BITS(after, std::vector<float>(before.begin(), before.begin() + num_before))
+        << dtype_name(dtype) << ", " << heads << " heads";
+  };
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    for (const int64_t heads : {2, 20}) check(dtype, heads);
   }
 }
 

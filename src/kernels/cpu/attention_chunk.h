@@ -2,9 +2,8 @@
 // A pair's arithmetic is the same alone or beside others: tiles only share loads.
 #pragma once
 
-#include "kernels/cpu/attention_tile.h"
+#include "kernels/cpu/attention_weights.h"
 #include "kernels/cpu/small_product.h"
-#include "kernels/cpu/vec_math.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
@@ -24,42 +23,13 @@ PL_INLINE void score_pairs(const AttentionTask& task, const TileBuffers& buffers
                                .out_stride = kChunkLength});
 }
 
-constexpr int kChunkVectors = static_cast<int>(kChunkLength) / kLanes;
-
-struct MaxAndSum {
-  float max;
-  float sum;
-};
-
-// Turns scores into exponentials in place. Lanes are summed by absolute position; masked keys count
-// as -infinity, so they add zero.
+// Turns scores into exponentials in place.
 PL_INLINE MaxAndSum exponentiate(const AttentionTask& task, KeyRange keys, float* scores) {
-  Vec values[kChunkVectors];
+  Vec weights[kChunkVectors];
+  const MaxAndSum result = exponentials(task, keys, scores, weights);
 #pragma GCC unroll 4
-  for (int v = 0; v < kChunkVectors; ++v) values[v] = load(scores + v * kLanes) * task.scale;
-  if (task.soft_cap > 0.0f) {
-    for (Vec& value : values) value = tanh(value / task.soft_cap) * task.soft_cap;
-  }
-  if (keys.begin > 0 || keys.end < kChunkLength) {
-    const Vec hidden = splat(-__builtin_inff());
-    for (int v = 0; v < kChunkVectors; ++v) {
-      const Ints index = lane_indices() + v * kLanes;
-      values[v] = index < keys.begin ? hidden : values[v];
-      values[v] = index < keys.end ? values[v] : hidden;
-    }
-  }
-  Vec maxima = values[0];
-#pragma GCC unroll 4
-  for (int v = 1; v < kChunkVectors; ++v) maxima = max(maxima, values[v]);
-  const float top = reduce_max(maxima);
-  Vec sums = {};
-#pragma GCC unroll 4
-  for (int v = 0; v < kChunkVectors; ++v) {
-    const Vec weight = exp(values[v] - top);
-    sums = sums + weight;
-    store(scores + v * kLanes, weight);
-  }
-  return {top, reduce_add(sums)};
+  for (int v = 0; v < kChunkVectors; ++v) store(scores + v * kLanes, weights[v]);
+  return result;
 }
 
 // Adds keys [begin, end) of `pairs` pairs to their weighted values.
@@ -98,12 +68,6 @@ PL_INLINE void weigh_pairs(const AttentionTask& task, const TileBuffers& buffers
     add_values(task, buffers, values, shared_end, visible[pair].end, pair, 1);
   }
 }
-
-// Pairs [begin, end) of the rows that see a chunk.
-struct PairRange {
-  int64_t begin;
-  int64_t end;
-};
 
 PL_INLINE PairRange find_visible(const AttentionTask& task, const TileBuffers& buffers,
                                  int64_t chunk, RowRange rows) {

@@ -39,6 +39,12 @@ struct RowRange {
   int64_t end;
 };
 
+// Pairs [begin, end) of the rows that see a chunk.
+struct PairRange {
+  int64_t begin;
+  int64_t end;
+};
+
 PL_INLINE RowRange rows_of_chunk(const AttentionTask& task, int64_t chunk) {
   const int64_t start = chunk * kChunkLength;
   // How far behind its own position a row sees.

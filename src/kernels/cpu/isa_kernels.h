@@ -23,6 +23,7 @@ void add_routing_kernels(KernelTable& table);
 void add_roofline_kernels(KernelTable& table);
 // Replace others where the instruction set has tile registers.
 void add_tile_kernels(KernelTable& table);
+void add_attention_tile_kernels(KernelTable& table);
 void add_attention_gradient_tile_kernels(KernelTable& table);
 void add_group_tile_kernels(KernelTable& table);
 

@@ -5,7 +5,6 @@
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
-constexpr int64_t kStepDepth = 32;  // values of K in a tile register
 using Halves = uint16_t __attribute__((vector_size(64)));
 
 PL_INLINE Halves round_halves(Vec low, Vec high) {

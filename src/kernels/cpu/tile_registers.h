@@ -7,6 +7,7 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 
 constexpr int64_t kTileRows = 16;
 constexpr int64_t kTileColumns = 16;
+constexpr int64_t kStepDepth = 32;  // values of K, in bfloat16, in a register
 constexpr int64_t kRowBytes = 64;
 constexpr int64_t kTileElements = kTileRows * kTileColumns;  // of sums
 

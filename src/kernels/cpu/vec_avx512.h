@@ -16,6 +16,9 @@ using Ints = int32_t __attribute__((vector_size(64)));
 using Uints = uint32_t __attribute__((vector_size(64)));
 using Bf16s = uint16_t __attribute__((vector_size(32)));
 
+// GCC 12 takes the forms without a mask for uses of uninitialised variables (its bug 105593).
+constexpr __mmask16 kAllLanes = 0xFFFF;
+
 PL_INLINE Vec splat(float value) { return _mm512_set1_ps(value); }
 PL_INLINE Uints splat_bits(uint32_t bits) {
   return (Uints)_mm512_set1_epi32(static_cast<int>(bits));
@@ -23,11 +26,8 @@ PL_INLINE Uints splat_bits(uint32_t bits) {
 // a * b + c, rounded once.
 PL_INLINE Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 // a < b ? b : a and a > b ? b : a; b when either is NaN.
-PL_INLINE Vec max(Vec a, Vec b) { return a > b ? a : b; }
-PL_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
-
-// GCC 12 takes the forms without a mask for uses of uninitialised variables (its bug 105593).
-constexpr __mmask16 kAllLanes = 0xFFFF;
+PL_INLINE Vec max(Vec a, Vec b) { return _mm512_maskz_max_ps(kAllLanes, a, b); }
+PL_INLINE Vec min(Vec a, Vec b) { return _mm512_maskz_min_ps(kAllLanes, a, b); }
 
 PL_INLINE Uints widen_bits(Bf16s bits) {
   return (Uints)_mm512_maskz_cvtepu16_epi32(kAllLanes, (__m256i)bits);
