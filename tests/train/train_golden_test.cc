@@ -130,7 +130,8 @@ struct ExpectedSteps {
   std::vector<JsonCursor> losses;
   std::vector<JsonCursor> norms;
   double loss_tolerance = 1e-4;
-  double norm_tolerance = 2e-3;  // times the norm
+  double mean_loss_tolerance = 1e-2;  // of the 50 differences
+  double norm_tolerance = 2e-3;       // times the norm
 };
 
 ExpectedSteps expected_steps(const JsonCursor& run) {
@@ -150,6 +151,7 @@ void expect_steps(TestModel& model, TrainedSet& trained, const std::vector<Train
   Memory memory;
   AdamW optimizer(trained.parameters(), {.weight_decay = options.weight_decay}, memory);
   ASSERT_EQ(expected.losses.size(), 50u);
+  double differences = 0;
   for (size_t step = 0; step < expected.losses.size(); ++step) {
     trained.clear_gradients();
     std::vector<float> rows;
@@ -158,12 +160,14 @@ void expect_steps(TestModel& model, TrainedSet& trained, const std::vector<Train
     double loss = 0;
     for (const float one : rows) loss += double{one} / static_cast<double>(rows.size());
     EXPECT_NEAR(loss, expected.losses[step].number(), expected.loss_tolerance) << "step " << step;
+    differences += std::abs(loss - expected.losses[step].number());
     const double norm = gradient_norm(trained.parameters(), model.threads());
     EXPECT_NEAR(norm, expected.norms[step].number(), expected.norm_tolerance * norm)
         << "step " << step;
     optimizer.step(options.rate, std::min(1.0, 1.0 / (norm + 1e-6)), model.threads());
     trained.pack(model.backend());
   }
+  EXPECT_LE(differences / 50, expected.mean_loss_tolerance);
 }
 
 LoraOptions rank_4(DType dtype) {
@@ -212,9 +216,10 @@ TEST(PeftRunGolden, LossesOf50StepsOfAMixtureInBfloat16AreNear) {
       DType::bf16);
   const JsonCursor rounded = run.at("bfloat16");
   ExpectedSteps expected = expected_steps(rounded);
-  // The largest was 1.42e-2. Other roundings of the same products move PyTorch's own losses by up
-  // to 1.77e-2, because near ties choose other experts (docs/training.md).
-  expected.loss_tolerance = 2e-2;
+  // The largest is between 1.4e-2 and 2.1e-2, by instruction set; the mean, 6e-3, hardly changes.
+  // Other roundings of the same products move PyTorch's own losses by up to 2.5e-2, because near
+  // ties choose other experts (docs/training.md).
+  expected.loss_tolerance = 4e-2;
   expected.norm_tolerance = 5e-2;
   expect_steps(
       trained.model, trained.loras, counted_batches(run),
