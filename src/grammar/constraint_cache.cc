@@ -42,8 +42,8 @@ void ConstraintCache::check(const ConstraintSpec& spec) {
 }
 
 std::shared_ptr<Constraint> ConstraintCache::get(std::string key,
-                                                 const std::function<Grammar()>& make) {
-  return find(std::move(key), make, false);
+                                                 const std::function<Grammar()>& compile) {
+  return find(std::move(key), compile, false);
 }
 
 std::shared_ptr<Constraint> ConstraintCache::find(std::string key,

@@ -97,7 +97,7 @@ void EarleyParser::complete(const Item& item, Closure& closure) {
   }
 }
 
-EarleyParser::ItemSet EarleyParser::close(std::vector<Item> kernel) {
+EarleyParser::ItemSet EarleyParser::close(const std::vector<Item>& kernel) {
   Closure closure;
   closure.max_items = max_items_;
   for (const Item& item : kernel) closure.add(item);
@@ -163,7 +163,7 @@ ItemSetId EarleyParser::advance(ItemSetId from, TerminalSetId matched) {
     kernel.push_back(next);
   }
   PL_CHECK(!kernel.empty(), "the parser was given terminals that it doesn't expect");
-  const ItemSetId result = intern(close(std::move(kernel)));
+  const ItemSetId result = intern(close(kernel));
   moves_.emplace(key, result);
   return result;
 }

@@ -66,7 +66,7 @@ class EarleyParser {
   struct Closure;
 
   ItemSetId intern(ItemSet set);
-  ItemSet close(std::vector<Item> kernel);
+  ItemSet close(const std::vector<Item>& kernel);
   void expand(const Item& item, Closure& closure);
   void complete(const Item& item, Closure& closure);
 
