@@ -1,7 +1,7 @@
 // Attention over keys and values in bfloat16, where the instruction set has tile registers. Queries
 // and weights are sums of bfloat16 numbers (kParts), so products have the precision of float32. One
 // order of sums for any number of rows: that of tile_blocks.h, where each 32 values of K meet the
-// parts in turn.
+// parts in turn, the smallest first.
 #include "kernels/cpu/isa_kernels.h"
 
 #if defined(PACELINE_ISA_AMX)
@@ -80,7 +80,7 @@ void add_step(const PartsProduct& product, int64_t step) {
   _tile_loadd(6, b, b_bytes);
   if constexpr (kColumnTiles == 2) _tile_loadd(7, b + 2 * kTileColumns, b_bytes);
 #pragma GCC unroll 3
-  for (int part = 0; part < kParts; ++part) {
+  for (int part = kParts - 1; part >= 0; --part) {
     const Bf16* const upper = a + part * product.part_stride;
     _tile_loadd(4, upper, a_bytes);
     _tile_dpbf16ps(0, 4, 6);
