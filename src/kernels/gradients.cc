@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "kernels/backend.h"
@@ -26,11 +27,33 @@ void check_input_gradient(const char* operation, const Tensor& dy, const PackedM
   check.tensor("dx", dx, {"rows", "k"});
 }
 
+void check_weight_gradient(const char* operation, const PackedMatrix& w,
+                           const WeightGradient& of_weights, const Tensor& dx) {
+  ShapeCheck check(operation);
+  check.dimension("w", "n", w.n);
+  check.tensor("dx", dx, {"rows", "k"});
+  check.tensor("x", of_weights.x, {"rows", "k"});
+  check.tensor("dw", of_weights.dw, {"n", "k"});
+}
+
 }  // namespace
 
 void GradientOps::matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, const Tensor& dx) {
   check_input_gradient("matmul_input_gradient", dy, w, dx);
   if (!dx.empty()) do_matmul_input_gradient(dy, w, Former::replaced, dx);
+}
+
+void GradientOps::matmul_gradients(const Tensor& dy, const PackedMatrix& w,
+                                   const WeightGradient& of_weights, const Tensor& dx) {
+  check_input_gradient("matmul_gradients", dy, w, dx);
+  check_weight_gradient("matmul_gradients", w, of_weights, dx);
+  if (!dx.empty()) do_matmul_gradients(dy, w, of_weights, dx);
+}
+
+void GradientOps::do_matmul_gradients(const Tensor& dy, const PackedMatrix& w,
+                                      const WeightGradient& of_weights, const Tensor& dx) {
+  do_matmul_input_gradient(dy, w, Former::replaced, dx);
+  do_matmul_weight_gradient(dy, of_weights.x, of_weights.rounding, of_weights.dw);
 }
 
 void GradientOps::add_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w,
@@ -136,6 +159,34 @@ void GradientOps::gated_activation_gradient(Activation kind, const GatedGradient
     check.tensor(name, *tensor, {"rows", "width"});
   }
   if (!dgate.empty()) do_gated_activation_gradient(kind, in, dgate, dup);
+}
+
+void GradientOps::gated_matmul_gradients(Activation kind, const GatedGradientInputs& in,
+                                         const PackedMatrix& w, const WeightGradient* of_weights,
+                                         const Tensor& dx) {
+  ShapeCheck check("gated_matmul_gradients");
+  check.dimension("w", "n / 2", w.n / 2);
+  check.dimension("w", "k", w.k);
+  check.tensor("gate", in.gate, {"rows", "n / 2"});
+  check.tensor("up", in.up, {"rows", "n / 2"});
+  check.tensor("dout", in.dout, {"rows", "n / 2"});
+  check.tensor("dx", dx, {"rows", "k"});
+  if (of_weights != nullptr) {
+    check_weight_gradient("gated_matmul_gradients", w, *of_weights, dx);
+  }
+  if (!dx.empty()) do_gated_matmul_gradients(kind, in, w, of_weights, dx);
+}
+
+void GradientOps::do_gated_matmul_gradients(Activation kind, const GatedGradientInputs& in,
+                                            const PackedMatrix& w, const WeightGradient* of_weights,
+                                            const Tensor& dx) {
+  const int64_t rows = dx.size(0), width = w.n / 2;
+  std::vector<float> elements(static_cast<size_t>(rows * w.n));
+  const Tensor dy(elements.data(), DType::f32, {rows, w.n});
+  do_gated_activation_gradient(kind, in, dy.slice(1, 0, width), dy.slice(1, width, w.n));
+  do_matmul_input_gradient(dy, w, Former::replaced, dx);
+  if (of_weights == nullptr) return;
+  do_matmul_weight_gradient(dy, of_weights->x, of_weights->rounding, of_weights->dw);
 }
 
 void GradientOps::soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy,

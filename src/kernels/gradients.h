@@ -45,6 +45,13 @@ struct NormGradientInputs {
   Tensor dy;      // like x
 };
 
+// dw += dy^T * x.
+struct WeightGradient {
+  Tensor x;  // [rows, k]
+  OperandRounding rounding = OperandRounding::none;
+  Tensor dw;  // [n, k]
+};
+
 struct GatedGradientInputs {
   Tensor gate, up;  // [rows, width]
   Tensor dout;      // [rows, width]
@@ -74,6 +81,10 @@ class GradientOps {
   // dw += dy^T * x.                       dy [rows, n], x [rows, k], dw [n, k]
   void matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                               const Tensor& dw);
+
+  // matmul_input_gradient, then matmul_weight_gradient of the same dy; the bits are theirs.
+  void matmul_gradients(const Tensor& dy, const PackedMatrix& w, const WeightGradient& of_weights,
+                        const Tensor& dx);
 
   // dbias += sum of dy over rows.         dy [rows, n], dbias [n]
   void bias_gradient(const Tensor& dy, const Tensor& dbias);
@@ -109,6 +120,13 @@ class GradientOps {
   void gated_activation_gradient(Activation kind, const GatedGradientInputs& in,
                                  const Tensor& dgate, const Tensor& dup);
 
+  // The gradients of x and w where gate and up are the halves of x * w^T: gated_activation_gradient
+  // to dy = [dgate, dup], then matmul_input_gradient, and matmul_weight_gradient where there is
+  // something of weights; the bits are theirs.
+  //                                       in [rows, n / 2], w [n, k], dx [rows, k]
+  void gated_matmul_gradients(Activation kind, const GatedGradientInputs& in, const PackedMatrix& w,
+                              const WeightGradient* of_weights, const Tensor& dx);
+
   // dx = dy * (1 - tanh(x / cap)^2), in place of x or dy.    x, dy, dx [rows, width]
   void soft_cap_gradient(const Tensor& x, float cap, const Tensor& dy, const Tensor& dx);
 
@@ -130,9 +148,16 @@ class GradientOps {
   virtual void do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, Former former,
                                         const Tensor& dx) = 0;
 
- private:
   virtual void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x,
                                          OperandRounding rounding, const Tensor& dw) = 0;
+  // By default by the operations that they consist of.
+  virtual void do_matmul_gradients(const Tensor& dy, const PackedMatrix& w,
+                                   const WeightGradient& of_weights, const Tensor& dx);
+  virtual void do_gated_matmul_gradients(Activation kind, const GatedGradientInputs& in,
+                                         const PackedMatrix& w, const WeightGradient* of_weights,
+                                         const Tensor& dx);
+
+ private:
   virtual void do_bias_gradient(const Tensor& dy, const Tensor& dbias) = 0;
   virtual void do_attention_gradient(const AttentionGradientInputs& in,
                                      std::span<const SequenceRows> sequences,

@@ -90,9 +90,12 @@ Array DecoderPass::feed_forward(const Prepared& prepared, const FeedForward& lay
   }
   const GatedMlp& mlp = *layer.dense();
   const Activation activation = mlp.config().activation;
-  Array inner = apply_linear(backend_, mlp.gate_up(), trained.gate_up, prepared.dropout, x);
-  inner = mlp.config().gated ? apply_gated_activation(backend_, activation, inner)
-                             : apply_activation(backend_, activation, inner);
+  const Array inner = mlp.config().gated
+                          ? apply_gated_linear(backend_, mlp.gate_up(), trained.gate_up,
+                                               prepared.dropout, activation, x)
+                          : apply_activation(backend_, activation,
+                                             apply_linear(backend_, mlp.gate_up(), trained.gate_up,
+                                                          prepared.dropout, x));
   return apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, inner, elements);
 }
 

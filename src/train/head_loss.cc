@@ -110,13 +110,16 @@ class HeadLoss final : public BackendOperation {
     if (!d_residual.is_defined()) return total;
     if (cap > 0) gradients().soft_cap_gradient(uncapped.tensor(), cap, scores, scores);
     if (scale != 1.0f) backend().scale(scores, std::array{scale}, scores);
-    if (training_.head) {
-      gradients().matmul_weight_gradient(scores, normed.tensor(), rounding_of(decoder_.head()),
-                                         *training_.head);
-    }
     Array d_normed = new_array(like, x.shape());
     const Tensor dx = d_normed.writable();
-    gradients().matmul_input_gradient(scores, decoder_.head(), dx);
+    if (training_.head) {
+      gradients().matmul_gradients(
+          scores, decoder_.head(),
+          {.x = normed.tensor(), .rounding = rounding_of(decoder_.head()), .dw = *training_.head},
+          dx);
+    } else {
+      gradients().matmul_input_gradient(scores, decoder_.head(), dx);
+    }
     norm.gradient(gradients(), x, dx, dx, training_.final_norm);
     const Tensor out = d_residual.writable();
     for (int64_t i = 0; i < rows; ++i) {

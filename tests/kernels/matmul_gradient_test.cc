@@ -45,7 +45,7 @@ class MatmulGradients : public IsaTest {
 };
 
 TEST_P(MatmulGradients, InputGradientsOfRowsTogetherAndAloneOnAnyThreadsHaveTheSameBits) {
-  constexpr int64_t kRows = 50, kN = 2077, kK = 290;  // three segments of outputs
+  constexpr int64_t kRows = 200, kN = 2077, kK = 290;  // three segments of outputs
   for (const WeightType& type : types_to_run()) {
     const OwnedTensor dy = random_tensor(memory_, DType::f32, {kRows, kN}, 1);
     const PackedMatrix w = random_matrix(memory_, threads(), type, kN, type.row_length(kK), 2);
@@ -139,6 +139,48 @@ TEST_P(MatmulGradients, WeightGradientsOfSomeColumnsHaveTheBitsOfAll) {
                     expected.view.slice(0, n, n + num_n).slice(1, k, k + num_k));
       EXPECT_SAME_BITS(to_vector(some.view), to_vector(expected.view)) << n << " " << k;
     }
+  }
+}
+
+// The gradients of x and w in one call, in two, and behind a gated activation in one and in three.
+TEST_P(MatmulGradients, OfBothOperandsTogetherHaveTheBitsOfOneByOne) {
+  constexpr int64_t kRows = 2 * kGradientRows + 75, kN = 1062;
+  const OwnedTensor dy = random_tensor(memory_, DType::f32, {kRows, kN}, 1);
+  const OwnedTensor gate_up = random_tensor(memory_, DType::f32, {kRows, kN}, 2, 4.0f);
+  const OwnedTensor dout = random_tensor(memory_, DType::f32, {kRows, kN / 2}, 3);
+  const GatedGradientInputs gated = {gate_up.view.slice(1, 0, kN / 2),
+                                     gate_up.view.slice(1, kN / 2, kN), dout.view};
+  const OwnedTensor d_gate_up = allocate_tensor(memory_, DType::f32, {kRows, kN});
+  backend().gradients().gated_activation_gradient(Activation::silu, gated,
+                                                  d_gate_up.view.slice(1, 0, kN / 2),
+                                                  d_gate_up.view.slice(1, kN / 2, kN));
+  const auto check = [&](DType dtype, OperandRounding rounding, int64_t k) {
+    const PackedMatrix w = random_matrix(memory_, threads(), dtype, kN, k, 4);
+    const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, k}, 5);
+    const OwnedTensor dx = allocate_tensor(memory_, DType::f32, {kRows, k});
+    const auto expect = [&](Backend& other, const Tensor& from, auto&& of_both) {
+      const OwnedTensor dw = random_dw(kN, k);
+      of_both(other.gradients(), WeightGradient{x.view, rounding, dw.view});
+      EXPECT_SAME_BITS(to_vector(dx.view), input_gradient(backend(), from, w));
+      EXPECT_SAME_BITS(to_vector(dw.view),
+                       weight_gradient(backend(), rounding, from, x.view, kRows, random_dw(kN, k)));
+    };
+    for (const auto& other : backends()) {
+      expect(*other, dy.view, [&](GradientOps& ops, const WeightGradient& of_weights) {
+        ops.matmul_gradients(dy.view, w, of_weights, dx.view);
+      });
+      expect(*other, d_gate_up.view, [&](GradientOps& ops, const WeightGradient& of_weights) {
+        ops.gated_matmul_gradients(Activation::silu, gated, w, &of_weights, dx.view);
+      });
+      std::fill_n(dx.view.elements<float>(), dx.view.num_elements(), 7.0f);
+      other->gradients().gated_matmul_gradients(Activation::silu, gated, w, nullptr, dx.view);
+      EXPECT_SAME_BITS(to_vector(dx.view), input_gradient(backend(), d_gate_up.view, w));
+    }
+  };
+  for (const int64_t k : {9, 90, 131}) {
+    check(DType::bf16, OperandRounding::bfloat16, k);
+    check(DType::bf16, OperandRounding::none, k);
+    check(DType::f32, OperandRounding::none, k);
   }
 }
 

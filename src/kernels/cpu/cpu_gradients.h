@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/growing_buffer.h"
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/transposed_product.h"
 #include "kernels/gradients.h"
 
 namespace paceline {
@@ -26,6 +27,7 @@ class CpuGradients final : public GradientOps {
       : kernels_(kernels),
         threads_(threads),
         input_rows_(memory),
+        columns_(memory),
         panels_(memory),
         row_numbers_(memory),
         thread_scratch_(memory) {}
@@ -35,6 +37,11 @@ class CpuGradients final : public GradientOps {
                                 const Tensor& dx) override;
   void do_matmul_weight_gradient(const Tensor& dy, const Tensor& x, OperandRounding rounding,
                                  const Tensor& dw) override;
+  void do_matmul_gradients(const Tensor& dy, const PackedMatrix& w,
+                           const WeightGradient& of_weights, const Tensor& dx) override;
+  void do_gated_matmul_gradients(Activation kind, const GatedGradientInputs& in,
+                                 const PackedMatrix& w, const WeightGradient* of_weights,
+                                 const Tensor& dx) override;
   void do_bias_gradient(const Tensor& dy, const Tensor& dbias) override;
   void do_attention_gradient(const AttentionGradientInputs& in,
                              std::span<const SequenceRows> sequences, const AttentionParams& params,
@@ -58,6 +65,33 @@ class CpuGradients final : public GradientOps {
   // is multiplied.
   void add_narrow_weight_gradient(const Tensor& dy, const Tensor& x, DType dtype, const Tensor& dw);
   // Makes the columns of rows the panels of a product whose K are the rows.
+  void multiply_whole(const TransposedProduct& product, const PackedMatrix& w,
+                      const std::byte* inputs, Former former, const Tensor& dx);
+  void multiply_blocks(const TransposedProduct& product, const PackedMatrix& w,
+                       const std::byte* inputs, Former former, const Tensor& dx);
+  void multiply_transposed(const TransposedProduct& product, const PackedMatrix& w,
+                           const std::byte* inputs, Former former, const Tensor& dx);
+  const std::byte* prepare_rows(const TransposedProduct& product, const Tensor& dy);
+
+  // Some rows' gradients of some outputs.
+  struct GradientBlock {
+    int64_t first_row;
+    int64_t num_rows;
+    int64_t first_output;
+    int64_t num_outputs;
+  };
+  template <class Prepare>
+  void add_weight_gradient(int64_t n, const Tensor& x, DType dtype, GrowingBuffer& columns,
+                           Prepare&& prepare, const Tensor& dw);
+  // Whether dy is rounded once for the gradients of x and w.
+  bool shares_inputs(const PackedMatrix& w, const WeightGradient* of_weights) const;
+  void gated_matmul_one_by_one(Activation kind, const GatedGradientInputs& in,
+                               const PackedMatrix& w, const WeightGradient* of_weights,
+                               const Tensor& dx);
+  void transpose_inputs(const TransposedProduct& product, const std::byte* rows,
+                        const GradientBlock& block, int64_t stride, std::byte* columns);
+  void multiply_prepared(const TransposedProduct& product, const PackedMatrix& w,
+                         const std::byte* rows, const WeightGradient* of_weights, const Tensor& dx);
   void pack_panels(const Tensor& rows, DType dtype, int64_t panel_bytes, std::byte* panels);
   // Makes the columns of rows prepared inputs of that product.
   void prepare_columns(const Tensor& rows, DType dtype, int64_t input_stride, std::byte* inputs);
@@ -103,6 +137,7 @@ class CpuGradients final : public GradientOps {
   const KernelTable& kernels_;
   ThreadPool& threads_;
   GrowingBuffer input_rows_;
+  GrowingBuffer columns_;
   GrowingBuffer panels_;
   GrowingBuffer row_numbers_;
   GrowingBuffer thread_scratch_;

@@ -110,9 +110,60 @@ constexpr bool kBf16Inputs = true;
 constexpr bool kBf16Inputs = Bf16Product::kFactors == 1;
 #endif
 
+// Two rows of bfloat16 side by side, lane by lane.
+PL_INLINE Vec rounded_pairs(Vec even, Vec odd) {
+  return as_floats(round_bits_to_bf16(even) | (round_bits_to_bf16(odd) << 16));
+}
+
+// Writes the transpose of pairs of rows, a square of twice as many rows as columns at a time.
+// pairs_at(row, column) returns lanes of columns of a row beside those of the next one.
+template <class PairsAt>
+PL_INLINE void transpose_pairs(int64_t num_rows, int64_t num_columns, void* to_rows,
+                               int64_t to_stride, PairsAt&& pairs_at) {
+  constexpr auto kElement = static_cast<int64_t>(sizeof(Bf16));
+  for (int64_t row = 0; row < round_up(num_rows, 64 / kElement); row += 2 * kLanes) {
+    for (int64_t column = 0; column < num_columns; column += kLanes) {
+      Vec square[kLanes];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) square[i] = pairs_at(row + 2 * i, column);
+      transpose_square(square);
+      const int64_t count = min_of(kLanes, num_columns - column);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kLanes; ++i) {
+        if (i >= count) break;
+        auto* const to = static_cast<char*>(to_rows) + (column + i) * to_stride;
+        __builtin_memcpy(to + row * kElement, &square[i], sizeof(Vec));
+      }
+    }
+  }
+}
+
+PL_INLINE void prepare_bf16_columns(const ColumnsTask& task) {
+  transpose_pairs(
+      task.num_rows, task.num_columns, task.to, task.to_stride, [&](int64_t row, int64_t column) {
+        return rounded_pairs(load_columns(task, row, column), load_columns(task, row + 1, column));
+      });
+}
+
+PL_INLINE void transpose_bf16_inputs(const InputColumnsTask& task) {
+  const auto bits_at = [&](int64_t row, int64_t column) {
+    Bf16s bits = {};
+    if (row < task.num_rows) {
+      const auto* const from = static_cast<const char*>(task.rows) + row * task.row_stride;
+      __builtin_memcpy(&bits, from + column * static_cast<int64_t>(sizeof(Bf16)), sizeof(bits));
+    }
+    return widen_bits(bits);
+  };
+  transpose_pairs(task.num_rows, task.num_columns, task.to, task.to_stride,
+                  [&](int64_t row, int64_t column) {
+                    return as_floats(bits_at(row, column) | (bits_at(row + 1, column) << 16));
+                  });
+}
+
 template <class Inputs>
 void prepare_columns(const ColumnsTask& task) {
   using Element = typename Inputs::Element;
+  if constexpr (std::is_same_v<Element, Bf16>) return prepare_bf16_columns(task);
   constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(Element));
   for (int64_t row = 0; row < round_up(task.num_rows, kLine); row += kLanes) {
     for (int64_t column = 0; column < task.num_columns; column += kLanes) {
@@ -150,8 +201,7 @@ void pack_bf16_rows(const ColumnsTask& task) {
       Vec square[kLanes];
       load_square(task, row, column, square);
       for (int64_t i = 0; i < count; i += 2) {
-        const Uints pairs =
-            round_bits_to_bf16(square[i]) | (round_bits_to_bf16(square[i + 1]) << 16);
+        const Vec pairs = rounded_pairs(square[i], square[i + 1]);
         __builtin_memcpy(to + (column + i) / 2 * kPanelWidth + row, &pairs, sizeof(pairs));
       }
     }
@@ -172,9 +222,8 @@ void pack_bf16_columns(const ColumnsTask& task) {
   auto* const to = static_cast<uint32_t*>(task.to);
   for (int64_t row = 0; row < task.num_rows; row += 2) {
     for (int64_t column = 0; column < kPanelWidth; column += kLanes) {
-      const Uints even = round_bits_to_bf16(load_columns(task, row, column));
-      const Uints odd = round_bits_to_bf16(load_columns(task, row + 1, column));
-      const Uints pairs = even | (odd << 16);
+      const Vec pairs =
+          rounded_pairs(load_columns(task, row, column), load_columns(task, row + 1, column));
       __builtin_memcpy(to + row / 2 * kPanelWidth + column, &pairs, sizeof(pairs));
     }
   }
@@ -189,6 +238,9 @@ void add_transpose_kernels(KernelTable& table) {
   table.prepare_columns[0] = prepare_columns<FloatInputs>;
   table.prepare_columns[2] =
       prepare_columns<std::conditional_t<kBf16Inputs, Bf16Inputs, RoundedFloatInputs>>;
+  if constexpr (kBf16Inputs) {
+    table.transpose_inputs = [](const InputColumnsTask& task) { transpose_bf16_inputs(task); };
+  }
   table.pack_rows[0] = pack_f32_rows;
   table.pack_rows[2] = pack_bf16_rows;
   table.pack_columns[0] = pack_f32_columns;

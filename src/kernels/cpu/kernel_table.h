@@ -68,6 +68,16 @@ struct ColumnsTask {
   int64_t to_stride = 0;  // bytes
 };
 
+// Some columns of prepared inputs in bfloat16.
+struct InputColumnsTask {
+  const void* rows = nullptr;  // at the first column
+  int64_t row_stride = 0;      // bytes
+  int64_t num_rows = 0;
+  int64_t num_columns = 0;
+  void* to = nullptr;
+  int64_t to_stride = 0;  // bytes
+};
+
 // A tile of rows of one sequence on one or more neighbouring kv heads, whose keys lie side by side
 // in a block. Each kv head serves `group` query heads. Strides count elements.
 struct AttentionTask {
@@ -219,6 +229,9 @@ struct KernelTable {
   // Makes columns of rows the prepared inputs of a product whose K are the rows, as prepare_row
   // would of the transpose: to[column][row], with zeros up to a line. There is none for float16.
   void (*prepare_columns[kNumFloatTypes])(const ColumnsTask& task);
+  // The same of rows that prepare_row made inputs of bfloat16, up to 16 columns behind the task's
+  // included; nullptr where such inputs are float32.
+  void (*transpose_inputs)(const InputColumnsTask& task);
   // Makes up to 32 columns a panel whose K are the rows, as pack_matrix would of their transpose;
   // there is none for float16.
   void (*pack_columns[kNumFloatTypes])(const ColumnsTask& task);

@@ -4,7 +4,6 @@
 
 #include "base/divide_up.h"
 #include "kernels/cpu/group_panels.h"
-#include "kernels/cpu/product_split.h"
 
 namespace paceline {
 namespace {
@@ -105,6 +104,52 @@ void TransposedProduct::multiply(const Piece& piece) const {
          .out_stride = piece.out_stride,
          .outputs = n > 0 || piece.adds ? Outputs::added_to : Outputs::replaced});
   }
+}
+
+int64_t TransposedProduct::whole_bytes() const {
+  return divide_up(matrix_.k, kPanelWidth) * whole_panel_elements() * int64_t(dtype_bytes(dtype_));
+}
+
+bool TransposedProduct::is_transposed_whole(int64_t num_rows, int64_t num_threads,
+                                            int64_t most_bytes) const {
+  const int64_t tile_rows = kernels_.tile_rows[static_cast<size_t>(dtype_)];
+  return !matrix_.groups && tile_rows > 0 && num_rows >= 2 * tile_rows * num_threads &&
+         whole_bytes() <= most_bytes;
+}
+
+void TransposedProduct::transpose_panel(int64_t panel, std::byte* whole) const {
+  const int64_t interleave = interleave_of(matrix_.dtype);
+  kernels_.transpose_panels[static_cast<size_t>(matrix_.dtype)](
+      {.panels = matrix_.panel(panel),
+       .panel_elements = matrix_.panel_elements(),
+       .num_panels = 1,
+       .padded_k = divide_up(matrix_.k, interleave) * interleave,
+       .to = whole + panel * kPanelWidth * kPanelWidth * int64_t(dtype_bytes(dtype_)),
+       .to_panel_elements = whole_panel_elements()});
+}
+
+ProductSplit TransposedProduct::whole_split(int64_t num_rows, int64_t num_threads) const {
+  const int64_t segment = std::min(kSegmentLength, padded_n_);
+  return ProductSplit::of_tiles(num_rows, divide_up(matrix_.k, kPanelWidth), num_threads,
+                                kernels_.tile_rows[static_cast<size_t>(dtype_)],
+                                segment * kPanelWidth * int64_t(dtype_bytes(dtype_)));
+}
+
+void TransposedProduct::multiply_whole(const ProductSplit::Piece& piece, const std::byte* inputs,
+                                       const std::byte* whole, const Tensor& out, bool adds) const {
+  kernels_.matmul[static_cast<size_t>(dtype_)](
+      {.inputs = inputs + piece.first_row * input_stride_,
+       .input_stride = input_stride_,
+       .num_rows = piece.num_rows,
+       .panels = whole,
+       .panel_elements = whole_panel_elements(),
+       .n = matrix_.k,
+       .padded_k = padded_n_,
+       .first_panel = piece.first_panel,
+       .last_panel = piece.last_panel,
+       .out = out.row<float>(piece.first_row),
+       .out_stride = out.stride(0),
+       .outputs = adds ? Outputs::added_to : Outputs::replaced});
 }
 
 }  // namespace paceline

@@ -1,12 +1,15 @@
 // TransposedProduct multiplies prepared rows by w, of which there are only the panels of w^T: it
-// transposes some columns of one segment of outputs at a time, into scratch of one thread.
+// transposes some columns of one segment of outputs at a time, into scratch of one thread, or all
+// of a small matrix first, for all threads.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/cpu/kernel_table.h"
+#include "kernels/cpu/product_split.h"
 #include "kernels/packed_matrix.h"
+#include "tensor/tensor.h"
 
 namespace paceline {
 
@@ -36,6 +39,19 @@ class TransposedProduct {
   };
   void multiply(const Piece& piece) const;
 
+  // Whether all of w is transposed first: where many rows meet tile registers, and the transpose
+  // has at most `most_bytes`.
+  bool is_transposed_whole(int64_t num_rows, int64_t num_threads, int64_t most_bytes) const;
+  int64_t whole_bytes() const;
+  int64_t num_whole_panels() const { return matrix_.num_panels(); }
+  // Transposes panel `panel` of w.
+  void transpose_panel(int64_t panel, std::byte* whole) const;
+  // Pieces of a split are rows by panels of the transpose.
+  ProductSplit whole_split(int64_t num_rows, int64_t num_threads) const;
+  // The piece's first row of all of `inputs` and `out`, and panels of the transpose.
+  void multiply_whole(const ProductSplit::Piece& piece, const std::byte* inputs,
+                      const std::byte* whole, const Tensor& out, bool adds) const;
+
  private:
   // Some outputs (panels of w) by some inputs, the block's.
   struct Part {
@@ -50,6 +66,7 @@ class TransposedProduct {
   int64_t transposed_panel_bytes() const;
   int64_t transposed_bytes() const;
   int64_t expanded_bytes() const;
+  int64_t whole_panel_elements() const { return matrix_.num_panels() * kPanelWidth * kPanelWidth; }
 
   const KernelTable& kernels_;
   const PackedMatrix& matrix_;
