@@ -94,15 +94,16 @@ Tensor SelfAttention::norm_input(const Tensor& heads, size_t index) const {
                           head * heads.stride(1));
 }
 
-void SelfAttention::normalise(Backend& backend, const AttentionHeads& heads) const {
-  const auto normalise_all = [&](const std::vector<Norm>& norms, const Tensor& of) {
+void SelfAttention::normalise(Backend& backend, const AttentionHeads& from,
+                              const AttentionHeads& heads) const {
+  const auto normalise_all = [&](const std::vector<Norm>& norms, const Tensor& x,
+                                 const Tensor& out) {
     for (size_t i = 0; i < norms.size(); ++i) {
-      const Tensor x = norm_input(of, i);
-      norms[i].forward(backend, x, x);
+      norms[i].forward(backend, norm_input(x, i), norm_input(out, i));
     }
   };
-  normalise_all(q_norms_, heads.q);
-  normalise_all(k_norms_, heads.k);
+  normalise_all(q_norms_, from.q, heads.q);
+  normalise_all(k_norms_, from.k, heads.k);
 }
 
 void SelfAttention::scale_queries(Backend& backend, const PositionInputs& positions,
@@ -113,8 +114,10 @@ void SelfAttention::scale_queries(Backend& backend, const PositionInputs& positi
 }
 
 void SelfAttention::place_heads(Backend& backend, const PositionInputs& positions,
-                                const AttentionHeads& heads) const {
-  normalise(backend, heads);
+                                const AttentionHeads& from, const AttentionHeads& heads) const {
+  if (q_norms_.empty()) copy_elements(from.q, heads.q);
+  if (k_norms_.empty()) copy_elements(from.k, heads.k);
+  normalise(backend, from, heads);
   if (positions.rope_table != nullptr) {
     backend.rope(*positions.rope_table, config_.rope_pairs, heads.q);
     backend.rope(*positions.rope_table, config_.rope_pairs, heads.k);
@@ -130,7 +133,7 @@ void SelfAttention::place_and_store(Backend& backend, const PositionInputs& posi
     placement.q_norm = q_norms_.front().rms_weights();
     placement.k_norm = k_norms_.front().rms_weights();
   } else {
-    normalise(backend, heads);
+    normalise(backend, heads, heads);
   }
   backend.place_heads(placement, heads.q, heads.k, heads.v, slots, store);
   scale_queries(backend, positions, heads.q);

@@ -57,10 +57,11 @@ class SelfAttention {
   void forward(Backend& backend, const Tensor& x, const PositionInputs& positions,
                const GroupBatch& group, const BlockAdapters& adapters, const KvStore& store,
                Scratch& scratch, const Tensor& out) const;
-  // The part of it between the products and the cache, in place: norms, rotation, factors of q.
-  void place_heads(Backend& backend, const PositionInputs& positions,
+  // The part of it between the products and the cache, from q and k of `from` to those of `heads`:
+  // norms, rotation, factors of q.
+  void place_heads(Backend& backend, const PositionInputs& positions, const AttentionHeads& from,
                    const AttentionHeads& heads) const;
-  // The same, and stores keys and values; what heads.k holds afterwards is undefined.
+  // The same in place, and stores keys and values; what heads.k holds afterwards is undefined.
   void place_and_store(Backend& backend, const PositionInputs& positions,
                        const AttentionHeads& heads, std::span<const int64_t> slots,
                        const KvStore& store) const;
@@ -85,7 +86,7 @@ class SelfAttention {
 
  private:
   void load_norms(const LoadContext& context, const std::string& name);
-  void normalise(Backend& backend, const AttentionHeads& heads) const;
+  void normalise(Backend& backend, const AttentionHeads& from, const AttentionHeads& heads) const;
   void scale_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
 
   AttentionConfig config_;

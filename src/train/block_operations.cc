@@ -176,13 +176,12 @@ class AttentionOperation final : public BackendOperation {
     const int64_t rows = inputs[0].size(0);
     Array rotated = new_array(inputs[0], inputs[0].shape());
     const Tensor work = rotated.writable();
-    copy_elements(inputs[0].tensor(), work);
-    const AttentionHeads heads(work, config);
+    const AttentionHeads from(inputs[0].tensor(), config), heads(work, config);
     attention_.place_heads(backend(),
                            {.rope_table = positions_.rope ? &positions_.rope->forward : nullptr,
                             .query_factors = positions_.query_factors},
-                           heads);
-    backend().store_kv(heads.k, heads.v, store_.slots(), store_.store());
+                           from, heads);
+    backend().store_kv(heads.k, from.v, store_.slots(), store_.store());
     Array out = new_array(inputs[0], {rows, config.num_heads * config.head_dim});
     const Tensor out_tensor = out.writable();
     Array log_sum_exp = new_array(inputs[0], {rows, config.num_heads});
@@ -193,8 +192,8 @@ class AttentionOperation final : public BackendOperation {
       backend().apply_sinks(sums, *sinks, as_heads(out_tensor, config));
       add_sinks(*sinks, sums);
     }
-    round_as_stored(heads.k, inputs[0].context().pool);
-    round_as_stored(heads.v, inputs[0].context().pool);
+    round_as_stored(heads.k, heads.k, inputs[0].context().pool);
+    round_as_stored(from.v, heads.v, inputs[0].context().pool);
     return {.output = out, .saved = {rotated, log_sum_exp}};
   }
 
@@ -263,21 +262,20 @@ class AttentionOperation final : public BackendOperation {
     }
   }
 
-  // The heads of k and v to the values that attention read from the store.
-  void round_as_stored(const Tensor& heads, ThreadPool* threads) const {
+  // Heads of k or v as the values that attention read from the store.
+  void round_as_stored(const Tensor& from, const Tensor& to, ThreadPool* threads) const {
     constexpr int64_t kRowsAtOnce = 64;
-    const DType dtype = store_.store().keys.dtype();
-    if (dtype == DType::f32) return;
-    const int64_t width = heads.size(1) * heads.size(2);
-    with_float_dtype(dtype, [&]<class T>() {
+    const int64_t width = from.size(1) * from.size(2);
+    with_float_dtype(store_.store().keys.dtype(), [&]<class T>() {
       const auto round_rows = [&](int64_t begin, int64_t end, int /*thread*/) {
         for (int64_t row = begin; row < end; ++row) {
-          float* const elements = heads.row<float>(row);
-          for (int64_t i = 0; i < width; ++i) elements[i] = to_float(from_float<T>(elements[i]));
+          const float* const x = from.row<float>(row);
+          float* const out = to.row<float>(row);
+          for (int64_t i = 0; i < width; ++i) out[i] = to_float(from_float<T>(x[i]));
         }
       };
-      if (threads == nullptr) return round_rows(0, heads.size(0), 0);
-      threads->parallel_for(heads.size(0), kRowsAtOnce, round_rows);
+      if (threads == nullptr) return round_rows(0, from.size(0), 0);
+      threads->parallel_for(from.size(0), kRowsAtOnce, round_rows);
     });
   }
 

@@ -46,7 +46,8 @@ void Muon::move_matrix(size_t index, double learning_rate, double gradient_facto
                        ThreadPool& threads) {
   const TrainedParameter& matrix = *matrices_[index];
   const Extents& shape = matrix.value().shape();
-  const OwnedTensor update = allocate_tensor(backend_.memory(), DType::f32, shape);
+  const OwnedTensor update =
+      allocate_tensor(backend_.memory(), DType::f32, shape, Contents::undefined);
   const auto factor = static_cast<float>(gradient_factor * double{matrix.scale()});
   const auto kept = static_cast<float>(options_.momentum);
   const auto added = static_cast<float>(1.0 - options_.momentum);

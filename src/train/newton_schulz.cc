@@ -47,12 +47,23 @@ void combine(const Combination& of, ThreadPool& threads, const Tensor& out) {
                        });
 }
 
+// A matrix that will be written.
+OwnedTensor new_tensor(Backend& backend, const Extents& shape) {
+  return allocate_tensor(backend.memory(), DType::f32, shape, Contents::undefined);
+}
+
+void copy_rows(const Tensor& from, ThreadPool& threads, const Tensor& to) {
+  constexpr int64_t kRowsAtOnce = 32;
+  threads.parallel_for(to.size(0), kRowsAtOnce, [&](int64_t begin, int64_t end, int /*thread*/) {
+    copy_elements(from.slice(0, begin, end), to.slice(0, begin, end));
+  });
+}
+
 // x [m, k] in place.
 void iterate(Backend& backend, ThreadPool& threads, DType dtype, const Tensor& x) {
   const int64_t m = x.size(0);
-  const OwnedTensor gram = allocate_tensor(backend.memory(), DType::f32, {m, m});
-  const OwnedTensor square = allocate_tensor(backend.memory(), DType::f32, {m, m});
-  const OwnedTensor product = allocate_tensor(backend.memory(), DType::f32, x.shape());
+  const OwnedTensor gram = new_tensor(backend, {m, m}), square = new_tensor(backend, {m, m});
+  const OwnedTensor product = new_tensor(backend, x.shape());
   for (int step = 0; step < kIterations; ++step) {
     const PackedMatrix packed = backend.pack_matrix(std::array{x}, dtype);
     backend.matmul(x, packed, nullptr, gram.view);
@@ -71,11 +82,10 @@ void orthogonalise(Backend& backend, ThreadPool& threads, DType dtype, const Ten
   const auto scale = static_cast<float>(1.0 / (length_of(matrix, threads) + kLengthEpsilon));
   combine({scale, matrix, 0.0f, matrix}, threads, matrix);
   if (matrix.size(0) <= matrix.size(1)) return iterate(backend, threads, dtype, matrix);
-  const OwnedTensor wide =
-      allocate_tensor(backend.memory(), DType::f32, {matrix.size(1), matrix.size(0)});
-  copy_elements(matrix.transpose(0, 1), wide.view);
+  const OwnedTensor wide = new_tensor(backend, {matrix.size(1), matrix.size(0)});
+  copy_rows(matrix.transpose(0, 1), threads, wide.view);
   iterate(backend, threads, dtype, wide.view);
-  copy_elements(wide.view.transpose(0, 1), matrix);
+  copy_rows(wide.view.transpose(0, 1), threads, matrix);
 }
 
 }  // namespace paceline
