@@ -154,6 +154,14 @@ PL_INLINE Uints interleaved(const Bf16* first, const Bf16* second, __mmask16 lan
   return even | (odd << 16);
 }
 
+// Of two rows that have all lanes.
+PL_INLINE Uints interleaved_whole(const Bf16* first, const Bf16* second) {
+  Bf16s even, odd;
+  __builtin_memcpy(&even, first, sizeof(even));
+  __builtin_memcpy(&odd, second, sizeof(odd));
+  return widen_bits(even) | (widen_bits(odd) << 16);
+}
+
 PL_INLINE __mmask16 first_lanes(int64_t count) {
   return static_cast<__mmask16>((1u << min_of(count, kLanes)) - 1u);
 }
@@ -174,13 +182,20 @@ void pack_keys(const AttentionTask& task, int64_t kv_head, int64_t chunk, KeyRan
     const Bf16* const from = head + run.block * task.key_block_stride + run.offset;
     for (int64_t key = 0; key < run.count; key += kLanes) {
       const __mmask16 lanes = first_lanes(run.count - key);
+      const bool is_whole = run.count - key >= kLanes && head_dim % kStepDepth == 0;
       Bf16* const column = to + 2 * (run.index + key);
       for_each_pair_of_k(query_width(task), [&](int64_t pair, int64_t d) {
-        const auto element = [&](int64_t i) {
-          return i < head_dim ? from + i * task.block_size + key : nullptr;
-        };
-        const Uints pairs = interleaved(element(d), element(d + kLanes), lanes);
-        _mm512_mask_storeu_epi32(column + pair * 2 * kChunkLength, lanes, (__m512i)pairs);
+        Bf16* const pairs_to = column + pair * 2 * kChunkLength;
+        const Bf16* const first = from + d * task.block_size + key;
+        const Bf16* const second = first + kLanes * task.block_size;
+        if (is_whole) {
+          const Uints pairs = interleaved_whole(first, second);
+          __builtin_memcpy(pairs_to, &pairs, sizeof(pairs));
+          return;
+        }
+        const Uints pairs = interleaved(d < head_dim ? first : nullptr,
+                                        d + kLanes < head_dim ? second : nullptr, lanes);
+        _mm512_mask_storeu_epi32(pairs_to, lanes, (__m512i)pairs);
       });
     }
   });
@@ -201,10 +216,12 @@ bool pack_values(const AttentionTask& task, int64_t kv_head, int64_t chunk, KeyR
   for_each_pair_of_k(round_up(keys.end, kStepDepth), [&](int64_t pair, int64_t key) {
     const Bf16* const first = rows[key];
     const Bf16* const second = rows[key + kLanes];
+    const bool is_whole = first != nullptr && second != nullptr && padded == head_dim;
     for (int64_t d = 0; d < padded; d += kLanes) {
-      const Uints pairs =
-          interleaved(first != nullptr ? first + d : nullptr,
-                      second != nullptr ? second + d : nullptr, first_lanes(head_dim - d));
+      const Uints pairs = is_whole ? interleaved_whole(first + d, second + d)
+                                   : interleaved(first != nullptr ? first + d : nullptr,
+                                                 second != nullptr ? second + d : nullptr,
+                                                 first_lanes(head_dim - d));
       largest = (Uints)_mm512_max_epu16((__m512i)largest, (__m512i)(pairs & 0x7FFF7FFFu));
       __builtin_memcpy(to + 2 * (pair * padded + d), &pairs, sizeof(pairs));
     }
