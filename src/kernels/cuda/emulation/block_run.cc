@@ -279,15 +279,17 @@ void BlockRun::check_shared(const void* place, size_t bytes, std::string_view wh
 
 void BlockRun::check_source(const void* from, size_t bytes, CallSite site) {
   check_alignment(from, PendingCopies::kBytes, site);
-  if (work_->memory == nullptr) return;
+  if (work_->memories.empty()) return;
   const auto is_in_block = [this, from, bytes] {
     const auto offset =
         reinterpret_cast<uintptr_t>(from) - reinterpret_cast<uintptr_t>(copied_from_.data());
     return offset <= copied_from_.size() && bytes <= copied_from_.size() - offset;
   };
   if (is_in_block()) return;
-  copied_from_ = work_->memory->block_at(from);
-  if (is_in_block()) return;
+  for (const DeviceMemory* const memory : work_->memories) {
+    copied_from_ = memory->block_at(from);
+    if (is_in_block()) return;
+  }
   failure_ =
       fmt::format("thread {} copies {} bytes that are not in one block of the device's at {}",
                   current_thread->index, bytes, text_of(site));

@@ -32,7 +32,7 @@ struct LaunchWork {
   bool lands_copies_early = false;
   bool begins_early = false;  // each block waits for the kernels before it
   SkippedSite skipped;
-  const DeviceMemory* memory = nullptr;  // that copies may read; nullptr: any
+  std::vector<const DeviceMemory*> memories;  // that copies may read; none: any
 };
 
 // A thread runs until it waits; then the next one that waits for nothing does: lane by lane in
@@ -68,7 +68,7 @@ class BlockRun {
   void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, CallSite site);
   // Ends the block where a place isn't in its shared memory at a multiple of 16 bytes.
   void check_shared(const void* place, size_t bytes, std::string_view what, CallSite site);
-  // The same where memory is not in one block of the device's.
+  // The same where memory is not in one block of the device's or pinned memory.
   void check_source(const void* from, size_t bytes, CallSite site);
   // abandon() ends the block, and run() throws the message.
   void fail(std::string_view message);
@@ -118,7 +118,7 @@ class BlockRun {
   const LaunchWork* work_ = nullptr;
   void* shared_ = nullptr;
   CopyBarriers barriers_;
-  std::span<const std::byte> copied_from_;  // block of the device's memory
+  std::span<const std::byte> copied_from_;  // a block of `memories`
   uint32_t num_warps_ = 0;
   uint32_t warp_ = 0;  // that runs
   uint32_t num_at_barrier_ = 0;

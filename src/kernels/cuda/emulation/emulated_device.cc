@@ -193,7 +193,7 @@ void EmulatedDevice::do_launch(const KernelEntry& entry, Grid grid,
                             .lands_copies_early = options_.lands_copies_early,
                             .begins_early = entry.begins_early,
                             .skipped = skipped_site(options_.skipped_sync),
-                            .memory = &memory_};
+                            .memories = {&memory_, &pinned_memory_}};
   run_or_record([this, launched, copied] { launch_work(launched, copied); });
 }
 
