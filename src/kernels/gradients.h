@@ -181,9 +181,9 @@ class GradientOps {
 };
 
 // About the scratch that a CPU backend allocates for gradients of up to `rows` rows: inputs of a
-// product of up to `widest` elements as bfloat16, the operands of a gradient of weights or of some
-// heads' attention, and the
-// transposed weights or the tiles of attention of each thread.
+// product of up to `widest` elements as bfloat16, by rows and by columns, the operands of a
+// gradient of weights or of some heads' attention, and the transposed weights or the tiles of
+// attention of each thread.
 size_t cpu_gradient_bytes(int64_t rows, int64_t widest, int64_t head_dim, int num_threads);
 
 }  // namespace paceline

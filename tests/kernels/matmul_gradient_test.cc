@@ -203,8 +203,10 @@ TEST(GradientScratch, IsAboutWhatWasSaid) {
                       .rounding = OperandRounding::bfloat16},
                      4, memory);
   pass.forward(*backend);
+  const OwnedTensor dx = allocate_tensor(memory, DType::f32, {kRows, kK});
   const size_t before = memory.stats().active_bytes;
-  backend->gradients().matmul_input_gradient(dy.view, w, x.view);
+  const WeightGradient of_weights = {x.view, OperandRounding::bfloat16, dw.view};
+  backend->gradients().matmul_gradients(dy.view, w, of_weights, dx.view);
   backend->gradients().matmul_weight_gradient(x.view, dy.view, OperandRounding::bfloat16,
                                               dw.view.reshape({kK, kN}));
   pass.backward(*backend);

@@ -38,9 +38,8 @@ Outputs outputs_of_weight_gradients(DType dtype) {
 size_t cpu_gradient_bytes(int64_t rows, int64_t widest, int64_t head_dim, int num_threads) {
   const auto element = static_cast<int64_t>(dtype_bytes(DType::bf16));
   const int64_t packed_rows = std::min(rows, kPackedRows);
-  const int64_t inputs =
-      std::max(rows * input_stride_of(widest * element),
-               std::min(widest, kPackedOutputs) * input_stride_of(packed_rows * element));
+  const int64_t inputs = rows * input_stride_of(widest * element) +
+                         std::min(widest, kPackedOutputs) * input_stride_of(packed_rows * element);
   const int64_t panels =
       std::max(divide_up(widest, kPanelWidth) * panel_stride(packed_rows * kPanelWidth * element),
                kPackedAttentionBytes);
