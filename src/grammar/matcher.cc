@@ -36,7 +36,7 @@ void Constraint::measure(const Walker& walker) {
 
 std::shared_ptr<Constraint::Shared> Constraint::walker_after(const std::shared_ptr<Shared>& used) {
   const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Shared> found = used ? used : current_;
+  std::shared_ptr<Shared> found = used ? used : current_;
   const size_t num_calls = ++found->num_calls;
   const bool is_checked = num_calls % kCallsBetweenChecks == 0 || std::has_single_bit(num_calls);
   if (!is_checked) return found;

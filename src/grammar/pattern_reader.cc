@@ -18,24 +18,24 @@ bool is_pattern_letter(char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' 
 
 // CharacterClassEscape of ECMA 262: \s is its WhiteSpace and its LineTerminator.
 std::optional<CodePointRanges> escaped_class(char32_t letter) {
-  static const CodePointRanges kDigits{{'0', '9'}};
-  static const CodePointRanges kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-  static const CodePointRanges kSpace{
+  static const CodePointRanges digits{{'0', '9'}};
+  static const CodePointRanges word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+  static const CodePointRanges space{
       {'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
       {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
   switch (letter) {
     case 'd':
-      return kDigits;
+      return digits;
     case 'D':
-      return all_code_points_but(kDigits);
+      return all_code_points_but(digits);
     case 'w':
-      return kWord;
+      return word;
     case 'W':
-      return all_code_points_but(kWord);
+      return all_code_points_but(word);
     case 's':
-      return kSpace;
+      return space;
     case 'S':
-      return all_code_points_but(kSpace);
+      return all_code_points_but(space);
     default:
       return std::nullopt;
   }

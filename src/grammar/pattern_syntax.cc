@@ -134,8 +134,8 @@ PatternNode PatternParser::take_term(PatternFlags flags, int depth) {
   if (reader_.accept("[")) return characters_node(reader_.take_class(flags.ignores_case));
   if (reader_.accept(".")) {
     if (flags.dot_is_all) return characters_node({{0, kLastCodePoint}});
-    static const CodePointRanges kLineTerminators{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
-    return characters_node(all_code_points_but(kLineTerminators));
+    static const CodePointRanges line_terminators{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
+    return characters_node(all_code_points_but(line_terminators));
   }
   if (is_quantifier_next()) {
     reader_.fail(ErrorCode::invalid, begin, "a quantifier with nothing to repeat");
