@@ -191,7 +191,7 @@ uint64_t first_seed(bool is_long) {
 TEST_F(RandomEqualities, TogetherAsAlone) {
   constexpr int kProgress = 500;
   const bool is_long = is_full_scale();
-  const int count = scaled(120, 10000);
+  const int count = scaled(is_sanitized() ? 200 : 120, 10000);
   const uint64_t first = first_seed(is_long);
   const std::vector<Isa> isas = isas_to_run();
   std::cout << count << " random combinations from PACELINE_SEED=" << first << std::endl;

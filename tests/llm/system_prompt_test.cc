@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "paceline/llm.h"
+#include "tests/build_kind.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
 
@@ -142,7 +143,8 @@ TEST(SystemPrompt, TheOptionIsNamedWhenItCannotBe) {
                [&] { tokens_only.preload_system_prompt(text); });
 }
 
-// Measured: some 50 times sooner. The bound leaves room for a busy machine.
+// Measured: some 50 times sooner; sanitized, where text takes most of the time and kernels don't,
+// three times. The bound leaves room for a busy machine.
 TEST(SystemPrompt, BringsTheFirstTokenSooner) {
   LLM llm = LLM::load(prompt_model(1024));
   double cold = 1e9, warm = 1e9;
@@ -152,7 +154,7 @@ TEST(SystemPrompt, BringsTheFirstTokenSooner) {
     llm.preload_system_prompt(system);
     warm = std::min(warm, seconds_to_first_token(llm, chat(system, "A dog")));
   }
-  EXPECT_GE(cold / warm, 3) << cold << " s cold, " << warm << " s warm";
+  EXPECT_GE(cold / warm, is_sanitized() ? 1.2 : 3) << cold << " s cold, " << warm << " s warm";
   RecordProperty("cold_ms", std::to_string(1e3 * cold));
   RecordProperty("warm_ms", std::to_string(1e3 * warm));
 }
