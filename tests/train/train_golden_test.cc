@@ -216,10 +216,10 @@ TEST(PeftRunGolden, LossesOf50StepsOfAMixtureInBfloat16AreNear) {
       DType::bf16);
   const JsonCursor rounded = run.at("bfloat16");
   ExpectedSteps expected = expected_steps(rounded);
-  // The largest is between 1.4e-2 and 2.1e-2, by instruction set; the mean, 6e-3, hardly changes.
-  // Other roundings of the same products move PyTorch's own losses by up to 2.5e-2, because near
-  // ties choose other experts (docs/training.md).
-  expected.loss_tolerance = 4e-2;
+  // The largest is between 1.35e-2 and 1.57e-2, by instruction set; the mean, 5.2e-3 to 5.6e-3,
+  // changes less. Other roundings of the same products move PyTorch's own losses by up to 2.5e-2,
+  // because near ties choose other experts (docs/training.md).
+  expected.loss_tolerance = 2e-2;
   expected.norm_tolerance = 5e-2;
   expect_steps(
       trained.model, trained.loras, counted_batches(run),
