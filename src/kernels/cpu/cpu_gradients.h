@@ -64,13 +64,15 @@ class CpuGradients final : public GradientOps {
   // The same for few columns of x: they become the inputs, and each panel of dy is packed where it
   // is multiplied.
   void add_narrow_weight_gradient(const Tensor& dy, const Tensor& x, DType dtype, const Tensor& dw);
-  // Makes the columns of rows the panels of a product whose K are the rows.
+  // dx = dy w, or is added to, from prepared rows of dy: a small w is transposed whole, and a large
+  // one block by block in each thread.
+  void multiply_transposed(const TransposedProduct& product, const PackedMatrix& w,
+                           const std::byte* inputs, Former former, const Tensor& dx);
   void multiply_whole(const TransposedProduct& product, const PackedMatrix& w,
                       const std::byte* inputs, Former former, const Tensor& dx);
   void multiply_blocks(const TransposedProduct& product, const PackedMatrix& w,
                        const std::byte* inputs, Former former, const Tensor& dx);
-  void multiply_transposed(const TransposedProduct& product, const PackedMatrix& w,
-                           const std::byte* inputs, Former former, const Tensor& dx);
+  // Valid until the next call.
   const std::byte* prepare_rows(const TransposedProduct& product, const Tensor& dy);
 
   // Some rows' gradients of some outputs.
@@ -80,6 +82,7 @@ class CpuGradients final : public GradientOps {
     int64_t first_output;
     int64_t num_outputs;
   };
+  // dw += dy^T x, where prepare(block, stride, inputs) makes columns of dy inputs of the product.
   template <class Prepare>
   void add_weight_gradient(int64_t n, const Tensor& x, DType dtype, GrowingBuffer& columns,
                            Prepare&& prepare, const Tensor& dw);
@@ -88,10 +91,13 @@ class CpuGradients final : public GradientOps {
   void gated_matmul_one_by_one(Activation kind, const GatedGradientInputs& in,
                                const PackedMatrix& w, const WeightGradient* of_weights,
                                const Tensor& dx);
+  // Makes columns of prepared rows the inputs of a product whose K are the rows.
   void transpose_inputs(const TransposedProduct& product, const std::byte* rows,
                         const GradientBlock& block, int64_t stride, std::byte* columns);
+  // The gradients of x and, if asked for, of w from prepared rows of dy.
   void multiply_prepared(const TransposedProduct& product, const PackedMatrix& w,
                          const std::byte* rows, const WeightGradient* of_weights, const Tensor& dx);
+  // Makes the columns of rows the panels of that product.
   void pack_panels(const Tensor& rows, DType dtype, int64_t panel_bytes, std::byte* panels);
   // Makes the columns of rows prepared inputs of that product.
   void prepare_columns(const Tensor& rows, DType dtype, int64_t input_stride, std::byte* inputs);
@@ -124,9 +130,10 @@ class CpuGradients final : public GradientOps {
   // to += the sum over rows of what add_row(row, first column, number of columns, sums) adds.
   template <class AddRow>
   void add_row_sums(int64_t rows, int64_t width, AddRow&& add_row, float* to);
-  // dweight += the rows' dy * (x - mean) * scale
+  // Writes dx of a segment's rows, and adds what they contribute to the weights' gradient.
   void rms_norm_segment(const NormGradientInputs& in, float eps, const Tensor& dx, int64_t segment,
                         float* weight_sums);
+  // dweight += the rows' dy * (x - mean) * scale
   void add_norm_weights(const NormGradientInputs& in, const NormRow* norms, float* dweight);
   // row_norm(x) of every row; valid until the next call.
   template <class RowNorm>
