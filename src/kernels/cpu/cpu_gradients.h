@@ -61,8 +61,8 @@ class CpuGradients final : public GradientOps {
   void do_cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
                                  const Tensor& logits, std::span<float> losses) override;
 
-  // The same for few columns of x: they become the inputs, and each panel of dy is packed where it
-  // is multiplied.
+  // dw += dy^T x for few columns of x: they become the inputs, and each panel of dy is packed where
+  // it is multiplied.
   void add_narrow_weight_gradient(const Tensor& dy, const Tensor& x, DType dtype, const Tensor& dw);
   // dx = dy w, or is added to, from prepared rows of dy: a small w is transposed whole, and a large
   // one block by block in each thread.
