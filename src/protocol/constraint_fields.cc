@@ -23,8 +23,10 @@ constexpr FieldType kSchema = one_of_type(kSchemaKinds, "a JSON Schema, or its t
 constexpr FieldType kPatternText = text_type(0, kMaxConstraintBytes);
 constexpr FieldType kChoiceTexts = array_type(kAnyText, 1, kMaxChoiceTexts);
 
+// Clients of several versions of vLLM send the same constraint under its old and its new name.
 void set(const FieldValue& value, ConstraintSpec spec, AskedConstraint& target) {
   const std::string field(value.path());
+  if (target.spec == spec) return;
   if (target.spec) {
     throw RequestError(field, "invalid_value",
                        fmt::format("{}: the answer can be under one constraint, and {} is another",

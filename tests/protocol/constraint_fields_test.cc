@@ -45,6 +45,16 @@ TEST(ConstraintFields, EachNameSaysTheSame) {
             object);
 }
 
+TEST(ConstraintFields, TheSameUnderTwoNamesIsOneConstraint) {
+  const ConstraintSpec grammar{.kind = Kind::grammar, .text = "root ::= \"a\""};
+  EXPECT_EQ(of_chat(R"("guided_grammar": "root ::= \"a\"",
+                       "structured_outputs": {"grammar": "root ::= \"a\""})"),
+            grammar);
+  const ConstraintSpec schema{.kind = Kind::json_schema, .text = R"({"type":"integer"})"};
+  EXPECT_EQ(of_chat(R"("guided_json": {"type": "integer"}, "json_schema": {"type": "integer"})"),
+            schema);
+}
+
 TEST(ConstraintFields, NothingIsNoConstraint) {
   for (const char* members :
        {R"("response_format": {"type": "text"})", R"("grammar": "")", R"("structured_outputs": {})",
@@ -69,6 +79,8 @@ TEST(ConstraintFields, MistakesAreNamed) {
     const char* code;
   } kCases[] = {
       {R"("guided_regex": "a", "guided_choice": ["b"])", "guided_choice", "invalid_value"},
+      {R"("guided_regex": "a", "structured_outputs": {"regex": "b"})", "guided_regex",
+       "invalid_value"},
       {R"("grammar": "root ::= x", "response_format": {"type": "json_object"})", "grammar",
        "invalid_value"},
       {R"("structured_outputs": {"regex": "a", "json": {}})", "structured_outputs.regex",
