@@ -124,12 +124,14 @@ constexpr OptionDef kAdapterOptions[] = {
            }
          }},
     {.name = "lora-modules",
-     .placeholder = "NAME=DIR",
+     .placeholder = "NAME=DIR...",
      .kind = OptionKind::texts,
      .default_text = "none",
-     .help = "The same as --lora, under vLLM's name; also as a JSON object with name and path.",
+     .help = "The same as --lora, under vLLM's name: one or several, each also as a JSON object "
+             "with name and path.",
      .group = OptionGroup::model,
      .commands = kChoosing,
+     .takes_list = true,
      .apply =
          [](Settings& s, const OptionValue& v) {
            for (const std::string& text : as_texts(v)) {

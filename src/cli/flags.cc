@@ -93,6 +93,9 @@ class ArgumentSplitter {
       texts.emplace_back(option.bare_value);
     } else if (!rest_.empty()) {
       texts.push_back(take_word());
+      while (option.takes_list && !rest_.empty() && !rest_.front().starts_with('-')) {
+        texts.push_back(take_word());
+      }
     } else {
       refuse(fmt::format("{} needs a value: {} {}", flag, flag, option.placeholder));
     }

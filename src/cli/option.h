@@ -110,6 +110,7 @@ struct OptionDef {
   CommandSet commands = kEveryCommand;
   CommandSet bare_in = 0;                        // commands that take it without its flag
   bool flag_only = false;                        // no variable, no config key
+  bool takes_list = false;                       // the words up to the next flag are its values
   const GenerationOption* generation = nullptr;  // sets settings.generate as the table says; or
   // does this; the value is of the kind's type.
   void (*apply)(Settings& settings, const OptionValue& value) = nullptr;

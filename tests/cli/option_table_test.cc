@@ -19,8 +19,8 @@ using testing::HasSubstr;
 
 // A value of each kind that is within any limits of the table.
 std::string sample_text(const OptionDef& option) {
-  if (option.placeholder == "NAME=DIR") return "a=b";
   if (option.placeholder.ends_with("DIR:SCALE")) return "a=b:0.5";
+  if (option.placeholder.starts_with("NAME=DIR")) return "a=b";
   switch (option.kind) {
     case OptionKind::flag:
     case OptionKind::boolean:

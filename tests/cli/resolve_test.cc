@@ -89,6 +89,28 @@ TEST_F(ResolveTest, ValuesMayBeWrittenInEveryWay) {
   EXPECT_FALSE(generate({"--verbose=false"}).verbose);
 }
 
+TEST_F(ResolveTest, AdaptersMayFollowTheirFlagAsVllmTakesThem) {
+  const auto adapters = [&](std::vector<std::string> arguments) {
+    std::vector<std::string> names;
+    for (const LoraSource& lora : resolve("serve", std::move(arguments)).settings.load.loras) {
+      names.push_back(lora.name + " " + lora.path);
+    }
+    return names;
+  };
+  const auto both = ElementsAre("a x", "b y");
+  EXPECT_THAT(adapters({"--lora-modules", "a=x", "b=y"}), both);
+  EXPECT_THAT(adapters({"--lora-modules", "a=x", "b=y", "--port", "81"}), both);
+  EXPECT_THAT(adapters({"--lora-modules", "a=x", "--lora-modules", "b=y"}), both);
+  EXPECT_THAT(adapters({"--lora-modules", R"({"name": "a", "path": "x"})", "b=y", "-v"}), both);
+  // The others take one value a flag.
+  EXPECT_EQ(error_of("serve", {"--lora", "a=x", "b=y"}), "unexpected argument \"b=y\"");
+  EXPECT_EQ(error_of("serve", {"--lora-modules=a=x", "b=y"}), "unexpected argument \"b=y\"");
+  EXPECT_EQ(error_of("serve", {"--lora-modules", "a=x", "--", "b=y"}),
+            "unexpected argument \"b=y\"");
+  EXPECT_EQ(error_of("serve", {"--lora-modules"}),
+            "--lora-modules needs a value: --lora-modules NAME=DIR...");
+}
+
 TEST_F(ResolveTest, LogprobsMayStandAlone) {
   EXPECT_EQ(generate({"--logprobs"}).generate.logprobs, 0);
   EXPECT_EQ(generate({"--logprobs", "5"}).generate.logprobs, 5);
