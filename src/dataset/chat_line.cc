@@ -13,7 +13,7 @@ ExampleText read_chat_line(const JsonCursor& line, const ChatExamples& chats) {
                    .num_prompt_messages = 0,
                    .tools = read_dataset_tools(line),
                    .where = messages.name()};
-  if (chat.messages.empty()) messages.mismatch("at least one message");
+  if (chat.messages.empty()) messages.fail("found no message, expected at least one");
   if (chats.loss_tokens() == LossTokens::completion) {
     chat.num_prompt_messages = chat.messages.size() - 1;
     const std::string& role = chat.messages.back().role;

@@ -42,7 +42,7 @@ ExampleText read_message_lists(const JsonCursor& line, const ChatExamples& chats
                    .where = line.where() + ": prompt and completion"};
   chat.num_prompt_messages = chat.messages.size();
   std::vector<DatasetMessage> answer = read_dataset_messages(completion);
-  if (answer.empty()) completion.mismatch("at least one message");
+  if (answer.empty()) completion.fail("found no message, expected at least one");
   if (chats.loss_tokens() == LossTokens::completion && answer.front().role != "assistant") {
     completion.item(0).at("role").mismatch("\"assistant\": the prompt is masked up to its turn");
   }

@@ -84,7 +84,7 @@ DatasetMessage read_message(const JsonCursor& cursor) {
                                   calls = cursor.find("tool_calls");
   const bool has_calls = calls && calls->num_items() > 0;
   if (!content && !has_calls) {
-    cursor.fail(cursor.path() + ".content: missing; only a message with tool_calls may omit it");
+    cursor.fail("no content; only a message with tool_calls may omit it");
   }
   message.fields.emplace_back("role", message.role);
   message.fields.emplace_back("content", content ? read_content(*content) : std::string());

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json_cursor.h"
@@ -76,6 +78,19 @@ class JsonLinesReader {
   std::optional<DatasetBuilder> builder_;
 };
 
+// The list of all examples that other tools read from one document.
+[[noreturn]] void refuse_array(const std::string& file) {
+  throw Error(ErrorCode::invalid,
+              fmt::format("{}: found a JSON array, expected one object a line; `jq -c '.[]' {}` "
+                          "prints it so",
+                          file, file));
+}
+
+bool begins_array(std::string_view line) {
+  const size_t begin = line.find_first_not_of(" \t");
+  return begin != line.npos && line[begin] == '[';
+}
+
 // These concern the one line; another Error ends the reading.
 bool is_fault_of_line(const Error& error) {
   return error.code() == ErrorCode::invalid || error.code() == ErrorCode::corrupt;
@@ -88,9 +103,11 @@ Dataset read_json_lines(const std::string& file, const DatasetModel& model,
   LineReader lines(file);
   JsonLinesReader reader(file, model, options);
   FaultList faults(file);
+  bool is_first = true;
   while (std::optional<Line> line = lines.next()) {
     if (line->number == 1) skip_byte_order_mark(line->text);
     if (line->is_blank()) continue;
+    if (std::exchange(is_first, false) && begins_array(line->text)) refuse_array(file);
     try {
       reader.add(*line);
     } catch (const Error& error) {

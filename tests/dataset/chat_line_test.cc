@@ -113,16 +113,15 @@ TEST_F(ChatLineTest, GivesCallsToolsAndReasoningToTheTemplate) {
 
 TEST_F(ChatLineTest, NamesTheFieldAtFault) {
   expect_fault(R"({"messages": 3})", {"messages: found 3, expected an array"});
-  expect_fault(R"({"messages": []})", {"messages: found an array, expected at least one message"});
+  expect_fault(R"({"messages": []})", {"messages: found no message, expected at least one"});
   expect_fault(R"({"messages": [1]})", {"messages[0]: found 1, expected an object"});
   expect_fault(R"({"messages": [{"content": "a"}]})", {"messages[0].role: missing"});
   expect_fault(
       R"({"messages": [{"role": "asistant", "content": "a"}]})",
       {R"(messages[0].role: found "asistant", expected one of system)", "did you mean assistant?"});
   expect_fault(R"({"messages": [{"role": "user"}]})",
-               {"messages[0].content: missing; only a message with tool_calls may omit it"});
-  expect_fault(R"({"messages": [{"role": "user", "content": null}]})",
-               {"messages[0].content: missing"});
+               {"messages[0]: no content; only a message with tool_calls may omit it"});
+  expect_fault(R"({"messages": [{"role": "user", "content": null}]})", {"messages[0]: no content"});
   expect_fault(R"({"messages": [{"role": "user", "content": 1}]})",
                {"messages[0].content: found 1, expected a string, null or an array of parts"});
   expect_fault(R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",

@@ -90,8 +90,8 @@ TEST_F(CompletionLineTest, NamesTheFieldAtFault) {
   expect_fault(R"({"prompt": "a", "completion": ""})",
                R"(completion: found "", expected a text to learn)");
   expect_fault(R"({"prompt": [{"role": "user", "content": "a"}], "completion": []})",
-               "completion: found an array, expected at least one message");
-  expect_fault(R"({"prompt": [{"role": "user"}], "completion": []})", "prompt[0].content: missing");
+               "completion: found no message, expected at least one");
+  expect_fault(R"({"prompt": [{"role": "user"}], "completion": []})", "prompt[0]: no content");
   expect_fault(R"({"prompt": [], "completion": [{"role": "user", "content": "a"}]})",
                R"(completion[0].role: found "user", expected "assistant")", LossTokens::completion);
 }

@@ -45,6 +45,20 @@ TEST_F(DatasetTest, RefusesAFileWithoutExamples) {
                [&] { read_dataset(files_.directory() / "no.jsonl", model(), {}); });
 }
 
+TEST_F(DatasetTest, AnArrayOfExamplesIsRefusedAsAWhole) {
+  for (const std::string_view array :
+       {"[{\"text\": \"a\"}]", "\n [\n  {\n    \"text\": \"a\"\n  }\n]\n",
+        "\xEF\xBB\xBF[{\"text\": \"a\"},\n{\"text\": \"b\"}]\n"}) {
+    expect_error(ErrorCode::invalid,
+                 {"train.jsonl: found a JSON array, expected one object a line", "jq -c '.[]'"},
+                 [&] { read_lines(array); });
+  }
+  expect_error(ErrorCode::invalid, {"train.jsonl:2: found an array, expected an object"},
+               [&] { read_lines("{\"text\": \"a\"}\n[{\"text\": \"a\"}]\n"); });
+  expect_error(ErrorCode::invalid, {"train.jsonl:2: "},
+               [&] { read_lines("{\"text\": \"a\"}\n" + std::string(100, '[')); });
+}
+
 TEST_F(DatasetTest, NamesLinesThatAreNoExamples) {
   const auto expect_fault = [&](std::string_view line, const std::string& part) {
     SCOPED_TRACE(line);
@@ -53,8 +67,6 @@ TEST_F(DatasetTest, NamesLinesThatAreNoExamples) {
   expect_fault("{\"text\": \"a\"", "");
   expect_fault("{\"text\": \"a\"} {}", "");
   expect_fault("{\"text\": \"a\", \"text\": \"b\"}", "");
-  expect_fault(std::string(100, '['), "");
-  expect_fault("[{\"text\": \"a\"}]", "found an array, expected an object");
   expect_fault("\"a\"", "found \"a\", expected an object");
   expect_fault("{}", "found no key, expected messages, or prompt and completion, or text");
   expect_fault(R"({"prompt": "a", "answer": "b"})",
