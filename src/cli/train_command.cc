@@ -17,6 +17,7 @@
 #include "cli/usage_error.h"
 #include "kernels/backend.h"
 #include "models/decoder.h"
+#include "trainer/run_directory.h"
 #include "trainer/training_run.h"
 
 namespace paceline {
@@ -35,6 +36,7 @@ LoadOptions train_load_options(const Settings& settings) {
   options.max_model_len = 32;
   options.prefix_caching = false;
   if (settings.train.from_scratch) options.load_format = LoadFormat::dummy;
+  options.fingerprint = options.load_format == LoadFormat::files;  // a resumed run has the same
   return options;
 }
 
@@ -112,9 +114,23 @@ void add_optimizer_identity(const TrainChoice& choice, RunIdentity& identity) {
   add("adamw_weight_decay", choice.adamw_weight_decay);
 }
 
+std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
+
+// The weights, and the types of what a pass computes with.
+void add_model_identity(const Settings& settings, const LoadedModel& model, RunIdentity& identity) {
+  const auto add = [&](const char* name, std::string_view value) {
+    identity.members.emplace_back(name, to_json(Json(std::string(value))));
+  };
+  add("dtype", dtype_name(model.weight_dtype));
+  add("kv_cache_dtype", dtype_name(model.kv_dtype));
+  add("quantize", settings.load.quantize);
+  add("activations", settings.load.activations);
+  if (model.weights_digest) add("weights", hex(*model.weights_digest));
+}
+
 // What a resumed run must have in common with the one before.
-RunIdentity identity_of(const TrainChoice& choice, const LoadedModel& model,
-                        const TrainData& data) {
+RunIdentity identity_of(const Settings& settings, const LoadedModel& model, const TrainData& data) {
+  const TrainChoice& choice = settings.train;
   RunIdentity identity;
   const auto add = [&](const char* name, const std::string& value) {
     identity.members.emplace_back(name, value);
@@ -126,6 +142,7 @@ RunIdentity identity_of(const TrainChoice& choice, const LoadedModel& model,
   add("num_examples", fmt::format("{}", data.report.num_examples));
   add("num_tokens", fmt::format("{}", data.report.num_tokens));
   add("num_counted", fmt::format("{}", data.report.num_counted));
+  add("num_validation", fmt::format("{}", data.validation.size()));
   add("max_seq_length", fmt::format("{}", choice.max_seq_length));
   add("packing", choice.is_packed ? "true" : "false");
   add("batch", fmt::format("{}", choice.batch_size * choice.accumulation_steps));
@@ -144,6 +161,9 @@ RunIdentity identity_of(const TrainChoice& choice, const LoadedModel& model,
   add("weight_decay", fmt::format("{}", choice.weight_decay));
   add("max_grad_norm", fmt::format("{}", choice.max_gradient_norm));
   add("seed", fmt::format("{}", choice.seed));
+  add_model_identity(settings, model, identity);
+  // Last, because options change it, too.
+  add_text("data", hex(digest_of(data)));
   return identity;
 }
 
@@ -164,20 +184,6 @@ void write_clock(const fs::path& directory, const std::string& now) {
   NewFile file(directory / kRunFile, NewFile::Existing::replace);
   file.append(text + "\n");
   file.commit();
-}
-
-void prepare_directory(const fs::path& directory, bool resumes) {
-  std::error_code error;
-  if (fs::exists(directory, error) && !fs::is_empty(directory, error) && !resumes) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("{}: has files already: give a new directory, or --resume the run in it",
-                    directory.string()));
-  }
-  fs::create_directories(directory, error);
-  if (error) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {}", directory.string(), error.message()));
-  }
 }
 
 std::string duration_text(double seconds) {
@@ -283,7 +289,8 @@ int run_train(const Settings& settings, Session& session) {
   TrainBatches batches(data.train, batch_options(choice, data), choice);
   if (choice.dry_run) return dry_run(trainer, batches, choice, model->memory, session);
 
-  prepare_directory(directory, choice.resume);
+  const RunDirectory held(
+      directory, choice.resume ? RunDirectory::Begins::resumed : RunDirectory::Begins::anew);
   write_clock(directory, data.report.now);
   TrainingRun run(trainer, directory,
                   {.num_steps = choice.num_steps,
@@ -291,7 +298,7 @@ int run_train(const Settings& settings, Session& session) {
                    .steps_per_evaluation = choice.steps_per_evaluation,
                    .steps_per_checkpoint = choice.steps_per_checkpoint,
                    .patience = choice.patience},
-                  identity_of(choice, *model, data), *target.result);
+                  identity_of(settings, *model, data), *target.result);
   const int64_t first_step = choice.resume ? run.resume() : 0;
   if (first_step > 0 && !settings.quiet) {
     session.print_note(fmt::format("going on behind step {}", first_step));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.h"
@@ -66,6 +67,23 @@ TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
     data.train = std::move(train.examples);
   }
   return data;
+}
+
+Hash128 digest_of(const TrainData& data) {
+  std::vector<uint64_t> words;
+  const auto add = [&](std::span<const std::byte> bytes) {
+    const Hash128 hash = siphash128_bytes(kPublicSipKey, bytes);
+    words.push_back(hash.low);
+    words.push_back(hash.high);
+  };
+  for (const auto* examples : {&data.train, &data.validation}) {
+    words.push_back(examples->size());
+    for (const Example& example : *examples) {
+      add(std::as_bytes(std::span(example.tokens)));
+      add(std::as_bytes(std::span(example.counts)));
+    }
+  }
+  return siphash128(kPublicSipKey, words);
 }
 
 std::vector<LengthStage> length_stages(const TrainChoice& choice) {

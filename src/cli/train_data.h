@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/siphash.h"
 #include "cli/settings.h"
 #include "dataset/batch_plan.h"
 #include "dataset/dataset.h"
@@ -26,6 +27,9 @@ struct TrainData {
 // Throws Error naming the file and line. `now`: the clock of chat templates, or nothing.
 TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
                           const std::optional<std::string>& now);
+
+// Of the tokens of all examples, and of which are learnt.
+Hash128 digest_of(const TrainData& data);
 
 // The batches of steps in turn, epoch after epoch.
 class TrainBatches {

@@ -337,6 +337,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
   build_engine(*model, options);
   set_up_embeddings(*model, files);
   if (options.fingerprint) {
+    model->weights_digest = weights;
     model->fingerprint = model_fingerprint(*model, files, options, *weights);
   }
   // The freed documents of a tokenizer have tens of MB, which malloc would keep.

@@ -86,6 +86,7 @@ struct LoadedModel {
   std::optional<EmbeddingConfig> embedding;  // nothing: it makes none
   std::unique_ptr<ScoreHead> score_head;     // null: it has none
   std::string fingerprint;                   // with LoadOptions::fingerprint; see fingerprint.h
+  std::optional<Hash128> weights_digest;     // of the stored bytes; with LoadOptions::fingerprint
   SipKey salt_key = random_sip_key();        // of cache salts
 };
 

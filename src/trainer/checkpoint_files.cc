@@ -82,23 +82,26 @@ std::string state_text(int64_t step, const RunIdentity& identity) {
 
 void check_identity(const Json& state, const std::string& where, const RunIdentity& identity) {
   const JsonCursor run = JsonCursor(state, where).at("run");
-  const auto refuse = [&where](std::string_view name, std::string_view before,
-                               std::string_view now) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("{}: the run was begun with {} {}, found {}: resume it with the same, or "
-                    "begin another run",
-                    where, name, before, now));
+  const auto refuse = [&where](const std::string& begun, std::string_view found) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: the run was begun {}, found {}: resume it with the same, or begin "
+                            "another run",
+                            where, begun, found));
   };
   for (const auto& [name, value] : identity.members) {
     const auto saved = run.find(name);
-    const std::string before = saved ? to_json(saved->node().json()) : "nothing";
-    if (before != to_json(parse_json(value, name))) refuse(name, before, value);
+    if (!saved) refuse("without " + name, value);
+    const std::string before = to_json(saved->node().json());
+    if (before != to_json(parse_json(value, name))) {
+      refuse(fmt::format("with {} {}", name, before), value);
+    }
   }
   for (const auto& saved : run.members()) {
     const bool is_known = std::ranges::any_of(
         identity.members, [&](const auto& member) { return member.first == saved.key; });
-    if (!is_known) refuse(saved.key, to_json(saved.value.json()), "nothing");
+    if (!is_known) {
+      refuse(fmt::format("with {} {}", saved.key, to_json(saved.value.json())), "none");
+    }
   }
 }
 

@@ -3,6 +3,7 @@ import json
 import math
 import random
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -184,7 +185,42 @@ lora_parameters:
         data, out = self.data(), self.directory / "run"
         self.train(data, out)
         done = self.fail_with(1, "train", "-m", BUNDLED, "--data", data, "-o", out, *SHORT, "--resume", "--seed", "9")
-        self.assertIn("the run was begun with seed 0", done)
+        self.assertIn("the run was begun with seed 0, found 9", done)
+        more = ["train", "-m", BUNDLED, *SHORT, "--iters", "14", "--resume"]
+        done = self.fail_with(1, *more, "--data", data, "-o", out, "--optimizer", "muon")
+        self.assertIn('the run was begun without optimizer, found "muon"', done)
+        done = self.fail_with(1, *more, "--data", data, "-o", out, "--quantize", "q8")
+        self.assertIn('the run was begun with quantize "none", found "q8"', done)
+        # As many examples and tokens as before.
+        other = self.write("other.jsonl", data.read_text().replace("every evening", "every river"))
+        self.assertIn("the run was begun with data", self.fail_with(1, *more, "--data", other, "-o", out))
+        model = self.directory / "changed"
+        shutil.copytree(BUNDLED, model)
+        weights = bytearray((model / "model.safetensors").read_bytes())
+        weights[-2] ^= 1
+        (model / "model.safetensors").write_bytes(weights)
+        done = self.fail_with(1, *more, "-m", model, "--data", data, "-o", out)
+        self.assertIn("the run was begun with weights", done)
+        self.succeed(*more, "--data", data, "-o", out)
+
+    def test_one_process_trains_in_a_directory(self):
+        data, out = self.data(), self.directory / "run"
+        run = ["-m", BUNDLED, *SHORT, "--data", data, "-o", out]
+        process = self.begin(*run, "--iters", "10000")
+        self.wait_for(process, "step 2 of")
+        self.assertIn("another `paceline train` is writing to it", self.fail_with(1, "train", *run, "--resume"))
+        process.kill()
+        process.stderr.close()
+        process.wait()
+        # What a process that was killed while it saved leaves.
+        unfinished = out / ".checkpoint-000011.12345.partial"
+        unfinished.mkdir(exist_ok=True)
+        (unfinished / "optimizer.safetensors").write_bytes(b"half")
+        self.succeed("train", *run, "--resume")
+        self.assertEqual([path.name for path in out.iterdir() if path.name.startswith(".")], [])
+        file = self.write("a_file", "x")
+        done = self.fail_with(1, "train", *run[:-1], file)
+        self.assertIn("a_file: found a file, expected a directory to write to", done)
 
     def tiny_model(self):
         """A config and the bundled tokenizer, no weights."""
