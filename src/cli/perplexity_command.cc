@@ -27,6 +27,9 @@ class RecordingRunner : public Runner {
   RecordingRunner(Runner& runner, const std::string& path);
 
   int64_t vocab_size() const override { return runner_.vocab_size(); }
+  int64_t stretched_length(int64_t length) const override {
+    return runner_.stretched_length(length);
+  }
   void run(const Batch& batch) override { runner_.run(batch); }
   std::span<const float> logits(int64_t first, int64_t count) override;
   float log_sum_exp(int64_t row) override { return runner_.log_sum_exp(row); }

@@ -58,6 +58,17 @@ class PerplexityTest(ProgramTest):
             nats += math.log(sum(math.exp(x - top) for x in row)) + top - row[token]
         self.assertAlmostEqual(result["perplexity"], math.exp(nats / 20), places=3)
 
+    def test_dumped_logits_of_a_stretched_rope_are_those_that_score(self):
+        folder = self.bundled_copy(without=["config.json"])
+        config = json.loads((BUNDLED / "config.json").read_text())
+        config |= {"max_position_embeddings": 8, "rope_parameters": {"rope_type": "dynamic", "factor": 4.0,
+                                                                     "rope_theta": 10000.0}}
+        (folder / "config.json").write_text(json.dumps(config))
+        measure = ("perplexity", "-m", folder, "-f", self.path, "-c", "32", "--json")
+        plain = json.loads(self.succeed(*measure).stdout)
+        dumped = json.loads(self.succeed(*measure, "--dump-logits", self.directory / "logits").stdout)
+        self.assertEqual(dumped, plain)
+
     def test_text_for_people(self):
         done = self.succeed("perplexity", "-m", BUNDLED, "-f", self.path)
         self.assertRegex(done.stdout, r"^\d+ tokens, perplexity [\d.]+, [\d.]+ bits per byte\n$")
