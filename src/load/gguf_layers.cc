@@ -56,6 +56,13 @@ double magnitude(double factor, double multiplier) {
   return factor <= 1.0 ? 1.0 : 1.0 + 0.1 * multiplier * std::log(factor);
 }
 
+// YaRN's own factor of all angles: transformers' attention_factor, which convert_hf_to_gguf.py
+// writes. 1 counts as absent, because llama.cpp writes it into every file that it saves.
+std::optional<double> yarn_attention_factor(const GgufFields& fields) {
+  const double factor = fields.number("rope.scaling.yarn_attn_factor").value_or(1.0);
+  return factor == 1.0 ? std::nullopt : std::optional<double>(factor);
+}
+
 // `attention_factor` multiplies YaRN's own, which the log multiplier divides (llama.cpp).
 Json yarn_scaling(const GgufFields& fields, const GgufRopeShape& shape, double factor,
                   double attention_factor) {
@@ -70,8 +77,10 @@ Json yarn_scaling(const GgufFields& fields, const GgufRopeShape& shape, double f
   }
   const double multiplier = fields.number("rope.scaling.yarn_log_multiplier").value_or(0.0);
   const double divisor = multiplier == 0.0 ? 1.0 : magnitude(factor, multiplier);
-  if (attention_factor != 1.0 || divisor != 1.0) {
-    yarn.emplace_back("attention_factor", attention_factor * magnitude(factor, 1.0) / divisor);
+  const auto stored = yarn_attention_factor(fields);
+  if (attention_factor != 1.0 || divisor != 1.0 || stored) {
+    const double own = stored.value_or(magnitude(factor, 1.0) / divisor);
+    yarn.emplace_back("attention_factor", attention_factor * own);
   }
   return Json(std::move(yarn));
 }
@@ -102,16 +111,11 @@ bool is_yarn(const GgufFields& fields, std::string_view type) {
 
 // The file's factor of all angles, in addition to its scaling's.
 double attention_factor_of(const GgufFields& fields, bool yarn) {
-  constexpr std::string_view kYarnKey = "rope.scaling.yarn_attn_factor";
   const double factor = fields.number("rope.scaling.attn_factor").value_or(1.0);
-  const double of_yarn = fields.number(kYarnKey).value_or(1.0);
-  if (yarn && of_yarn != 1.0) {
-    fields.unsupported(kYarnKey, fmt::format("factors other than 1 (found {})", of_yarn));
-  }
   if (factor != 1.0 && fields.architecture().two_ropes) {
     fields.unsupported("rope.scaling.attn_factor", "factors beside two ropes");
   }
-  return factor * of_yarn;
+  return yarn ? factor : factor * yarn_attention_factor(fields).value_or(1.0);
 }
 
 // Which layers have a window: a list in the file, or all but every pattern-th.
@@ -170,15 +174,19 @@ Json gguf_rope_scaling(const GgufFile& file, const GgufFields& fields, const Ggu
   return linear_scaling(shape, factor, attention_factor);
 }
 
+double rope_theta(const GgufFields& fields) {
+  return fields.number("rope.freq_base").value_or(1e4);
+}
+
 // A rope as an object of its own: its scaling, or none, with theta.
-Json::Object whole_rope(const Json& scaling, const GgufFields& fields) {
+Json::Object whole_rope(const Json& scaling, double theta) {
   Json::Object rope;
   if (scaling.is_null()) {
     rope.emplace_back("rope_type", std::string("default"));
   } else {
     rope = *scaling.object();
   }
-  rope.emplace_back("rope_theta", fields.number("rope.freq_base").value_or(1e4));
+  rope.emplace_back("rope_theta", theta);
   return rope;
 }
 
@@ -198,16 +206,17 @@ void add_gguf_rope(const GgufFile& file, const GgufFields& fields, const GgufRop
   Json scaling = gguf_rope_scaling(file, fields, shape);
   const bool is_windowed = fields.integer("attention.sliding_window").value_or(0) > 0;
   if (kind == GgufRope::by_layer && is_windowed) {
+    const double sliding_theta = fields.number("rope.freq_base_swa").value_or(rope_theta(fields));
     config.emplace_back(
         "rope_parameters",
-        Json(Json::Object{{"full_attention", Json(whole_rope(scaling, fields))},
-                          {"sliding_attention", Json(whole_rope(Json(), fields))}}));
+        Json(Json::Object{{"full_attention", Json(whole_rope(scaling, rope_theta(fields)))},
+                          {"sliding_attention", Json(whole_rope(Json(), sliding_theta))}}));
   } else if (kind == GgufRope::untruncated) {
-    Json::Object rope = whole_rope(scaling, fields);
+    Json::Object rope = whole_rope(scaling, rope_theta(fields));
     rope.emplace_back("truncate", false);
     config.emplace_back("rope_parameters", Json(std::move(rope)));
   } else if (kind == GgufRope::growing) {
-    Json::Object rope = whole_rope(scaling, fields);
+    Json::Object rope = whole_rope(scaling, rope_theta(fields));
     const double growth = fields.number("attention.temperature_scale").value_or(0.0);
     rope.emplace_back("llama_4_scaling_beta", growth);
     config.emplace_back("rope_parameters", Json(std::move(rope)));

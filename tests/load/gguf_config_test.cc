@@ -162,6 +162,19 @@ TEST_F(GgufConfig, Gemma3HasWindowsInAPatternAndARopeForThem) {
   EXPECT_EQ(windows_of(config), (std::vector<int64_t>{0, 128, 0, 128, 0, 128}));
 }
 
+TEST_F(GgufConfig, LayersWithAWindowHaveTheThetaOfTheirOwn) {
+  GgufWriter writer = small_file("olmo2");
+  writer.number("olmo2.attention.sliding_window", uint32_t{128});
+  writer.number("olmo2.rope.freq_base", 2e5f);
+  EXPECT_EQ(decoder(writer).ropes[1].theta, 2e5);
+  writer.number("olmo2.rope.freq_base_swa", 5e5f);
+  const DecoderConfig config = decoder(writer);
+  EXPECT_EQ(config.ropes[0].theta, 2e5);
+  EXPECT_EQ(config.ropes[1].theta, 5e5);
+  EXPECT_EQ(config.layers[0].rope_index, 1);
+  EXPECT_EQ(config.layers[3].rope_index, 0);
+}
+
 TEST_F(GgufConfig, AStoredScaleOfScoresIsMetExactly) {
   for (const int divisor : {8, 20, 24, 168, 256}) {
     GgufWriter writer = small_file("gemma3");
@@ -228,8 +241,8 @@ TEST_F(GgufConfig, FactorsOfAnglesAreThoseOfLlamaCpp) {
   EXPECT_EQ(decoder(yarn("yarn_ext_factor", 0.0f)).ropes[0].scaling, RopeScaling::linear);
   expect_refused(ErrorCode::unsupported, {"qwen2.rope.scaling.yarn_ext_factor", "0.5"},
                  yarn("yarn_ext_factor", 0.5f));
-  expect_refused(ErrorCode::unsupported, {"qwen2.rope.scaling.yarn_attn_factor", "1.25"},
-                 yarn("yarn_attn_factor", 1.25f));
+  EXPECT_EQ(decoder(yarn("yarn_attn_factor", 1.25f)).ropes[0].attention_factor, 1.25);
+  EXPECT_NEAR(decoder(yarn("yarn_attn_factor", 1.0f)).ropes[0].attention_factor, own, 1e-12);
 
   GgufWriter linear = small_file("llama");
   linear.number("llama.rope.scaling.factor", 2.0f).number("llama.rope.scaling.attn_factor", 1.5f);
