@@ -41,7 +41,7 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
   const int64_t kv = config.num_kv_heads * config.head_dim;
   const int64_t embedding = config.vocab_size * hidden;
   ModelCosts costs{.embedding_weights = embedding,
-                   .head_weights = config.tied_head ? 0 : embedding};
+                   .head_weights = config.tied_head || !config.has_head ? 0 : embedding};
   for (const LayerConfig& layer : config.layers) {
     costs.block_weights += hidden * (2 * q + 2 * kv);
     if (!layer.is_mixture) {

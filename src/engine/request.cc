@@ -51,6 +51,13 @@ void check_task(const GenerateRequest& request, const EngineLimits& limits) {
                 "the model classifies whole texts (score.weight): it neither generates nor scores "
                 "tokens");
   }
+  if (!limits.has_head && !request.pooling) {
+    throw Error(ErrorCode::unsupported,
+                "the model's files have no lm_head.weight: it makes embeddings, and neither "
+                "generates nor scores tokens; if its embedding is the head, set "
+                "tie_word_embeddings to true in its config.json (beside text_config, where there "
+                "is one)");
+  }
   if (!limits.bidirectional) return;
   if (!request.pooling) {
     throw Error(ErrorCode::unsupported,

@@ -125,6 +125,8 @@ struct EngineLimits {
   bool bidirectional = false;
   // The model has a head for labels of whole texts: likewise, pooled states only.
   bool classifies = false;
+  // False: the model's files have no head for tokens. Likewise.
+  bool has_head = true;
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
   // best for throughput.
   double max_step_slowdown = 0;

@@ -155,6 +155,11 @@ std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
                 "--speculative-model: one of the models attends in both directions, and generates "
                 "nothing");
   }
+  if (!draft->decoder->config().has_head || !target.decoder->config().has_head) {
+    throw Error(ErrorCode::unsupported,
+                "--speculative-model: the files of one of the models have no lm_head.weight, so it "
+                "generates nothing");
+  }
   draft->weight_bytes = target.memory.stats().active_bytes - before;
   if (draft->prepared) draft->weight_bytes += draft->prepared->size_bytes();
   draft->memory.clear_cache();

@@ -251,6 +251,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .prefix_cache = options.prefix_caching,
                             .bidirectional = model.decoder->config().bidirectional,
                             .classifies = model.decoder->config().classifies,
+                            .has_head = model.decoder->config().has_head,
                             .max_step_slowdown = options.max_step_slowdown,
                             .max_run_steps = options.max_run_steps,
                             .speculation = speculation_limits(options)};

@@ -152,7 +152,8 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
     : config_(std::move(config)),
       embedding_(load_table(context, "embed_tokens.weight", config_)),
       final_norm_(load_norm(context, config_, "norm")) {
-  if (!config_.tied_head || context.weights.contains("lm_head.weight")) {
+  const bool is_untied = config_.has_head && !config_.tied_head;
+  if (is_untied || context.weights.contains("lm_head.weight")) {
     head_ = load_table(context, "lm_head.weight", config_);
   }
   for (const RopeConfig& rope : config_.ropes) {

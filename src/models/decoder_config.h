@@ -82,6 +82,7 @@ struct DecoderConfig {
   std::string mlp_up = "up_proj";
   std::string mlp_down = "down_proj";
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
+  bool has_head = true;    // false: neither, so the model makes vectors or labels of texts only
 
   std::optional<MixtureConfig> mixture;  // of the layers that are mixtures
 

@@ -134,16 +134,10 @@ void read_directions(const HfConfig& config, DecoderConfig& decoder) {
   }
 }
 
-// Checks that files without lm_head.weight have a tied head. Dummy weights have no shapes.
-void check_head(const HfConfig& config, const WeightReader& weights, bool tied) {
-  if (tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight")) {
-    return;
-  }
-  if (weights.shape_of("score.weight")) return;  // a head of its own, for labels
-  config.invalid(kTiedHead,
-                 fmt::format("{}, but the files have no lm_head.weight; if the embedding is the "
-                             "head, set it to true (beside text_config, where there is one)",
-                             config.has(kTiedHead) ? "false" : "absent, which means false"));
+// Whether the model has a head for tokens. Models of embeddings are published without one. Dummy
+// weights have no shapes.
+bool has_head(const WeightReader& weights, bool tied) {
+  return tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight");
 }
 
 }  // namespace
@@ -160,10 +154,8 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   DecoderConfig decoder = family.read(config, weights);
   decoder.family = name;
   read_directions(config, decoder);
-  check_head(config, weights, decoder.tied_head);
+  decoder.has_head = has_head(weights, decoder.tied_head);
   decoder.classifies = weights.shape_of("score.weight").has_value();
-  decoder.tied_head =
-      decoder.tied_head || (decoder.classifies && !weights.contains("lm_head.weight"));
   return decoder;
 }
 

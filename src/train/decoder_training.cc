@@ -12,6 +12,12 @@ void expect_trainable(const Decoder& decoder) {
     throw Error(ErrorCode::unsupported,
                 "train: the model attends in both directions, so its next tokens can't be trained");
   }
+  if (!decoder.config().has_head) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model's files have no lm_head.weight, so its next tokens can't be "
+                "trained; if its embedding is the head, set tie_word_embeddings to true in its "
+                "config.json");
+  }
 }
 
 void expect_all_trainable(const Decoder& decoder) {

@@ -1,6 +1,7 @@
 """Embeddings of `paceline embed`, `serve` and `batch`, beside those of sentence-transformers."""
 import base64
 import json
+import shutil
 import struct
 import unittest
 
@@ -47,6 +48,22 @@ class EmbedTest(ProgramTest):
             self.near(found["embedding"], case["embedding"])
         alone = [self.embed("--jsonl", stdin=lines(item))[0] for item in items]
         self.assertEqual(answers, alone)
+
+    def test_a_model_without_a_head_makes_embeddings_only(self):
+        folder = self.directory / "headless"
+        shutil.copytree(MODEL, folder)
+        config = json.loads((folder / "config.json").read_text())
+        self.assertTrue(config["tie_word_embeddings"])
+        (folder / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+        done = self.succeed("embed", "-m", folder, *TEXTS)
+        self.assertEqual([json.loads(line) for line in done.stdout.splitlines()], self.embed(*TEXTS))
+        for arguments in (["generate", "-p", "x"], ["score", "-p", "x"], ["classify", "-p", "x", "--label", "a", "--label", "b"]):
+            message = self.fail_with(1, arguments[0], "-m", folder, *arguments[1:])
+            self.assertIn("no lm_head.weight", message)
+            self.assertIn("set tie_word_embeddings to true", message)
+        self.assertIn("no lm_head.weight", self.fail_with(1, "generate", "-m", MODEL, "-md", folder, "-p", "x"))
+        data = self.write("data.jsonl", json.dumps({"text": "a b c"}) + "\n")
+        self.assertIn("no lm_head.weight", self.fail_with(1, "train", "-m", folder, "--data", data, "-o", self.directory / "out"))
 
     def test_errors(self):
         for arguments, words in [(["--dimensions", "33"], "dimensions: 33, expected 1 to 32"),
