@@ -70,6 +70,7 @@ TEST(DriverGpu, LaunchesKernelsByName) {
     EXPECT_EQ(info.name, "Fake GPU");
     EXPECT_EQ(info.capability, 90);
     EXPECT_EQ(info.multiprocessors, 132);
+    EXPECT_EQ(info.shared_bytes, 101376u);
     EXPECT_EQ(info.driver, "13.2");
     EXPECT_EQ(info.total_bytes, size_t{1} << 20);
     EXPECT_EQ(info.free_bytes, info.total_bytes);

@@ -48,7 +48,10 @@ void add_device(DriverApi& api) {
     return DriverResult{0};
   };
   api.device_attribute = [](int* value, int attribute, DriverDevice) {
-    *value = attribute == kCapabilityMajor ? 9 : attribute == kCapabilityMinor ? 0 : 132;
+    *value = attribute == kCapabilityMajor          ? 9
+             : attribute == kCapabilityMinor        ? 0
+             : attribute == kMostSharedBytesOfBlock ? 101376
+                                                    : 132;
     return DriverResult{0};
   };
 }

@@ -111,6 +111,41 @@ TEST(CudaBatchBits, ProductsOfAnyNumberOfSegments) {
   }
 }
 
+// GPUs of compute capability 8.6 and 8.9 have 99 KiB of shared memory for a block: too little for
+// tiles of 128 rows, and for eight segments of few rows.
+TEST(CudaBatchBits, ProductsInLessSharedMemory) {
+  constexpr uint32_t kAda = 99 * 1024;
+  constexpr int64_t kRows = 70, kColumns = 130;
+  const auto products_in = [&](uint32_t shared_bytes, const WeightType& type) {
+    EmulatedBackend cuda({.num_threads = 2, .shared_bytes = shared_bytes});
+    Memory& memory = cuda->memory();
+    const int64_t num_inputs = type.row_length(4200), num_inner = type.row_length(60);
+    const OwnedTensor x = random_tensor(memory, DType::f32, {kRows, num_inputs}, 1);
+    const OwnedTensor out = allocate_tensor(memory, DType::f32, {kRows, kColumns});
+    const PackedMatrix w = random_matrix(memory, cuda.threads, type, kColumns, num_inputs, 2);
+    const PackedMatrix both =
+        random_matrix(memory, cuda.threads, type, 2 * num_inner, num_inputs, 3);
+    const PackedMatrix down = random_matrix(memory, cuda.threads, type, kColumns, num_inner, 4);
+    const GatedMlpWeights mlp{.gate = {&both, 0, num_inner},
+                              .up = {&both, num_inner, num_inner},
+                              .down = {&down, 0, kColumns}};
+    std::vector<float> all;
+    for (const int64_t rows : {1, 8, 70}) {
+      const Tensor inputs = x.view.slice(0, 0, rows), outputs = out.view.slice(0, 0, rows);
+      cuda->matmul(inputs, w, nullptr, outputs);
+      const std::vector<float> product = to_vector(outputs);
+      cuda->gated_mlp(mlp, inputs, outputs);
+      const std::vector<float> gated = to_vector(outputs);
+      all.insert(all.end(), product.begin(), product.end());
+      all.insert(all.end(), gated.begin(), gated.end());
+    }
+    return all;
+  };
+  for (const WeightType& type : some_weight_types()) {
+    EXPECT_EQ(products_in(kAda, type), products_in(kMostSharedBytes, type)) << type.name;
+  }
+}
+
 // Inputs that don't begin at multiples of 16 bytes, and an odd number of inputs, have kernels of
 // their own for few rows.
 TEST(CudaBatchBits, ProductsOfInputsThatCantBeCopied) {

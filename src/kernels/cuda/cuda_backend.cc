@@ -41,6 +41,7 @@ CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory
   constexpr int64_t kWarpsEach = 16;
   const CudaDeviceInfo info = device.info();
   multiprocessors_ = info.multiprocessors;
+  shared_bytes_ = info.shared_bytes;
   device_bytes_ = static_cast<int64_t>(info.total_bytes);
   enough_warps_ = kWarpsEach * multiprocessors_;
   name_ = fmt::format("cuda/{}", info.name);

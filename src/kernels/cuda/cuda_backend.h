@@ -149,6 +149,7 @@ class CudaBackend final : public Backend {
   CudaDevice& device_;
   ThreadPool& threads_;  // which pack weights
   int64_t multiprocessors_;
+  size_t shared_bytes_;  // of a block, at most
   int64_t device_bytes_;
   int64_t enough_warps_;  // that keep the device busy
   std::string name_;

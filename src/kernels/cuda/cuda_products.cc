@@ -20,7 +20,8 @@ constexpr int64_t kMlpRows = 2048;
 // Quantised weights that are in memory as bfloat16 at once.
 constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
 // Products of at most this many rows use tiles of 64 rows and 64 columns. So do products with fewer
-// tiles of 128 than the device has multiprocessors.
+// tiles of 128 than the device has multiprocessors, and all where a block has too little shared
+// memory for those.
 constexpr int64_t kTileOf64 = 64;
 constexpr int64_t kLargeTile = 128;
 
@@ -37,14 +38,17 @@ ProductParams product_params(const Tensor& x, const PackedColumns& columns, cons
 int64_t num_segments(int64_t inputs) { return divide_up(inputs, kSegmentLength); }
 
 // Calls run_blocks with the tiles and the segments that a block of few rows has at once, by the
-// segments of K. A block that multiplies two matrices needs a tile of each.
+// segments of K and by the shared memory of a block. A block that multiplies two matrices needs a
+// tile of each.
 template <int kMatrices, class RunBlocks>
-void with_few_rows(int64_t inputs, RunBlocks&& run_blocks) {
+void with_few_rows(int64_t inputs, size_t shared_bytes, RunBlocks&& run_blocks) {
   const int64_t segments = num_segments(inputs);
   if (segments == 1) return run_blocks.template operator()<4, 1>();
   if (segments == 2) return run_blocks.template operator()<4, 2>();
   if constexpr (kMatrices == 1) {
-    if (segments > 4) return run_blocks.template operator()<1, 8>();
+    if (segments > 4 && sizeof(FewRowsShared<1, 8>) <= shared_bytes) {
+      return run_blocks.template operator()<1, 8>();
+    }
   }
   run_blocks.template operator()<2, 4>();
 }
@@ -81,7 +85,7 @@ void CudaBackend::run_few_rows(const Tensor& x, typename Kernel::Params params, 
 
 void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& columns,
                                     const Tensor& out) {
-  with_few_rows<1>(x.size(1), [&]<uint32_t kTiles, uint32_t kSplits>() {
+  with_few_rows<1>(x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
     const auto run_kernel = [&]<class Kernel>(auto&& of_columns) {
       run_few_rows<Kernel>(x, {.columns = {of_columns}, .num_columns = columns.count}, out);
     };
@@ -129,7 +133,8 @@ void CudaBackend::multiply_in_tiles(TileParams params) {
   const int64_t columns = kGated ? 2 * params.num_columns : params.num_columns;
   const int64_t large_tiles =
       divide_up(params.num_rows, kLargeTile) * divide_up(columns, kLargeTile);
-  if (params.num_rows <= kTileOf64 || large_tiles < multiprocessors_) {
+  const bool has_room = sizeof(TileShared<TileShape<2, 4>>) <= shared_bytes_;
+  if (params.num_rows <= kTileOf64 || large_tiles < multiprocessors_ || !has_room) {
     return run_tiles.template operator()<1, 2>(4);
   }
   run_tiles.template operator()<2, 4>(1);
@@ -216,7 +221,7 @@ bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, co
   const auto activation = static_cast<ActivationKind>(mlp.activation);
   if (rows <= kFewRows) {
     const Tensor inner = scratch(gate_rows_, rows, width);
-    with_few_rows<2>(x.size(1), [&]<uint32_t kTiles, uint32_t kSplits>() {
+    with_few_rows<2>(x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
       run_few_rows<MatmulFewRows<2, kTiles, kSplits>>(
           x,
           {.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},

@@ -9,7 +9,6 @@ namespace {
 
 // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability" (9.0).
 constexpr uint32_t kMostThreads = 1024;
-constexpr uint32_t kMostSharedBytes = 227 * 1024;
 constexpr size_t kMostParamBytes = 4096;
 constexpr uint32_t kMostBlocksX = 0x7FFFFFFF;
 constexpr uint32_t kMostBlocksYZ = 65535;

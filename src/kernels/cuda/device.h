@@ -10,10 +10,15 @@
 
 namespace paceline::cuda {
 
+// Of a block, on a GPU that has the most: Hopper (CUDA C++ Programming Guide, "Technical
+// Specifications per Compute Capability"). Those of compute capability 8.6 and 8.9 have 99 KiB.
+constexpr uint32_t kMostSharedBytes = 227 * 1024;
+
 struct CudaDeviceInfo {
   std::string name;    // "NVIDIA H200", "emulation"
   int capability = 0;  // 90 of sm_90
   int multiprocessors = 0;
+  uint32_t shared_bytes = 0;  // of a block, at most
   size_t total_bytes = 0;
   size_t free_bytes = 0;
   std::string driver;  // its version, "13.0"
@@ -144,6 +149,7 @@ struct EmulationOptions {
   // if it were missing.
   std::string skipped_sync;
   size_t total_bytes = size_t{4} << 30;
+  uint32_t shared_bytes = kMostSharedBytes;  // of a block, at most
 };
 
 std::unique_ptr<CudaDevice> make_emulated_device(const EmulationOptions& options = {});

@@ -26,6 +26,7 @@ using DriverGraphExec = struct DriverGraphExecTag*;
 constexpr int kMultiprocessorCount = 16;
 constexpr int kCapabilityMajor = 75;
 constexpr int kCapabilityMinor = 76;
+constexpr int kMostSharedBytesOfBlock = 97;  // with kMostDynamicSharedBytes of its function
 constexpr int kMostDynamicSharedBytes = 8;
 constexpr unsigned kNonBlockingStream = 1;
 constexpr unsigned kEventWithoutTiming = 2;

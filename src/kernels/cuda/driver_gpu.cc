@@ -47,6 +47,7 @@ CudaDeviceInfo describe(const DriverApi& api, DriverDevice device) {
           .capability = attribute(api, kCapabilityMajor, device) * 10 +
                         attribute(api, kCapabilityMinor, device),
           .multiprocessors = attribute(api, kMultiprocessorCount, device),
+          .shared_bytes = static_cast<uint32_t>(attribute(api, kMostSharedBytesOfBlock, device)),
           .driver = fmt::format("{}.{}", version / 1000, version % 1000 / 10)};
 }
 

@@ -70,6 +70,7 @@ CudaDeviceInfo EmulatedDevice::info() const {
           .capability = 90,
           .multiprocessors = threads_.num_threads(),
           .total_bytes = memory_.total_bytes(),
+          .shared_bytes = options_.shared_bytes,
           .free_bytes = memory_.total_bytes() - memory_.used_bytes(),
           .driver = "none"};
 }
@@ -180,6 +181,12 @@ void EmulatedDevice::do_launch(const KernelEntry& entry, Grid grid,
                             kernel->shared_bytes));
   }
   struct Params {
+  if (entry.shared_bytes > options_.shared_bytes) {
+    throw Error(ErrorCode::internal,
+                fmt::format("kernel {}: {} bytes of shared memory in a block, this device takes at "
+                            "most {}",
+                            entry.name, entry.shared_bytes, options_.shared_bytes));
+  }
     alignas(64) std::byte bytes[4096];
   };
   const auto copied = std::make_shared<Params>();  // a recording runs it again

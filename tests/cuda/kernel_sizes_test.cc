@@ -1,0 +1,47 @@
+// The shared memory that kernels' blocks need: products that need much have others beside them for
+// GPUs that have little (cuda_products.cc).
+#include <gtest/gtest.h>
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cuda/code/kernel_list.h"
+#include "kernels/cuda/device.h"
+
+namespace paceline::cuda {
+namespace {
+
+struct KernelSize {
+  std::string name;
+  size_t shared_bytes;
+};
+
+template <class Kernel>
+KernelSize size_of(std::string name) {
+  using Shared = typename Kernel::Shared;
+  return {std::move(name), std::is_empty_v<Shared> ? 0 : sizeof(Shared)};
+}
+
+std::vector<KernelSize> kernel_sizes() {
+  return {
+#define PACELINE_SIZE(name, ...) size_of<__VA_ARGS__>(#name),
+      PACELINE_CUDA_KERNELS(PACELINE_SIZE)
+#undef PACELINE_SIZE
+  };
+}
+
+TEST(KernelSizes, OnlySomeProductsNeedMoreSharedMemoryThanSmallGpusHave) {
+  constexpr size_t kOfAda = 99 * 1024;
+  std::vector<std::string> large;
+  for (const KernelSize& kernel : kernel_sizes()) {
+    EXPECT_LE(kernel.shared_bytes, kMostSharedBytes) << kernel.name;
+    if (kernel.shared_bytes > kOfAda) large.push_back(kernel.name);
+  }
+  EXPECT_EQ(large, (std::vector<std::string>{"few_rows_8_segments", "group_few_rows_8_segments",
+                                             "gated_128_rows", "matmul_128_rows",
+                                             "any_group_few_rows_8_segments"}));
+}
+
+}  // namespace
+}  // namespace paceline::cuda
