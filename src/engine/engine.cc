@@ -23,6 +23,7 @@ void Engine::resume(RequestId id) { core_->mailbox().change({.id = id, .begins =
 void Engine::inspect(EngineInspection look) { core_->mailbox().inspect(std::move(look)); }
 
 bool Engine::step() { return core_->step(); }
+const std::string& Engine::lost_device() const { return core_->lost_device(); }
 
 size_t Engine::wait_for_mail(std::chrono::milliseconds timeout, size_t at_least) {
   return core_->mailbox().wait(timeout, at_least);

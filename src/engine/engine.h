@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -94,6 +95,9 @@ class Engine {
 
   // One step: false when nothing is left to do.
   bool step();
+  // What the runner's device said when it was lost, in a step whose sequences have failed with it:
+  // those of later steps will, too. Empty: it is there.
+  const std::string& lost_device() const;
   // Waits until that many requests have come, at most `timeout`; how many have.
   size_t wait_for_mail(std::chrono::milliseconds timeout, size_t at_least = 1);
   // Any thread. Ends a wait_for_mail.

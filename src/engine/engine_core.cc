@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/device_lost.h"
 #include "base/error.h"
 
 namespace paceline {
@@ -73,6 +74,9 @@ void EngineCore::compute() {
     runner_.run(batch_.batch());
     record_.forward_us += microseconds_of(EngineClock::now() - begin);
     commit();
+  } catch (const DeviceLost& error) {
+    lost_device_ = error.what();
+    fail_batch(error.code(), error.what());
   } catch (const Error& error) {
     fail_batch(error.code(), error.what());
   } catch (const std::exception& error) {
@@ -136,6 +140,9 @@ void EngineCore::take_run_step(bool ends) {
     record_.forward_us += microseconds_of(EngineClock::now() - begin);
     ++counters_.run_steps;
     commit_run(tokens);
+  } catch (const DeviceLost& error) {
+    lost_device_ = error.what();
+    fail_all(error.code(), error.what());
   } catch (const Error& error) {
     fail_all(error.code(), error.what());
   } catch (const std::exception& error) {

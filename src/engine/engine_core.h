@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ class EngineCore {
   std::optional<RequestId> submit(GenerateRequest request, std::shared_ptr<Channel> channel,
                                   int64_t tag);
   bool step();
+  const std::string& lost_device() const { return lost_device_; }
   void end_all();
   void check(GenerateRequest& request) const;
   std::string_view token_bytes(TokenId id, SpecialTokens specials) const;
@@ -160,6 +162,7 @@ class EngineCore {
   Speculation speculation_;
   DecodeRun run_;
   int64_t num_decodes_ = 0;  // in the step
+  std::string lost_device_;
   ConstraintWorker constraint_worker_;
   std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
   EngineClock::time_point computed_at_;            // when the step's forward ended

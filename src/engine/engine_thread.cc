@@ -3,6 +3,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/error.h"
+
 namespace paceline {
 namespace {
 
@@ -47,11 +49,15 @@ void EngineThread::step_until_stopped() {
     }
     do {
       busy_since_ns_.store(now_ns(), std::memory_order_relaxed);
-    } while (engine_.step() && !stopping_.load());
+    } while (engine_.step() && !stopping_.load() && !has_failed());
     busy_since_ns_.store(0, std::memory_order_relaxed);
+    if (has_failed()) throw Error(ErrorCode::internal, engine_.lost_device());
   }
   engine_.end_all();
 }
+
+// Where nobody would hear of it, each request has the error of its step.
+bool EngineThread::has_failed() const { return on_failure_ && !engine_.lost_device().empty(); }
 
 std::chrono::duration<double> EngineThread::age_of_last_step() const {
   const int64_t since = busy_since_ns_.load(std::memory_order_relaxed);

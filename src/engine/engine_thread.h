@@ -22,7 +22,8 @@ class EngineThread {
  public:
   // The engine must outlive it; from here on this thread alone steps it.
   // A step that throws outside any request stops the engine: `on_failure` is called on this thread
-  // with the message, or without it the process ends.
+  // with the message, or without it the process ends. So does a step that loses the device; without
+  // `on_failure` the requests of later steps fail with its message.
   EngineThread(Engine& engine, AdmissionWindow window,
                std::function<void(const std::string& message)> on_failure = nullptr);
   // Ends what still runs, as cancelled.
@@ -36,6 +37,7 @@ class EngineThread {
  private:
   void run();
   void step_until_stopped();
+  bool has_failed() const;
 
   Engine& engine_;
   AdmissionWindow window_;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/device_lost.h"
 #include "kernels/cuda/code/device_code.h"
 #include "kernels/cuda/emulation/kernel_table.h"
 #include "tests/cuda/every_order.h"
@@ -136,4 +137,25 @@ TEST(OpenCudaDevice, OpensOrSaysWhyNot) {
 }
 
 }  // namespace
+TEST(DriverGpu, ErrorsThatAllLaterCallsHaveLoseTheDevice) {
+  FakeDriver driver;
+  driver.add_kernel<SmallAddOne>();
+  DriverGpu gpu(driver.api(), 0, kBinary);
+  for (const DriverResult result : {214, 700, 702, 716, 719, 911, 999}) {
+    driver.fail_next("synchronize", result);
+    EXPECT_THROW(gpu.synchronize(), DeviceLost) << result;
+  }
+  for (const DriverResult result : {1, 201, 500, 701, 900}) {
+    driver.fail_next("launch", result);
+    try {
+      launch<SmallAddOne>(gpu, {}, {});
+      ADD_FAILURE() << result;
+    } catch (const DeviceLost&) {
+      ADD_FAILURE() << result;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::internal);
+    }
+  }
+}
+
 }  // namespace paceline::cuda::testing

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/device_lost.h"
 #include "engine/step_record.h"
 #include "tests/engine/engine_fixture.h"
 
@@ -76,6 +77,38 @@ class EngineThreadTest : public EngineTest {
   Barrier barrier_;
   milliseconds pause_{0};  // of each row behind the barrier
 };
+
+// The device is lost in the row of position 3.
+class LostDeviceTest : public EngineTest {
+ protected:
+  LostDeviceTest()
+      : EngineTest([](int32_t token, int32_t position, std::span<float> logits) {
+          if (position == 3) throw DeviceLost("the GPU is gone");
+          count_up(token, position, logits);
+        }) {}
+};
+
+TEST_F(LostDeviceTest, TheStepsSequencesFailAndTheEngineSaysIt) {
+  engine();
+  EXPECT_EQ(engine_->lost_device(), "");
+  const RequestId early = submit(greedy({1}, 2)), failed = submit(greedy({5}, 9));
+  run_all();
+  EXPECT_EQ(answer(early).tokens, (std::vector<TokenId>{2, 3}));
+  EXPECT_EQ(answer(failed).ending->error, ErrorCode::internal);
+  EXPECT_EQ(answer(failed).ending->message, "the GPU is gone");
+  EXPECT_EQ(engine_->lost_device(), "the GPU is gone");
+}
+
+TEST_F(LostDeviceTest, ItStopsTheEnginesThread) {
+  engine();
+  std::promise<std::string> told;
+  const EngineThread thread(*engine_, {},
+                            [&](const std::string& message) { told.set_value(message); });
+  submit(greedy({1}, 9));
+  auto message = told.get_future();
+  ASSERT_EQ(message.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(message.get(), "the GPU is gone");
+}
 
 TEST_F(EngineThreadTest, AStepThatHangsGrowsOldAndAnIdleEngineHasNoAge) {
   engine();

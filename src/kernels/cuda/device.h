@@ -60,7 +60,7 @@ class CudaEvent {
 //
 // Errors: exhausted (memory, with what was asked and what is free), internal (a launch or a copy
 // failed: the kernel's or the call's name and the driver's words). An error that spoils the device
-// is thrown again by every later call.
+// is a DeviceLost, and thrown again by every later call.
 class CudaDevice {
  public:
   virtual ~CudaDevice() = default;

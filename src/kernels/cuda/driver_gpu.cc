@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "base/device_lost.h"
 #include "base/error.h"
 #include "kernels/cuda/kernel_binary.h"
 
@@ -31,6 +33,35 @@ DriverDevice find_device(const DriverApi& api, int index) {
                             index, count));
   }
   return device;
+}
+// Errors behind which the driver refuses all further work of the process (CUDA Driver API,
+// CUresult: "any further CUDA work will return the same error"), uncorrectable memory, and unknown
+// ones.
+bool loses_device(DriverResult result) {
+  constexpr DriverResult kEccUncorrectable = 214, kNvlinkUncorrectable = 220, kContained = 226,
+                         kIllegalAddress = 700, kLaunchTimeout = 702, kContextIsDestroyed = 709,
+                         kAssert = 710, kHardwareStackError = 714, kIllegalInstruction = 715,
+                         kMisalignedAddress = 716, kInvalidAddressSpace = 717, kInvalidPc = 718,
+                         kLaunchFailed = 719, kTensorMemoryLeak = 721, kMpsClientTerminated = 810,
+                         kExternalDevice = 911, kUnknown = 999;
+  constexpr std::array kFatal = {kEccUncorrectable,
+                                 kNvlinkUncorrectable,
+                                 kContained,
+                                 kIllegalAddress,
+                                 kLaunchTimeout,
+                                 kContextIsDestroyed,
+                                 kAssert,
+                                 kHardwareStackError,
+                                 kIllegalInstruction,
+                                 kMisalignedAddress,
+                                 kInvalidPc,
+                                 kInvalidAddressSpace,
+                                 kLaunchFailed,
+                                 kTensorMemoryLeak,
+                                 kExternalDevice,
+                                 kMpsClientTerminated,
+                                 kUnknown};
+  return std::ranges::find(kFatal, result) != kFatal.end();
 }
 
 int attribute(const DriverApi& api, int which, DriverDevice device) {
@@ -130,8 +161,10 @@ void DriverGpu::enter() const { check(api_.set_current(context_), "use the GPU's
 
 void DriverGpu::check(DriverResult result, std::string_view what) const {
   if (result == 0) return;
-  throw Error(ErrorCode::internal,
-              fmt::format("{}: can't {}: {}", info_.name, what, error_text(api_, result)));
+  const std::string message =
+      fmt::format("{}: can't {}: {}", info_.name, what, error_text(api_, result));
+  if (loses_device(result)) throw DeviceLost(message);
+  throw Error(ErrorCode::internal, message);
 }
 
 CudaDeviceInfo DriverGpu::info() const {

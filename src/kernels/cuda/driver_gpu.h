@@ -49,7 +49,7 @@ class DriverGpu final : public CudaDevice {
   void close() noexcept;
   // The context belongs to the calling thread until the next call.
   void enter() const;
-  // Throws Error internal with what was done and the driver's words.
+  // Throws Error internal, or DeviceLost, with what was done and the driver's words.
   void check(DriverResult result, std::string_view what) const;
   bool is_pinned(const void* address) const;
 

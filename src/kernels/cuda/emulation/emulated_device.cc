@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/device_lost.h"
 #include "base/error.h"
 #include "kernels/cuda/emulation/block_order.h"
 #include "kernels/cuda/emulation/report.h"
@@ -343,13 +344,13 @@ std::vector<std::string> EmulatedDevice::sync_sites() const {
 }
 
 void EmulatedDevice::check_not_spoiled() const {
-  if (!failure_.empty()) throw Error(ErrorCode::internal, failure_);
+  if (!failure_.empty()) throw DeviceLost(failure_);
 }
 
 void EmulatedDevice::spoil(const std::string& message) {
   failure_ = message;
   early_launches_.clear();
-  throw Error(ErrorCode::internal, message);
+  throw DeviceLost(message);
 }
 
 }  // namespace emulation
