@@ -7,7 +7,7 @@ find_program(PACELINE_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/loc
   DOC "NVIDIA's compiler")
 mark_as_advanced(PACELINE_NVCC)
 
-# Sets PACELINE_CUDA to ON or OFF.
+# Sets PACELINE_CUDA to ON or OFF, and nvcc_major.
 macro(paceline_find_nvcc)
   set(nvcc_fault "")
   if(NOT PACELINE_NVCC)
@@ -19,6 +19,7 @@ macro(paceline_find_nvcc)
     elseif(CMAKE_MATCH_1 LESS 12)
       set(nvcc_fault "${PACELINE_NVCC} is of CUDA ${CMAKE_MATCH_1}, expected 12 or newer")
     endif()
+    set(nvcc_major "${CMAKE_MATCH_1}")
   endif()
   if(PACELINE_CUDA STREQUAL "AUTO")
     if(nvcc_fault)
@@ -52,6 +53,7 @@ function(paceline_add_cuda_kernels)
   list(JOIN PACELINE_CUDA_ARCHITECTURES ", " architectures)
   set(includer "${PROJECT_SOURCE_DIR}/src/kernels/cuda/kernel_binary.cc")
   set_source_files_properties("${includer}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON OBJECT_DEPENDS "${binary}"
-    COMPILE_DEFINITIONS "PACELINE_KERNEL_BINARY=\"${binary}\";PACELINE_KERNEL_ARCHITECTURES=\"${architectures}\"")
+    COMPILE_DEFINITIONS
+    "PACELINE_KERNEL_BINARY=\"${binary}\";PACELINE_KERNEL_ARCHITECTURES=\"${architectures}\";PACELINE_KERNEL_CUDA=${nvcc_major}")
   target_sources(paceline_kernels PRIVATE "${binary}")
 endfunction()

@@ -12,7 +12,7 @@ void report_device(cuda::CudaDevice& device, CheckReport& report) {
     json.member("multiprocessors", info.multiprocessors);
     json.member("shared_bytes", info.shared_bytes);
     json.member("total_bytes", info.total_bytes).member("free_bytes", info.free_bytes);
-    json.member("driver", info.driver).member("kernels_for", cuda::kernel_architectures());
+    json.member("driver", info.driver).member("kernels_for", cuda::kernel_binary().architectures);
   });
 }
 

@@ -38,7 +38,8 @@ using LargeAddOne = AddOne<20000>;
 const emulation::AddedKernel<SmallAddOne> kSmall;
 const emulation::AddedKernel<LargeAddOne> kLarge;
 
-const std::vector<std::byte> kBinary(8);
+const std::vector<std::byte> kModule(8);
+const KernelBinary kBinary{.bytes = kModule, .architectures = "90a", .cuda = 13};
 
 template <class Kernel>
 void expect_sums(CudaDevice& gpu) {
@@ -105,6 +106,12 @@ TEST(DriverGpu, SaysWhyItCannotBeOpened) {
   expect_error(ErrorCode::unsupported, {"there is no GPU 0: the driver has 0"}, open);
   driver.fail_next("load_module", kDriverNoKernelImage);
   expect_error(ErrorCode::unsupported, {"Fake GPU (compute capability 9.0)", "kernels for"}, open);
+  const KernelBinary newer{.bytes = kModule, .architectures = "90a", .cuda = 14};
+  driver.fail_next("load_module", kDriverNoKernelImage);
+  expect_error(ErrorCode::unsupported,
+               {"Fake GPU: its driver is for CUDA 13.2, the kernels of this build need one for "
+                "CUDA 14 or newer: update the driver"},
+               [&] { const DriverGpu gpu(driver.api(), 0, newer); });
   driver.fail_next("create_stream", 719);
   expect_error(ErrorCode::internal, {"can't make a stream: CUDA_ERROR_LAUNCH_FAILED"}, open);
   driver.fail_next("load_module", 4242);
@@ -130,13 +137,6 @@ TEST(DriverGpu, ErrorsHaveTheDriversWords) {
   expect_error(ErrorCode::internal, {"finish the work"}, [&] { gpu.synchronize(); });
 }
 
-// On a machine without a driver, or without a GPU; with one it opens.
-TEST(OpenCudaDevice, OpensOrSaysWhyNot) {
-  const int count = num_cuda_devices();
-  expect_error(ErrorCode::unsupported, {"GPU"}, [&] { open_cuda_device(count); });
-}
-
-}  // namespace
 TEST(DriverGpu, ErrorsThatAllLaterCallsHaveLoseTheDevice) {
   FakeDriver driver;
   driver.add_kernel<SmallAddOne>();
@@ -158,4 +158,11 @@ TEST(DriverGpu, ErrorsThatAllLaterCallsHaveLoseTheDevice) {
   }
 }
 
+// On a machine without a driver, or without a GPU; with one it opens.
+TEST(OpenCudaDevice, OpensOrSaysWhyNot) {
+  const int count = num_cuda_devices();
+  expect_error(ErrorCode::unsupported, {"GPU"}, [&] { open_cuda_device(count); });
+}
+
+}  // namespace
 }  // namespace paceline::cuda::testing

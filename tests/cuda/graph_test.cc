@@ -58,7 +58,7 @@ struct Driven : TestDevice {
   CudaDevice& get() override { return gpu; }
   FakeDriver driver;
   std::vector<std::byte> binary = std::vector<std::byte>(8);
-  DriverGpu gpu{driver.api(), 0, binary};
+  DriverGpu gpu{driver.api(), 0, {.bytes = binary}};
 };
 
 class Graphs : public ::testing::TestWithParam<std::string> {
@@ -197,7 +197,7 @@ TEST(DriverGraphs, AreDestroyedAndReportTheDriversWords) {
   driver.add_kernel<DoubleAndCount>();
   const std::vector<std::byte> binary(8);
   {
-    DriverGpu gpu(driver.api(), 0, binary);
+    DriverGpu gpu(driver.api(), 0, {.bytes = binary});
     const auto event = gpu.make_event();
     const auto graph = GraphCapture(gpu).finish();
     EXPECT_EQ(driver.num_graphs, 1);

@@ -8,7 +8,6 @@
 
 #include "base/device_lost.h"
 #include "base/error.h"
-#include "kernels/cuda/kernel_binary.h"
 
 namespace paceline::cuda {
 namespace {
@@ -34,6 +33,7 @@ DriverDevice find_device(const DriverApi& api, int index) {
   }
   return device;
 }
+
 // Errors behind which the driver refuses all further work of the process (CUDA Driver API,
 // CUresult: "any further CUDA work will return the same error"), uncorrectable memory, and unknown
 // ones.
@@ -116,9 +116,9 @@ class DriverGpu::Event final : public CudaEvent {
   DriverEvent event_;
 };
 
-DriverGpu::DriverGpu(const DriverApi& api, int index, std::span<const std::byte> binary)
+DriverGpu::DriverGpu(const DriverApi& api, int index, const KernelBinary& binary)
     : api_(api), device_(find_device(api, index)), info_(describe(api, device_)) {
-  if (binary.empty()) {
+  if (binary.bytes.empty()) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: this build has no kernels for GPUs (PACELINE_CUDA, docs/gpu.md)",
                             info_.name));
@@ -146,13 +146,21 @@ void DriverGpu::close() noexcept {
   api_.release_context(device_);
 }
 
-void DriverGpu::load(std::span<const std::byte> binary) {
-  const DriverResult result = api_.load_module(&module_, binary.data());
+void DriverGpu::load(const KernelBinary& binary) {
+  const DriverResult result = api_.load_module(&module_, binary.bytes.data());
+  int version = 0;
+  api_.driver_version(&version);
+  if (result != 0 && version / 1000 < binary.cuda) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: its driver is for CUDA {}, the kernels of this build need one for "
+                            "CUDA {} or newer: update the driver ({})",
+                            info_.name, info_.driver, binary.cuda, error_text(api_, result)));
+  }
   if (result == kDriverNoKernelImage) {
     throw Error(
         ErrorCode::unsupported,
         fmt::format("{} (compute capability {}.{}): this build has kernels for {} only", info_.name,
-                    info_.capability / 10, info_.capability % 10, kernel_architectures()));
+                    info_.capability / 10, info_.capability % 10, binary.architectures));
   }
   check(result, "load the kernels");
 }

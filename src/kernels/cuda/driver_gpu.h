@@ -8,14 +8,16 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/driver_api.h"
+#include "kernels/cuda/kernel_binary.h"
 
 namespace paceline::cuda {
 
 class DriverGpu final : public CudaDevice {
  public:
-  // `binary` is what cuModuleLoadData takes. Throws Error unsupported where there is no GPU `index`
-  // or the binary has no kernels for it. The API must outlive it.
-  DriverGpu(const DriverApi& api, int index, std::span<const std::byte> binary);
+  // The binary's bytes are what cuModuleLoadData takes. Throws Error unsupported where there is no
+  // GPU `index`, the binary has no kernels for it, or the driver is older than they are. The API
+  // must outlive it.
+  DriverGpu(const DriverApi& api, int index, const KernelBinary& binary);
   ~DriverGpu() override;
   DriverGpu(const DriverGpu&) = delete;
   DriverGpu& operator=(const DriverGpu&) = delete;
@@ -45,7 +47,7 @@ class DriverGpu final : public CudaDevice {
   void do_launch(const KernelEntry& kernel, Grid grid, std::span<const std::byte> params) override;
   DriverFunction find_function(const KernelEntry& kernel);
   bool begins_early(const KernelEntry& kernel, Grid grid) const;
-  void load(std::span<const std::byte> binary);
+  void load(const KernelBinary& binary);
   void close() noexcept;
   // The context belongs to the calling thread until the next call.
   void enter() const;

@@ -19,19 +19,13 @@ extern "C" const std::byte paceline_kernels_end[];
 
 namespace paceline::cuda {
 
-std::span<const std::byte> kernel_binary() {
+KernelBinary kernel_binary() {
 #if defined(PACELINE_KERNEL_BINARY)
-  return {paceline_kernels_begin, paceline_kernels_end};
+  return {{paceline_kernels_begin, paceline_kernels_end},
+          PACELINE_KERNEL_ARCHITECTURES,
+          PACELINE_KERNEL_CUDA};
 #else
   return {};
-#endif
-}
-
-std::string_view kernel_architectures() {
-#if defined(PACELINE_KERNEL_BINARY)
-  return PACELINE_KERNEL_ARCHITECTURES;
-#else
-  return "";
 #endif
 }
 

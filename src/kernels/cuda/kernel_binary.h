@@ -7,9 +7,11 @@
 
 namespace paceline::cuda {
 
-// A fat binary; empty in a build without nvcc (PACELINE_CUDA).
-std::span<const std::byte> kernel_binary();
-// "80, 89, 90a": the capabilities that it has kernels for.
-std::string_view kernel_architectures();
+struct KernelBinary {
+  std::span<const std::byte> bytes;  // a fat binary; empty in a build without nvcc (PACELINE_CUDA)
+  std::string_view architectures;    // "80, 89, 90a": the capabilities that it has kernels for
+  int cuda = 0;                      // 13: the major version of the nvcc that made it
+};
+KernelBinary kernel_binary();
 
 }  // namespace paceline::cuda

@@ -70,8 +70,8 @@ CudaDeviceInfo EmulatedDevice::info() const {
   return {.name = "emulation",
           .capability = 90,
           .multiprocessors = threads_.num_threads(),
-          .total_bytes = memory_.total_bytes(),
           .shared_bytes = options_.shared_bytes,
+          .total_bytes = memory_.total_bytes(),
           .free_bytes = memory_.total_bytes() - memory_.used_bytes(),
           .driver = "none"};
 }
@@ -181,13 +181,13 @@ void EmulatedDevice::do_launch(const KernelEntry& entry, Grid grid,
                             entry.name, params.size(), entry.shared_bytes, kernel->param_bytes,
                             kernel->shared_bytes));
   }
-  struct Params {
   if (entry.shared_bytes > options_.shared_bytes) {
     throw Error(ErrorCode::internal,
                 fmt::format("kernel {}: {} bytes of shared memory in a block, this device takes at "
                             "most {}",
                             entry.name, entry.shared_bytes, options_.shared_bytes));
   }
+  struct Params {
     alignas(64) std::byte bytes[4096];
   };
   const auto copied = std::make_shared<Params>();  // a recording runs it again
