@@ -40,7 +40,7 @@ void LLM::State::record(const GenerationStats& stats) {
              .prefill_tokens_per_second = rate(prefilled, stats.prefill_seconds),
              .decode_tokens_per_second = rate(decoded, stats.decode_seconds),
              .time_to_first_token_seconds = stats.time_to_first_token_seconds,
-             .peak_memory_bytes = model->memory.stats().peak_bytes};
+             .peak_memory_bytes = model->backend->memory().stats().peak_bytes};
 }
 
 void LLM::State::record_together(const GenerationStats& totals, EngineClock::time_point begin) {
@@ -56,7 +56,7 @@ void LLM::State::record_together(const GenerationStats& totals, EngineClock::tim
              .accepted_tokens = totals.accepted_tokens,
              .prefill_tokens_per_second = rate(totals.prompt_tokens),
              .decode_tokens_per_second = rate(totals.output_tokens),
-             .peak_memory_bytes = model->memory.stats().peak_bytes};
+             .peak_memory_bytes = model->backend->memory().stats().peak_bytes};
 }
 
 }  // namespace paceline

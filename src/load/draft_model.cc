@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
+#include "kernels/backend.h"
 #include "load/load_decoder.h"
 #include "models/decoder.h"
 #include "prepared/prepared_file.h"
@@ -148,7 +149,8 @@ std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
   LoadOptions draft_options = options;
   draft_options.dtype = "auto";
   draft_options.fingerprint = false;
-  const size_t before = target.memory.stats().active_bytes;
+  const Memory& weights_memory = target.backend->memory();
+  const size_t before = weights_memory.stats().active_bytes;
   load_decoder(*draft, source, draft_options);
   if (draft->decoder->config().bidirectional || target.decoder->config().bidirectional) {
     throw Error(ErrorCode::unsupported,
@@ -160,7 +162,7 @@ std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
                 "--speculative-model: the files of one of the models have no lm_head.weight, so it "
                 "generates nothing");
   }
-  draft->weight_bytes = target.memory.stats().active_bytes - before;
+  draft->weight_bytes = weights_memory.stats().active_bytes - before;
   if (draft->prepared) draft->weight_bytes += draft->prepared->size_bytes();
   draft->memory.clear_cache();
   check_tokens(target, source, *draft);

@@ -152,12 +152,34 @@ size_t mapped_bytes(const LoadedModel& model) {
   return model.prepared ? model.prepared->size_bytes() : 0;
 }
 
+RunnerLimits runner_limits(const LoadOptions& options) {
+  return {.max_rows = options.max_num_batched_tokens,
+          .adapters = uses_adapters(options) ? AdapterUse::any : AdapterUse::none};
+}
+
+RunnerLimits draft_limits(const LoadOptions& options) {
+  constexpr int64_t kDraftRows = 256;
+  return {.max_rows = std::min(options.max_num_batched_tokens, kDraftRows)};
+}
+
+// Of the runners of the model and of the one that drafts for it.
+size_t activation_bytes(const LoadedModel& model, const LoadOptions& options) {
+  const size_t own = runner_activation_bytes(model.decoder->config(), runner_limits(options));
+  if (model.draft == nullptr) return own;
+  return own + runner_activation_bytes(model.draft->decoder->config(), draft_limits(options));
+}
+
+// For keys and values of the model and of the one that drafts for it: on a GPU all that weights and
+// the runners' activations leave, on the CPU the memory that is free, of which they take a part.
 // The system counts pages of mapped weights as free memory. Subtracts them, so that the cache is as
 // large as with weights that were read.
 size_t memory_for_cache(const LoadedModel& model, const LoadOptions& options) {
   if (model.machine->device) {
     const cuda::CudaDeviceInfo info = model.machine->device->info();
-    return useful_device_bytes(info.total_bytes, info.free_bytes, options.gpu_memory_utilization);
+    constexpr double kMostUseful = 31.0 / 32.0;  // the rest is for what kernels use during a call
+    const size_t useful = useful_device_bytes(
+        info.total_bytes, info.free_bytes, std::min(options.gpu_memory_utilization, kMostUseful));
+    return useful - std::min(useful, activation_bytes(model, options));
   }
   const size_t free = static_cast<size_t>(system_memory().free);
   return free - std::min(free, mapped_bytes(model));
@@ -172,12 +194,17 @@ double cache_share(const LoadedModel& model) {
   return token_bytes(model) / (token_bytes(model) + token_bytes(*model.draft));
 }
 
-// The dtype of keys and values, the cache and the runner, within `share` of the memory for keys and
-// values.
-CacheSize build_runner(LoadedModel& model, const LoadOptions& options, double share,
+// The memory of keys and values, and the model's share of it.
+struct CacheMemory {
+  size_t bytes = 0;
+  double share = 1.0;
+};
+
+// The dtype of keys and values, the cache and the runner, within the model's share of the memory.
+CacheSize build_runner(LoadedModel& model, const LoadOptions& options, const CacheMemory& memory,
                        RunnerLimits limits) {
-  const auto part_of = [share](size_t bytes) {
-    return static_cast<size_t>(share * static_cast<double>(bytes));
+  const auto part_of = [&memory](size_t bytes) {
+    return static_cast<size_t>(memory.share * static_cast<double>(bytes));
   };
   constexpr double kCpuShare = 0.25;
   const double useful_share = model.machine->device ? 1.0 : kCpuShare;
@@ -191,7 +218,7 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, double sh
                                .memory_bytes = memory_bytes,
                                .useful_share = useful_share,
                                .dtype = model.kv_dtype},
-                              part_of(memory_for_cache(model, options)));
+                              part_of(memory.bytes));
   std::vector<int64_t> group_blocks;
   for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
   const auto kv_layers = model.decoder->kv_layers(group_blocks);
@@ -209,7 +236,8 @@ void choose_kv_type(LoadedModel& model, const LoadOptions& options) {
 }
 
 // The draft model's keys and values are as many as the model's own, and share their memory.
-void build_drafter(LoadedModel& model, const LoadOptions& options, int64_t max_model_len) {
+void build_drafter(LoadedModel& model, const LoadOptions& options, const CacheMemory& memory,
+                   int64_t max_model_len) {
   if (model.draft == nullptr) {
     model.drafter = make_ngram_drafter(options);
     return;
@@ -218,15 +246,13 @@ void build_drafter(LoadedModel& model, const LoadOptions& options, int64_t max_m
   LoadOptions draft_options = options;
   const int64_t longest = std::min(max_model_len, draft.decoder->config().max_position);
   draft_options.max_model_len.reset();
-  constexpr int64_t kDraftRows = 256;
-  const CacheSize size =
-      build_runner(draft, draft_options, 1.0 - cache_share(model),
-                   {.max_rows = std::min(options.max_num_batched_tokens, kDraftRows)});
+  const RunnerLimits limits = draft_limits(options);
+  const CacheSize size = build_runner(draft, draft_options, memory, limits);
   model.drafter = std::make_unique<ModelDrafter>(
       *draft.runner, *draft.cache, model.memory,
       ModelDrafterLimits{.vocab_size = model.decoder->config().vocab_size,
                          .max_length = std::min(longest, size.max_model_len),
-                         .max_rows = std::min(options.max_num_batched_tokens, kDraftRows)});
+                         .max_rows = limits.max_rows});
 }
 
 void build_engine(LoadedModel& model, const LoadOptions& options) {
@@ -234,12 +260,10 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
   if (model.machine->device) check_gpu_layers(options, std::ssize(model.decoder->config().layers));
   choose_kv_type(model, options);
   if (model.draft) choose_kv_type(*model.draft, options);
-  const CacheSize size =
-      build_runner(model, options, cache_share(model),
-                   {.max_rows = options.max_num_batched_tokens,
-                    .adapters = uses_adapters(options) ? AdapterUse::any : AdapterUse::none});
+  const CacheMemory own{.bytes = memory_for_cache(model, options), .share = cache_share(model)};
+  const CacheSize size = build_runner(model, options, own, runner_limits(options));
   const int64_t max_model_len = context_length(options, size);
-  build_drafter(model, options, max_model_len);
+  build_drafter(model, options, {own.bytes, 1.0 - own.share}, max_model_len);
   const EngineLimits limits{.max_model_len = max_model_len,
                             .max_batched_tokens = options.max_num_batched_tokens,
                             .max_chunk = options.max_chunk,

@@ -1,6 +1,7 @@
 """`--device`: what it refuses, and a GPU's emulation beside the CPU."""
 import concurrent.futures
 import os
+import re
 import unittest
 
 from adapter_files import MODEL, PROMPT, write_adapter
@@ -8,6 +9,12 @@ from program import BUNDLED, IS_SANITIZED, ProgramTest, lines
 from serving import Client, Server
 
 EMULATION = {"PACELINE_CUDA_EMULATION": "1"}
+DRAFT = BUNDLED.parent / "paceline-draft-1m"
+
+
+def mebibytes(text, pattern):
+    return int(re.search(pattern, text)[1])
+
 
 
 class DeviceTest(ProgramTest):
@@ -31,6 +38,19 @@ class DeviceTest(ProgramTest):
         error = self.fail_with(1, *options, "-ngl", "5", env=EMULATION)
         self.assertIn("--gpu-layers: 5 of the model's 6 layers; a GPU computes all of them, or none (0)", error)
         self.assertEqual(self.succeed(*options, "-ngl", "0").stderr, "")
+
+    @unittest.skipIf(IS_SANITIZED, "the emulation is slow")
+    def test_keys_and_values_leave_room_for_activations_and_a_draft_model(self):
+        """More sequences than the emulation's GiB holds."""
+        options = ["generate", "-m", BUNDLED, "--device", "cuda", "-p", "Hi", "-n", "1", "--max-num-seqs", "20000", "-v"]
+        errors = self.succeed(*options, "--gpu-memory-utilization", "1", env=EMULATION).stderr
+        self.assertLess(mebibytes(errors, r"keys and values (\d+) MiB"), 31 / 32 * 1024 - 19)
+        self.assertGreater(mebibytes(errors, r"peak memory (\d+) MiB"), 900)
+        errors = self.succeed(*options, "--speculative-model", DRAFT, env=EMULATION).stderr
+        own = mebibytes(errors, r"memory: .* keys and values (\d+) MiB")
+        of_draft = mebibytes(errors, r"draft model: .* keys and values (\d+) MiB")
+        self.assertGreater(of_draft, 0.15 * own)  # as many tokens of a quarter of the size
+        self.assertGreater(own + of_draft, 850)
 
     @unittest.skipIf(IS_SANITIZED, "a minute")
     def test_the_emulation_draws_the_tokens_of_the_cpu(self):
