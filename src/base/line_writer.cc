@@ -11,6 +11,8 @@
 #include <csignal>
 #include <utility>
 
+#include "base/start_thread.h"
+
 namespace paceline {
 namespace {
 
@@ -37,7 +39,9 @@ void block_signals() {
 }  // namespace
 
 LineWriter::LineWriter(int descriptor, size_t max_waiting)
-    : descriptor_(descriptor), max_waiting_(max_waiting), thread_([this] { run(); }) {}
+    : descriptor_(descriptor),
+      max_waiting_(max_waiting),
+      thread_(start_thread([this] { run(); })) {}
 
 LineWriter::~LineWriter() {
   {

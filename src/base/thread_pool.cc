@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/processors.h"
+#include "base/start_thread.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -188,8 +189,8 @@ ThreadPool::ThreadPool(int num_threads, Pinning pinning) {
   } catch (const std::system_error& error) {
     state->stop();
     throw Error(ErrorCode::exhausted,
-                fmt::format("thread pool: {} of {} threads could be started: {}",
-                            state->workers.size() + 1, num_threads_, error.what()));
+                fmt::format("{} of {} threads (--threads) could be started: {}",
+                            state->workers.size() + 1, num_threads_, thread_refusal(error)));
   }
 }
 

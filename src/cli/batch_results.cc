@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/start_thread.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -45,7 +46,7 @@ BatchResults::BatchResults(const std::string& path)
   if (is_file_ && status.st_size == 0) sync_directory_of(path);
   size_ = is_file_ ? status.st_size : 0;
   synced_ = size_;
-  syncer_ = std::jthread([this](const std::stop_token& stop) { keep_durable(stop); });
+  syncer_ = start_thread<std::jthread>([this](const std::stop_token& stop) { keep_durable(stop); });
 }
 
 BatchResults::~BatchResults() {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/new_directory.h"
+#include "base/start_thread.h"
 
 namespace paceline {
 namespace {
@@ -48,7 +49,7 @@ Interrupt::Interrupt() {
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   signal_fd_ = signalfd(-1, &wanted, SFD_CLOEXEC);
   wake_fd_ = eventfd(0, EFD_CLOEXEC);
-  watcher_ = std::jthread([this] { watch(); });
+  watcher_ = start_thread<std::jthread>([this] { watch(); });
 }
 
 Interrupt::~Interrupt() {

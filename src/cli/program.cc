@@ -37,8 +37,8 @@ void warn_of_threads(const Settings& settings, Session& session) {
   int64_t most = settings.load.num_threads;
   for (const int64_t threads : settings.bench.threads) most = std::max(most, threads);
   if (settings.quiet || num_usable == 0 || most <= num_usable) return;
-  session.print_note(fmt::format(
-      "warning: --threads {}: more than the {} usable cores makes it slower", most, num_usable));
+  session.print_note(fmt::format("warning: --threads {}: slower, because only {} cores are usable",
+                                 most, num_usable));
 }
 
 int run_command(const CommandDef& command, const std::vector<std::string>& arguments,
@@ -96,7 +96,7 @@ int exit_code_of(const std::vector<std::string>& arguments, Session& session) {
 
 }  // namespace
 
-int run_program(const std::vector<std::string>& arguments) {
+int run_program(const std::vector<std::string>& arguments) try {
   Session session;
   const int code = exit_code_of(arguments, session);
   if (session.interrupted()) {
@@ -104,6 +104,9 @@ int run_program(const std::vector<std::string>& arguments) {
     session.print_error(note.empty() ? "interrupted" : "interrupted; " + note);
   }
   return code;
+} catch (const Error& error) {
+  fmt::print(stderr, "paceline: {}\n", error.what());  // no session could be made
+  return kFailed;
 }
 
 }  // namespace paceline

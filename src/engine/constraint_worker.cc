@@ -4,6 +4,9 @@
 #include <chrono>
 #include <utility>
 
+#include "base/start_thread.h"
+#include "paceline/error.h"
+
 namespace paceline {
 
 ConstraintWorker::~ConstraintWorker() {
@@ -17,7 +20,13 @@ ConstraintWorker::~ConstraintWorker() {
 }
 
 void ConstraintWorker::begin(SequenceConstraint& constraint, std::span<const TokenId> draft) {
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  if (!thread_.joinable()) {
+    try {
+      thread_ = start_thread([this] { work(); });
+    } catch (const Error&) {
+      // finish() finds the rules of jobs that no thread has taken.
+    }
+  }
   {
     const std::lock_guard lock(mutex_);
     jobs_.push_back({&constraint, {draft.begin(), draft.end()}});

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/start_thread.h"
 
 namespace paceline {
 namespace {
@@ -20,7 +21,7 @@ EngineThread::EngineThread(Engine& engine, AdmissionWindow window,
     : engine_(engine),
       window_(window),
       on_failure_(std::move(on_failure)),
-      thread_([this] { run(); }) {}
+      thread_(start_thread([this] { run(); })) {}
 
 EngineThread::~EngineThread() {
   stopping_.store(true);

@@ -342,8 +342,9 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
   const ModelFiles& files = source.files();
   auto model = std::make_unique<LoadedModel>(make_machine(options));
   model->path = source.path();
-  auto tokenizer =
-      std::async(std::launch::async, [&files] { return load_tokenizer_if_present(files); });
+  // Deferred to get() where the system starts no further thread.
+  auto tokenizer = std::async(std::launch::async | std::launch::deferred,
+                              [&files] { return load_tokenizer_if_present(files); });
   // With a weights cache the tokenizer takes longest, so it is read beside the weights. Without one
   // it is read first: an error in it is then reported before the weights are read.
   if (options.weights_cache.empty()) model->tokenizer = tokenizer.get();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/start_thread.h"
 #include "protocol/api_error.h"
 #include "server/page_files.h"
 #include "server/route_table.h"
@@ -70,10 +71,10 @@ struct ServerFrontend::State {
   State(HttpAddress asked, const HttpLimits& limits)
       : address(std::move(asked)),
         http(make_http_server(address, limits, handler())),
-        thread([this] {
+        thread(start_thread([this] {
           http->run();
           has_ended.store(true);
-        }) {}
+        })) {}
 
   HttpHandler handler() {
     HttpHandler handler;

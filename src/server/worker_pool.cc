@@ -2,14 +2,26 @@
 
 #include <utility>
 
+#include "base/start_thread.h"
+#include "paceline/error.h"
+
 namespace paceline {
 
 WorkerPool::WorkerPool(size_t num_threads, size_t max_queued) : max_queued_(max_queued) {
   threads_.reserve(num_threads);
-  for (size_t i = 0; i < num_threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (size_t i = 0; i < num_threads; ++i) {
+      threads_.push_back(start_thread([this] { work(); }));
+    }
+  } catch (const Error&) {
+    stop();
+    throw;
+  }
 }
 
-WorkerPool::~WorkerPool() {
+WorkerPool::~WorkerPool() { stop(); }
+
+void WorkerPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

@@ -25,6 +25,7 @@ class WorkerPool {
 
  private:
   void work();
+  void stop();
 
   const size_t max_queued_;
   std::mutex mutex_;
