@@ -153,26 +153,28 @@ void ItemResponse::flush() {
 
 void ItemResponse::fail(const ApiError& error) {
   if (std::exchange(is_over_, true)) return;
-  end_parts();
+  cancel_parts();
   if (is_accepted_) ++call_->context().metrics.failed;
   call_->fail(error);
 }
 
 void ItemResponse::client_gone() {
   if (!std::exchange(is_over_, true)) {
-    end_parts();
+    cancel_parts();
     ++call_->context().metrics.cancelled;
   }
   call_->end_stream(kClientClosedRequest, "client_gone");
 }
 
-// Cancelling an ended request and releasing one that holds nothing have no effect.
-void ItemResponse::end_parts() {
+void ItemResponse::cancel_parts() {
+  for (const RequestId id : ids_) call_->context().link.cancel(id);
+  release_parts();
+}
+
+// Releasing a request that holds nothing has no effect.
+void ItemResponse::release_parts() {
   call_->context().link.stop_keeping(*this);
-  for (const RequestId id : ids_) {
-    call_->context().link.cancel(id);
-    call_->context().link.release(id);
-  }
+  for (const RequestId id : ids_) call_->context().link.release(id);
 }
 
 ResponseUsage ItemResponse::usage() const {
@@ -187,7 +189,7 @@ ResponseUsage ItemResponse::usage() const {
 // On a worker: rows of logits and scored texts may be long.
 void ItemResponse::respond() {
   is_over_ = true;
-  end_parts();
+  release_parts();
   const ResponseUsage used = usage();
   call_->set_usage(used);
   const auto whole = std::make_shared<WholeItems>(

@@ -67,7 +67,8 @@ class ItemResponse : public PendingResponse, public std::enable_shared_from_this
  private:
   void submit_more();
   bool submit_next();
-  void end_parts();
+  void cancel_parts();
+  void release_parts();
   void client_gone();
   void respond();
   ResponseUsage usage() const;

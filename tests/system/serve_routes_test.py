@@ -258,6 +258,14 @@ class RoutesTest(ServerCase):
         self.assertEqual(after["paceline:requests_accepted_total{}"], sum(
             after[f"paceline:requests_{end}_total{{}}"] for end in ("completed", "cancelled", "failed")))
 
+    def test_answers_to_several_inputs_are_no_late_cancellations(self):
+        late = lambda: self.metrics()["paceline:late_cancellations_total{}"]
+        before = late()
+        self.post("/v1/classify", input=[TEXT, "a"], labels=["yes", "no"])
+        self.post("/v1/embeddings", input=[TEXT, "a"])
+        self.post("/v1/completions", prompt=TEXT, max_tokens=1)  # the engine has read its mail
+        self.assertEqual(late(), before)
+
 
 if __name__ == "__main__":
     unittest.main()
