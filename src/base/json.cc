@@ -110,4 +110,10 @@ Json parse_json(std::string_view text, std::string_view where, ErrorCode code) {
   return tree_of(document.root().node());
 }
 
+Json parse_json_line(std::string_view line, std::string_view where) {
+  const JsonDocument document(std::string(line), where, ErrorCode::invalid,
+                              HugeIntegers::as_doubles, JsonText::line);
+  return tree_of(document.root().node());
+}
+
 }  // namespace paceline

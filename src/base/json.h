@@ -76,5 +76,7 @@ class Json {
 // Parses strict JSON (UTF-8, no trailing bytes, depth at most 64, no duplicate keys).
 // Throws Error "WHERE: ..." with `code` on anything else.
 Json parse_json(std::string_view text, std::string_view where, ErrorCode code = ErrorCode::invalid);
+// The same for one line of JSON Lines, whose number is in `where`: errors add only the column.
+Json parse_json_line(std::string_view line, std::string_view where);
 
 }  // namespace paceline

@@ -70,7 +70,8 @@ int64_t BasicJsonCursor<Node>::integer(const NumberRange& range) const {
 template <class Node>
 uint64_t BasicJsonCursor<Node>::unsigned_integer() const {
   if (const auto value = node_.unsigned_integer()) return *value;
-  mismatch("an integer from 0 on");
+  const bool is_large = node_.is_number() && node_.number() > 1;
+  mismatch(is_large ? "an integer below 2^64" : "an integer from 0 on");
 }
 
 template <class Node>

@@ -158,7 +158,7 @@ void refuse_duplicate_keys(const DocumentCursor& at) {
     return;
   }
   if (const auto key = duplicate_key(at.node())) {
-    at.fail(fmt::format("the key {} stands twice", shown_text(*key)));
+    at.fail(fmt::format("the key {} occurs twice", shown_text(*key)));
   }
   for (const auto& [key, value] : at.object()) refuse_duplicate_keys(at.below(key, value));
 }
@@ -272,7 +272,7 @@ DocumentCursor JsonDocument::root() const {
 }
 
 JsonDocument::JsonDocument(std::string text, std::string_view where, ErrorCode code,
-                           HugeIntegers huge_integers)
+                           HugeIntegers huge_integers, JsonText kind)
     : where_(where), code_(code), parsed_(std::make_unique<Parsed>()) {
   auto error = parse(text, parsed_->document);
   if (error == simdjson::NUMBER_ERROR) {
@@ -288,7 +288,9 @@ JsonDocument::JsonDocument(std::string text, std::string_view where, ErrorCode c
   if (error != simdjson::SUCCESS) {
     const auto fault = find_json_fault(text, kMaxDepth);
     throw Error(code, fmt::format("{}: not valid JSON: {}", where,
-                                  fault ? fault->text() : simdjson::error_message(error)));
+                                  !fault                   ? simdjson::error_message(error)
+                                  : kind == JsonText::line ? fault->text_in_line()
+                                                           : fault->text()));
   }
   text = std::string();  // a duplicate's check may need as much memory
   refuse_duplicate_keys(root());

@@ -97,12 +97,16 @@ extern template class BasicJsonCursor<DocumentNode>;
 // "model_max_length": 1000000000000000019884624838656.
 enum class HugeIntegers : uint8_t { as_doubles, refused };
 
+// What a text is: a whole document, or one line of several, which `where` names.
+enum class JsonText : uint8_t { document, line };
+
 class JsonDocument {
  public:
   // Parses strict JSON (UTF-8, no trailing bytes, depth at most 64, no duplicate keys) and frees
   // the text. Throws Error "WHERE: ..." with `code`, which the errors of cursors have too.
   JsonDocument(std::string text, std::string_view where, ErrorCode code = ErrorCode::invalid,
-               HugeIntegers huge_integers = HugeIntegers::as_doubles);
+               HugeIntegers huge_integers = HugeIntegers::as_doubles,
+               JsonText kind = JsonText::document);
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
   ~JsonDocument();

@@ -63,7 +63,7 @@ class JsonScan {
       position_ += word.size();
       return true;
     }
-    if (c == '\'') return fail("found a single quote; JSON's strings stand in double quotes");
+    if (c == '\'') return fail("found a single quote; JSON strings need double quotes");
     return fail_expecting("a value");
   }
 
@@ -196,9 +196,9 @@ size_t valid_utf8_prefix(std::string_view text) {
 
 }  // namespace
 
-std::string JsonFault::text() const {
-  return fmt::format("line {}, column {}: {}", line, column, reason);
-}
+std::string JsonFault::text_in_line() const { return fmt::format("column {}: {}", column, reason); }
+
+std::string JsonFault::text() const { return fmt::format("line {}, {}", line, text_in_line()); }
 
 std::optional<JsonFault> find_json_fault(std::string_view text, size_t max_depth) {
   JsonScan scan(text, max_depth);

@@ -15,6 +15,8 @@ struct JsonFault {
 
   // "line 3, column 7: REASON"
   std::string text() const;
+  // "column 7: REASON"
+  std::string text_in_line() const;
 };
 
 // The first fault of a text that a JSON parser has rejected; nothing when there is none. Slower

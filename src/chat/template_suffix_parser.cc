@@ -142,11 +142,11 @@ CallArguments TemplateExpressionParser::arguments() {
 void TemplateExpressionParser::argument(CallArguments& before) {
   const TemplatePosition position = peek().position;
   if (take_op("**")) {
-    if (before.mapping != nullptr) fail(position, "** stands twice");
+    if (before.mapping != nullptr) fail(position, "** occurs twice");
     before.mapping = expression();
   } else if (take_op("*")) {
     if (before.mapping != nullptr || before.sequence != nullptr) {
-      fail(position, "* stands twice or behind **");
+      fail(position, "* occurs twice or behind **");
     }
     before.sequence = expression();
   } else if (at(Kind::name) && is(peek(1), Kind::op, "=")) {

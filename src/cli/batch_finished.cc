@@ -60,8 +60,8 @@ void scan_lines(int descriptor, const std::string& name,
 Json parse_head(const std::string& head, const std::string& where) {
   constexpr std::string_view kMark = ",\"response\":{";
   const size_t mark = head.find(kMark);
-  if (mark == std::string::npos) return parse_json(head, where);
-  return parse_json(head.substr(0, mark + kMark.size()) + "},\"error\":null}", where);
+  if (mark == std::string::npos) return parse_json_line(head, where);
+  return parse_json_line(head.substr(0, mark + kMark.size()) + "},\"error\":null}", where);
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ void read_fields(const Line& text, const std::string& where, BatchLine& line) {
         ErrorCode::invalid,
         fmt::format("{}: longer than {} bytes, the most a line may have", where, kMaxLineBytes));
   }
-  const Json json = parse_json(text.text, where);
+  const Json json = parse_json_line(text.text, where);
   const RequestTerms terms;
   RequestReader reader(json, terms);
   reader.read<BatchLine>(kFields, line);

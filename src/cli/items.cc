@@ -35,7 +35,7 @@ Item parse_line(const Line& line) {
         ErrorCode::invalid,
         fmt::format("{}: longer than {} bytes, the most a line may have", name, kMaxLineBytes));
   }
-  Json object = parse_json(line.text, name);
+  Json object = parse_json_line(line.text, name);
   JsonCursor(object, name).object();
   return {name, JsonLine{line.number, std::move(object)}};
 }

@@ -141,7 +141,7 @@ Trace read_trace(const std::string& path) {
           ErrorCode::exhausted,
           fmt::format("{}: longer than {} bytes, the most a line may have", where, kMaxLineBytes));
     }
-    const Json object = parse_json(line->text, where);
+    const Json object = parse_json_line(line->text, where);
     TraceFields fields(JsonCursor(object, where));
     builder.add(fields);
   }

@@ -30,7 +30,7 @@ class JsonLinesReader {
                               where, kMaxLineBytes));
     }
     check_text_encoding(line.text, where);
-    const Json json = parse_json(line.text, where);
+    const Json json = parse_json_line(line.text, where);
     const JsonCursor cursor(json, where);
     cursor.object();
     choose_format(cursor);

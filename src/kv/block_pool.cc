@@ -92,7 +92,7 @@ void BlockPool::check_integrity() const {
   const auto list = [&](BlockId block, bool published) {
     PL_CHECK(reference_count(block) == 0, "a held block is in the list of free or cached blocks");
     PL_CHECK(is_published(block) == published, "a block stands in the wrong list");
-    PL_CHECK(!listed[static_cast<size_t>(block)], "a block stands twice in the lists");
+    PL_CHECK(!listed[static_cast<size_t>(block)], "a block occurs twice in the lists");
     listed[static_cast<size_t>(block)] = true;
   };
   for (const BlockId block : free_) list(block, false);

@@ -25,7 +25,7 @@ BpeOptions read_options(const DocumentCursor& model) {
   return options;
 }
 
-// A vocabulary sees by itself when a token stands twice.
+// A vocabulary sees by itself when a token occurs twice.
 Vocabulary read_vocabulary(const DocumentCursor& field) {
   const auto entries = field.object();
   const size_t num_entries = entries.size();
@@ -41,7 +41,7 @@ Vocabulary read_vocabulary(const DocumentCursor& field) {
       case Vocabulary::Inserted::yes:
         break;
       case Vocabulary::Inserted::text_is_taken:
-        field.entry(token, value).fail("the token stands twice");
+        field.entry(token, value).fail("the token occurs twice");
       case Vocabulary::Inserted::id_is_taken:
         field.entry(token, value)
             .fail(fmt::format("the id {} is that of {} already", *id,

@@ -43,7 +43,7 @@ std::vector<TrainingPoint> read_points(const fs::path& path, int64_t last_step) 
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;
     const std::string where = fmt::format("{}, line {}", path.string(), ++number);
-    const Json json = parse_json(std::string_view(text).substr(begin, end - begin), where);
+    const Json json = parse_json_line(std::string_view(text).substr(begin, end - begin), where);
     TrainingPoint point = read_point(JsonCursor(json, where));
     begin = end + 1;
     if (point.step <= last_step) points.push_back(std::move(point));

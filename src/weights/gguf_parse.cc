@@ -154,7 +154,7 @@ GgufMetadata read_metadata(GgufCursor& cursor, std::span<const std::byte> file, 
   const auto twice = std::ranges::adjacent_find(sorted, {}, &GgufValue::key);
   if (twice != sorted.end()) {
     cursor.set_subject("metadata " + quoted_name(twice->key));
-    cursor.corrupt("the key stands twice");
+    cursor.corrupt("the key occurs twice");
   }
   return metadata;
 }
@@ -271,7 +271,7 @@ std::vector<GgufTensorInfo> sorted_by_name(GgufCursor& cursor,
   const auto twice = std::ranges::adjacent_find(tensors, {}, &GgufTensorInfo::name);
   if (twice != tensors.end()) {
     cursor.set_subject("tensor " + quoted_name(twice->name));
-    cursor.corrupt("the name stands twice");
+    cursor.corrupt("the name occurs twice");
   }
   return tensors;
 }

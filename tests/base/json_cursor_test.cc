@@ -101,11 +101,11 @@ TEST(JsonDocument, DuplicateKeysAreRefusedAtAnyDepth) {
   const auto refusal = [](const std::string& text) {
     return thrown_by([&] { JsonDocument(text, "t.json"); });
   };
-  EXPECT_EQ(refusal(R"({"a": 1, "b": 2, "a": 3})"), "invalid: t.json: the key \"a\" stands twice");
+  EXPECT_EQ(refusal(R"({"a": 1, "b": 2, "a": 3})"), "invalid: t.json: the key \"a\" occurs twice");
   EXPECT_EQ(refusal(R"({"b": {"c": 1, "\u0063": 2}})"),
-            "invalid: t.json: b: the key \"c\" stands twice");
+            "invalid: t.json: b: the key \"c\" occurs twice");
   EXPECT_EQ(refusal(R"({"x": [1, {"y": {}}, {"y": {"z": 1, "z": 1}}]})"),
-            "invalid: t.json: x[2].y: the key \"z\" stands twice");
+            "invalid: t.json: x[2].y: the key \"z\" occurs twice");
   for (const int size : {15, 16, 17, 18, 1000}) {
     std::string members;
     for (int i = 0; i < size; ++i) members += "\"" + std::to_string(i) + "\": 0, ";
@@ -114,7 +114,7 @@ TEST(JsonDocument, DuplicateKeysAreRefusedAtAnyDepth) {
       if (twice >= size) continue;
       const std::string key = "\"" + std::to_string(twice) + "\"";
       EXPECT_EQ(refusal("{" + members + key + ": 0}"),
-                "invalid: t.json: the key " + key + " stands twice");
+                "invalid: t.json: the key " + key + " occurs twice");
     }
   }
 }

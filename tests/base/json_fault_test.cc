@@ -20,7 +20,7 @@ TEST(JsonFault, NamesLineColumnAndReason) {
       {"[1, 2,]", "line 1, column 7: a comma before the end"},
       {"[1] 2", "line 1, column 5: unexpected text after the end of the JSON"},
       {"{'a': 1}", "line 1, column 2: found ''', expected a key in double quotes"},
-      {"['a']", "line 1, column 2: found a single quote; JSON's strings stand in double quotes"},
+      {"['a']", "line 1, column 2: found a single quote; JSON strings need double quotes"},
       {"{\"a\" 1}", "line 1, column 6: found '1', expected ':'"},
       {"\"ab", "line 1, column 4: the text ends inside a string"},
       {"\"a\tb\"",

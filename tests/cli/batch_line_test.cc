@@ -44,7 +44,7 @@ TEST(BatchLine, WhatIsWrongIsToldWithTheNumber) {
       {R"({"custom_id": "a", "bdy": {}})", "unknown_parameter",
        "line 7: unknown field bdy; did you mean body?", "a"},
       {R"({"custom_id": "a", "custom_id": "b"})", "invalid_json_line",
-       "line 7: the key \"custom_id\" stands twice", ""},
+       "line 7: the key \"custom_id\" occurs twice", ""},
   };
   for (const auto& [text, code, message, custom_id] : kCases) {
     const BatchLine line = read(text);

@@ -69,7 +69,7 @@ class GrammarTest(ProgramTest):
             self.assertIn(message, answer["error"]["message"])
         self.assertEqual(answers[-1], {"accepted": [True]})
         answers = self.check("no JSON", last, code=1)
-        self.assertIn("line 1: not valid JSON", answers[0]["error"]["message"])
+        self.assertIn("line 1: not valid JSON: column 1: found 'n'", answers[0]["error"]["message"])
         self.assertEqual(answers[1], {"accepted": [True]})
 
     def test_text_mode_says_where_a_text_went_wrong(self):

@@ -122,10 +122,10 @@ TEST(GgufParse, ValuesOfNoTypeAreRefused) {
 }
 
 TEST(GgufParse, KeysAndNamesStandOnce) {
-  expect_corrupt({"metadata \"a\": the key stands twice"},
+  expect_corrupt({"metadata \"a\": the key occurs twice"},
                  GgufWriter().number("a", 1).number("b", 1).string("a", "x").file());
   expect_corrupt(
-      {"tensor \"t\": the name stands twice"},
+      {"tensor \"t\": the name occurs twice"},
       GgufWriter().floats("t", {1}, {1}).floats("s", {1}, {1}).floats("t", {1}, {1}).file());
 }
 

@@ -120,23 +120,23 @@ TEST(Safetensors, HeaderIsOneJsonObject) {
 TEST(Safetensors, KeysStandOnce) {
   const std::string tensor = R"({"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
   expect_corrupt(R"({"a":)" + tensor + R"(,"b":)" + tensor + R"(,"a":)" + tensor + "}", 0,
-                 {"header: the key \"a\" stands twice"});
+                 {"header: the key \"a\" occurs twice"});
   // The same key in another spelling.
   expect_corrupt(R"({"a":)" + tensor + R"(,"\u0061":)" + tensor + "}", 0,
-                 {"header: the key \"a\" stands twice"});
+                 {"header: the key \"a\" occurs twice"});
   expect_corrupt(R"({"__metadata__":{},"__metadata__":{}})", 0,
-                 {"the key \"__metadata__\" stands twice"});
+                 {"the key \"__metadata__\" occurs twice"});
   expect_corrupt(R"({"__metadata__":{"k":"1","k":"2"}})", 0,
-                 {"__metadata__: the key \"k\" stands twice"});
+                 {"__metadata__: the key \"k\" occurs twice"});
   for (const std::string field :
        {R"("dtype":"F32")", R"("shape":[0])", R"("data_offsets":[0,0])"}) {
     const std::string name = field.substr(0, field.find(':'));
     expect_corrupt(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0],)" + field + "}}", 0,
-                   {"header: a: the key " + name + " stands twice"});
+                   {"header: a: the key " + name + " occurs twice"});
   }
   expect_corrupt(
       R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"note":{"x":{"y":1,"y":1}}}})", 0,
-      {"header: a.note.x: the key \"y\" stands twice"});
+      {"header: a.note.x: the key \"y\" occurs twice"});
 }
 
 TEST(Safetensors, MetadataHoldsOnlyStrings) {

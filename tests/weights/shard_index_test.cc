@@ -40,9 +40,9 @@ TEST(ShardIndex, IsAnObjectWithAWeightMap) {
 
 TEST(ShardIndex, KeysStandOnce) {
   expect_corrupt(R"({"weight_map":{"a":"f"},"weight_map":{"a":"f"}})",
-                 {"the key \"weight_map\" stands twice"});
+                 {"the key \"weight_map\" occurs twice"});
   expect_corrupt(R"({"weight_map":{"a":"f","b":"f","\u0061":"g"}})",
-                 {"weight_map: the key \"a\" stands twice"});
+                 {"weight_map: the key \"a\" occurs twice"});
 }
 
 TEST(ShardIndex, IntegersHaveAtMost64Bits) {
