@@ -117,7 +117,7 @@ class SchemaKeywordReader {
 const SchemaKeywordReader::Keyword* SchemaKeywordReader::find_keyword(std::string_view name) {
   using R = SchemaKeywordReader;
   using D = SchemaDraft;
-  static const std::vector<Keyword> kKeywords = [] {
+  static const std::vector<Keyword> keywords = [] {
     std::vector<Keyword> all = {
         {"$ref", &R::ref},
         {"$dynamicRef", &R::dynamic_ref, D::draft2020},
@@ -162,9 +162,9 @@ const SchemaKeywordReader::Keyword* SchemaKeywordReader::find_keyword(std::strin
     std::sort(all.begin(), all.end(), is_keyword_less);
     return all;
   }();
-  const auto found = std::lower_bound(kKeywords.begin(), kKeywords.end(),
+  const auto found = std::lower_bound(keywords.begin(), keywords.end(),
                                       Keyword{.name = name, .handler = nullptr}, is_keyword_less);
-  return found == kKeywords.end() || found->name != name ? nullptr : &*found;
+  return found == keywords.end() || found->name != name ? nullptr : &*found;
 }
 
 void SchemaKeywordReader::read() {

@@ -193,7 +193,7 @@ std::optional<JsonCursor> find_parameters(const HfConfig& config, const RopeFiel
 
 RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
                      int64_t max_position) {
-  static const Json kEmpty = Json(Json::Object());
+  static const Json empty = Json(Json::Object());
   const auto scaling = kind.scaled ? find_object(config, "rope_scaling") : std::nullopt;
   auto found = find_parameters(config, kind, only);
   if (scaling && found && !only) {
@@ -204,8 +204,8 @@ RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
   if (nested) found = nested;
   if (!found) {
     found = config.object().below("rope_parameters",
-                                  kind.otherwise != nullptr ? *kind.otherwise : kEmpty);
-    if (!only) found = found->below(kind.layer_type, kEmpty);
+                                  kind.otherwise != nullptr ? *kind.otherwise : empty);
+    if (!only) found = found->below(kind.layer_type, empty);
   }
   RopeSource source{.rope = HfConfig(*found),
                     .config = config,
