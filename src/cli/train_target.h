@@ -22,10 +22,10 @@ struct TrainTarget {
 // Throws UsageError for options that don't go together.
 void check_target_options(const TrainChoice& choice);
 
-// `model` must outlive it. Throws Error when the model can't be trained so.
+// `model` must outlive it. Throws Error when the model can't be trained in this way.
 TrainTarget make_train_target(const Settings& settings, LoadedModel& model);
 
-// What of the target a resumed run must have in common with the one before.
+// Adds the properties of the target that must be the same when a run is resumed.
 void add_target_identity(const TrainChoice& choice, RunIdentity& identity);
 
 }  // namespace paceline

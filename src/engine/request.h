@@ -76,7 +76,8 @@ struct GenerateRequest {
   // The prompt's pooled states, and nothing else: max_tokens is 0.
   std::optional<Pooling> pooling;
 
-  // Changes the model for this request; null: the model itself. Part of who shares its prefix.
+  // Changes the model for this request; null: the model itself. Prefixes are shared only between
+  // requests of the same adapter.
   std::shared_ptr<const LoadedAdapter> adapter;
   int32_t priority = 0;  // class; smaller is served first
   PrefixUse prefix;

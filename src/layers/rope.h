@@ -34,8 +34,8 @@ struct RopeConfig {
   // Those of sequences beyond the original context; none: the same.
   std::vector<float> long_divisors = {};
 
-  // What a sequence of up to `length` tokens has its frequencies for: 0 within the original context
-  // or where they don't depend on the length, else the shortest length with the same ones.
+  // The length that decides the frequencies of a sequence of up to `length` tokens: the shortest
+  // one with the same frequencies; 0 within the original context, or where no length changes them.
   int64_t stretched_length(int64_t length) const;
 
   bool operator==(const RopeConfig&) const = default;

@@ -24,8 +24,9 @@ class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
 
-  // Updates `residual` [rows, hidden] in place. `branch`, of the same size, is before_attention()
-  // of it, where there is one; afterwards it is `next` of it, or scratch where next is null.
+  // Updates `residual` [rows, hidden] in place. On entry `branch` [rows, hidden] holds
+  // before_attention(residual) if the layer has that norm. On return it holds next(residual), or
+  // nothing of use if next is null.
   void forward(Backend& backend, const PositionInputs& positions, const GroupBatch& group,
                const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
                const Tensor& residual, const Tensor& branch, const Norm* next) const;

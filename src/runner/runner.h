@@ -32,8 +32,8 @@ class Runner {
   // keeps the states of its output rows.
   virtual void run(const Batch& batch) = 0;
 
-  // Steps that need no CPU between them; nullptr where there are none. Valid as long as the runner,
-  // and whatever it runs in between begins behind the loop's steps.
+  // Runs steps without the CPU in between; nullptr if this runner can't. Valid as long as the
+  // runner. Other work of the runner starts after the loop's steps that are under way.
   virtual DecodeLoop* decode_loop() { return nullptr; }
 
   // Of the last run, per row: 0 when its state holds a NaN or an infinity, and with it perhaps what

@@ -62,8 +62,8 @@ struct SchedLimits {
   int64_t aging_steps = 1000;             // of waiting that raise a sequence by one class
 };
 
-// `running` is in the order (priority, arrival id), `waiting` as it is served (order_waiting),
-// which is also the order in which a prefix of one may come to be another's.
+// `running` is in the order (priority, arrival id), `waiting` in the order in which it is served
+// (order_waiting): a sequence may reuse a prefix of one that is served earlier.
 struct SchedView {
   int64_t step = 0;
   std::span<const SchedGroup> groups;

@@ -59,8 +59,8 @@ class ApiCall {
   // Sends the head of a streamed response.
   void begin_events();
 
-  // False: others may have its permit, until this is called with true. It then goes on without one
-  // if there is none.
+  // hold_permit(false) lets others have its permit. hold_permit(true) takes one again if one is
+  // free; else the request goes on without.
   void hold_permit(bool holds);
   // Its body has been parsed and freed.
   void release_body();

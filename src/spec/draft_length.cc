@@ -72,7 +72,8 @@ std::span<const int64_t> DraftLengths::choose(std::span<const DraftCandidate> ca
   return lengths_;
 }
 
-// One row more can cost that of a whole tile, so all that are due wait for the same step.
+// One more row may cost as much as a whole tile of rows, so all sequences that are due are probed
+// in the same step.
 void DraftLengths::probe(std::span<const DraftCandidate> candidates, const RowCost& cost,
                          int64_t num_decodes) {
   const auto would_pay = [&cost, num_decodes](int64_t drafted, double least_gain) {

@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// The least medium block. AddressSanitizer sees more of what malloc hands out.
+// The smallest medium block. AddressSanitizer checks only what malloc hands out, so it gets more.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr size_t kMediumBytes = kHugePageBytes;
 #else

@@ -20,7 +20,8 @@ struct EmbeddingConfig {
   // Learning", 2022): any number of them, or one of `dimensions` if there are some.
   bool is_matryoshka = false;
   std::vector<int64_t> dimensions;
-  // Texts that stand in front of an input, by name, and the one that does without a name.
+  // Prompts by name, each put in front of an input, and the name of the one that is used by
+  // default.
   std::vector<std::pair<std::string, std::string>> prompts;
   std::optional<std::string> default_prompt;
 };

@@ -127,8 +127,8 @@ void CallProbe::find_pieces_of_one() {
   format_.closing.clear();
 }
 
-// What stands between two calls begins as what stands behind the last one, and ends as what stands
-// in front of the first one.
+// The text between two calls is the end of a call and the beginning of the next: it starts like the
+// text after the last call, and ends like the text before the first.
 void CallProbe::find_pieces_of_two() {
   const std::string_view lead = whole_lead_;
   const std::string_view joint = two_->part(two_->end_of(0), two_->begin_of(1));

@@ -46,7 +46,7 @@ class TrainingRun {
   TrainingRun(Trainer& trainer, const std::filesystem::path& directory, TrainingRunOptions options,
               RunIdentity identity, const ResultFiles& result);
 
-  // Goes on behind the last checkpoint, if there is one. Call it before run(). Returns the step.
+  // Continues after the last checkpoint, if there is one. Call it before run(). Returns the step.
   int64_t resume();
 
   // `report` is called for each line of metrics.jsonl. A stop saves a checkpoint first. An error
