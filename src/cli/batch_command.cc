@@ -34,8 +34,8 @@ struct stat checked_input(const std::string& path) {
   const struct stat status = status_of(path);
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::invalid,
-                fmt::format("{}: not a regular file; a batch that resumes after a crash reads its "
-                            "input again",
+                fmt::format("{}: not a regular file; a batch that is resumed after a crash has to "
+                            "read its input again",
                             path));
   }
   return status;

@@ -345,13 +345,16 @@ constexpr CommandDef kCommands[] = {
 std::span<const CommandDef> command_table() { return kCommands; }
 
 const CommandDef& find_command(std::string_view name) {
+  constexpr std::string_view kGlobalOptions[] = {"--help", "--version"};
   std::vector<std::string_view> names;
   for (const CommandDef& command : kCommands) {
     if (command.name == name || (!name.empty() && command.alias == name)) return command;
     names.push_back(command.name);
   }
   if (!name.empty() && name[0] == '-') {
-    throw UsageError(fmt::format("{} is before the command, expected one of {} first", name,
+    const std::string nearest = did_you_mean(name, kGlobalOptions);
+    if (!nearest.empty()) throw UsageError(fmt::format("unknown option {}{}", name, nearest));
+    throw UsageError(fmt::format("found {} before the command, expected one of {} first", name,
                                  fmt::join(names, ", ")));
   }
   throw UsageError(fmt::format("unknown command {}{}", name, did_you_mean(name, names)));

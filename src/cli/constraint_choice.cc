@@ -40,8 +40,7 @@ std::string schema_text(const JsonCursor& schema) {
 
 // What is wrong with several constraints.
 std::string surplus_text(const std::vector<NamedConstraint>& found) {
-  return fmt::format("found {} and {}, expected one of them: a text can be under one constraint",
-                     found[0].name, found[1].name);
+  return fmt::format("found {} and {}, expected one constraint only", found[0].name, found[1].name);
 }
 
 void set_constraint(NamedConstraint constraint, GenerateOptions& options) {

@@ -142,7 +142,7 @@ constexpr std::string_view kItemNotes =
     "exit code is 1.";
 constexpr std::string_view kSourceNotes =
     "Every option is also an environment variable (--max-tokens is PACELINE_MAX_TOKENS) and a key "
-    "of the TOML file that --config names (max_tokens; for one command under [command]). A flag "
+    "of the file that --config names (max_tokens; for one command under [command]). A flag "
     "overrides a variable, and a variable overrides the file. An option that may be repeated takes "
     "several values as a JSON array in a variable and as an array in the file.";
 

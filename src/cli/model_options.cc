@@ -6,6 +6,15 @@ namespace {
 
 using enum CommandId;
 
+// An empty name is that of an unset variable in a script: not the bundled model.
+std::string model_named(const OptionValue& value) {
+  const std::string& name = as_text(value);
+  if (!name.empty()) return name;
+  throw Error(ErrorCode::invalid,
+              "--model: empty, expected a directory, a GGUF file or org/name; leave the option out "
+              "for the bundled model");
+}
+
 constexpr OptionDef kModelOptions[] = {
     // The model and how it runs.
     {.name = "model",
@@ -16,7 +25,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Model directory, GGUF file, or org/name from the local Hugging Face cache.",
      .group = OptionGroup::model,
      .commands = kEveryCommand & ~set_of({adapter}),
-     .apply = [](Settings& s, const OptionValue& v) { s.load.model = as_text(v); }},
+     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},
     {.name = "model",
      .aliases = "-m",
      .placeholder = "MODEL",
@@ -25,7 +34,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Base model that the adapter must fit.",
      .group = OptionGroup::model,
      .commands = set_of({adapter}),
-     .apply = [](Settings& s, const OptionValue& v) { s.load.model = as_text(v); }},
+     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},
     {.name = "load-format",
      .placeholder = "FORMAT",
      .kind = OptionKind::choice,

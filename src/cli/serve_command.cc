@@ -41,6 +41,13 @@ void check_exposure(const Settings& settings) {
                           settings.host));
 }
 
+void check_tls(const Settings& settings) {
+  const bool has_certificate = !settings.tls_certificate.empty();
+  if (has_certificate != settings.tls_key.empty()) return;
+  throw Error(ErrorCode::invalid, fmt::format("found {} alone, expected --tls-cert and --tls-key",
+                                              has_certificate ? "--tls-cert" : "--tls-key"));
+}
+
 void check_runtime_lora(const Settings& settings) {
   if (!settings.allow_runtime_lora) return;
   if (settings.api_keys.empty()) {
@@ -185,6 +192,7 @@ std::string serve_model(const Settings& settings, Session& session, ServerFronte
 
 int run_serve(const Settings& settings, Session& session) {
   check_exposure(settings);
+  check_tls(settings);
   check_runtime_lora(settings);
   check_allowed_origins(settings.allowed_origins);
   check_metrics_prefix(settings.metrics_prefix);

@@ -103,7 +103,7 @@ struct TrainChoice {
 };
 
 // The name of the one adapter of --lora DIR.
-inline constexpr const char* kOnlyAdapter = "lora";
+inline constexpr const char* kOnlyAdapter = "adapter";
 
 struct Settings {
   LoadOptions load;  // an empty model means the bundled one

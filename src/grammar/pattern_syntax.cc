@@ -187,7 +187,8 @@ PatternNode PatternParser::take_group(PatternFlags flags, int depth) {
   const size_t begin = reader_.position() - 1;
   const PatternKind kind = take_group_kind(begin);
   PatternNode inside = take_choice(flags, depth + 1);
-  if (!reader_.accept(")")) reader_.fail(ErrorCode::invalid, begin, "a group without its )");
+  if (!reader_.accept(")"))
+    reader_.fail(ErrorCode::invalid, begin, "the group is not closed, expected )");
   if (kind == PatternKind::sequence) return inside;
   std::vector<PatternNode> children;
   children.push_back(std::move(inside));

@@ -5,9 +5,11 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <new>
 
 #include "paceline/error.h"
@@ -64,6 +66,11 @@ int choose_protocol(SSL* /*session*/, const unsigned char** chosen, unsigned cha
   return SSL_TLSEXT_ERR_OK;
 }
 
+void check_readable(std::string_view what, const std::string& file) {
+  if (::access(file.c_str(), R_OK) == 0) return;
+  throw Error(ErrorCode::not_found, fmt::format("{} {}: {}", what, file, std::strerror(errno)));
+}
+
 [[noreturn]] void throw_unusable(const std::string& file, std::string_view what) {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
@@ -88,6 +95,8 @@ TlsContext::TlsContext(const std::string& certificate_file, const std::string& k
                                 SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
+  check_readable("TLS certificate", certificate_file);
+  check_readable("TLS key", key_file);
   ERR_clear_error();
   if (SSL_CTX_use_certificate_chain_file(context, certificate_file.c_str()) != 1) {
     throw_unusable(certificate_file, "a TLS certificate");

@@ -29,12 +29,12 @@ ChatTemplate wanted_template(const ModelFiles& files, const std::string& wanted)
     auto named = ChatTemplate::load(files, wanted);
     if (named) return std::move(*named);
   } catch (const Error& error) {
-    why = fmt::format(": {}", error.what());
+    why = fmt::format(" ({})", error.what());
   }
   throw Error(ErrorCode::invalid,
-              fmt::format("--chat-template: \"{}\" is no file, no template of the model and no "
-                          "built-in format ({}){}",
-                          wanted, builtin_template_names(), why));
+              fmt::format("--chat-template: found \"{}\", expected a file, the name of one of the "
+                          "model's templates{} or of a built-in one ({})",
+                          wanted, why, builtin_template_names()));
 }
 
 // Texts that look like one token: "<|im_start|>", "<start_of_turn>".

@@ -28,9 +28,9 @@ void set(const FieldValue& value, ConstraintSpec spec, AskedConstraint& target) 
   const std::string field(value.path());
   if (target.spec == spec) return;
   if (target.spec) {
-    throw RequestError(field, "invalid_value",
-                       fmt::format("{}: the answer can be under one constraint, and {} is another",
-                                   field, target.field));
+    throw RequestError(
+        field, "invalid_value",
+        fmt::format("{}: found beside {}, expected one constraint only", field, target.field));
   }
   target.spec = std::move(spec);
   target.field = field;

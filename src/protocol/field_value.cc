@@ -43,7 +43,11 @@ void FieldValue::check_size(size_t size, const FieldType& type, std::string_view
   if (size >= min && size <= type.max) return;
   if (type.is_part_of_api) refuse_unsupported("an empty one");
   if (type.kind == FieldKind::tuple) refuse(type.expected);
-  if (min == 1 && size == 0) refuse(unit == "bytes" ? "some text" : "at least one item");
+  if (min == 1 && size == 0 && unit == "bytes") refuse("some text");
+  if (min == 1 && size == 0) {
+    throw RequestError(path(), "invalid_value",
+                       fmt::format("{}: an empty array, expected at least one item", path()));
+  }
   throw RequestError(
       path(), "invalid_value",
       size < min ? fmt::format("{}: {} {}, expected {}", path(), size, unit, min)

@@ -35,9 +35,9 @@ void check_logit_bias(std::span<const std::pair<int32_t, float>> entries, int64_
   ids.reserve(entries.size());
   for (const auto& [id, bias] : entries) {
     if (id < 0 || id >= vocab_size) {
-      throw Error(
-          ErrorCode::invalid,
-          fmt::format("logit_bias: found token id {}, expected one in [0, {})", id, vocab_size));
+      throw Error(ErrorCode::invalid,
+                  fmt::format("logit_bias: the token id {} is outside the vocabulary (0..{})", id,
+                              vocab_size - 1));
     }
     if (!std::isfinite(bias) && bias != kForbiddingBias) {
       throw Error(

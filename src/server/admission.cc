@@ -132,9 +132,10 @@ HttpGate admit(ServerContext& context, const HttpRequest& head) {
   if (route->has_body()) {
     admitted->permit = context.in_flight.acquire();
     if (admitted->permit == nullptr) {
-      return refuse(context, head,
-                    queue_full(fmt::format("{} requests are in flight already",
-                                           context.in_flight.num_in_flight())));
+      return refuse(
+          context, head,
+          queue_full(fmt::format("the limit of requests in flight is reached ({}, --max-requests)",
+                                 context.in_flight.num_in_flight())));
     }
     admitted->body_bytes = context.body_bytes.acquire(body_bytes(head, context.options.http));
     if (admitted->body_bytes == nullptr) {

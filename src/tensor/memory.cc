@@ -114,16 +114,17 @@ struct Memory::State {
   bool lock_pages = false;
 
   [[noreturn]] void throw_exhausted(size_t bytes, const std::string& why) const {
-    throw Error(
-        ErrorCode::exhausted,
-        fmt::format("memory: {} bytes asked, {} active, limit {}: {}", bytes, stats.active_bytes,
-                    memory_limit == SIZE_MAX ? "none" : std::to_string(memory_limit), why));
+    throw Error(ErrorCode::exhausted,
+                fmt::format("memory: {} bytes are needed beside {} in use, {}", bytes,
+                            stats.active_bytes, why));
   }
 
   // A new block within the limit; evicts cached blocks if necessary.
   void* take_new(size_t bytes, size_t capacity) {
     if (stats.active_bytes > memory_limit || capacity > memory_limit - stats.active_bytes) {
-      throw_exhausted(bytes, "a smaller context or batch, or a higher memory limit, would fit");
+      throw_exhausted(bytes, fmt::format("the limit is {} (--memory-limit); a smaller context or "
+                                         "batch needs less",
+                                         memory_limit));
     }
     cache.shrink_to(std::min(cache.num_bytes(), memory_limit - stats.active_bytes - capacity));
     void* block = source.take(capacity);
@@ -132,7 +133,9 @@ struct Memory::State {
       block = source.take(capacity);
     }
     if (block == nullptr) {
-      throw_exhausted(bytes, fmt::format("the system has none: {}", std::strerror(errno)));
+      throw_exhausted(bytes, fmt::format("the system gives no more: {}; a smaller context "
+                                         "or batch needs less",
+                                         std::strerror(errno)));
     }
     return block;
   }

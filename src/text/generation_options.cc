@@ -50,23 +50,25 @@ void check_value(const GenerationOption& option, T value) {
 
 void check_size(const GenerationOption& option, size_t num_items, std::string_view noun) {
   if (num_items > 0 && num_items < option.list.min_items) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {} {}, at least {}", option.name, num_items,
-                                                noun, option.list.min_items));
+    throw Error(ErrorCode::invalid, fmt::format("{}: {} {}, expected at least {}", option.name,
+                                                num_items, noun, option.list.min_items));
   }
   if (num_items <= option.list.max_items) return;
-  throw Error(ErrorCode::invalid, fmt::format("{}: {} {}, at most {}", option.name, num_items, noun,
-                                              option.list.max_items));
+  throw Error(ErrorCode::invalid, fmt::format("{}: {} {}, expected at most {}", option.name,
+                                              num_items, noun, option.list.max_items));
 }
 
 void check_value(const GenerationOption& option, const std::vector<std::string>& texts) {
   check_size(option, texts.size(), "strings");
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].empty()) {
-      throw Error(ErrorCode::invalid, fmt::format("{}[{}]: empty", option.name, i));
+      throw Error(ErrorCode::invalid,
+                  fmt::format("{}[{}]: found \"\", expected some text", option.name, i));
     }
     if (texts[i].size() <= option.list.max_bytes) continue;
-    throw Error(ErrorCode::invalid, fmt::format("{}[{}]: {} bytes, at most {}", option.name, i,
-                                                texts[i].size(), option.list.max_bytes));
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}[{}]: {} bytes, expected at most {}", option.name, i,
+                            texts[i].size(), option.list.max_bytes));
   }
 }
 

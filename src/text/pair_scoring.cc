@@ -73,9 +73,9 @@ PairScoring::Method PairScoring::method_of(const TextModel& model) const {
   if (model.embedding && model.embedding->has_files) return Method::cosine;
   if (can_judge(model)) return Method::yes_or_no;
   throw Error(ErrorCode::unsupported,
-              fmt::format("{}: scores no pairs; models that do have a head for one label "
-                          "(...ForSequenceClassification), sentence-transformers files, or the "
-                          "tokens yes, no and <|im_start|> of Qwen3-Reranker",
+              fmt::format("{}: this model can't score pairs; a model needs a head for one "
+                          "label (...ForSequenceClassification), sentence-transformers files, or "
+                          "the tokens yes, no and <|im_start|> of Qwen3-Reranker",
                           model.name));
 }
 

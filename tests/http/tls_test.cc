@@ -204,14 +204,15 @@ TEST_F(HttpTlsTest, CutsOffWhoTakesNothing) {
 TEST_F(HttpTlsTest, SaysWhichFileItCannotUse) {
   HttpAddress address = files_.address();
   address.tls_key = "/no/such.key";
-  expect_error(ErrorCode::invalid, {"/no/such.key", "key"},
+  expect_error(ErrorCode::not_found, {"TLS key /no/such.key: No such file or directory"},
                [&] { make_http_server(address, limits_, {}); });
+  address = files_.address();
   address.tls_certificate = files_.key_file_;
   expect_error(ErrorCode::invalid, {files_.key_file_, "certificate"},
                [&] { make_http_server(address, limits_, {}); });
   address = files_.address();
   address.tls_key = "";
-  expect_error(ErrorCode::invalid, {"key"}, [&] { make_http_server(address, limits_, {}); });
+  expect_error(ErrorCode::not_found, {"TLS key"}, [&] { make_http_server(address, limits_, {}); });
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ TEST(ChatRequest, AWrongMessageIsNamed) {
 TEST(ChatRequest, ThereMustBeMessagesButNotTooMany) {
   EXPECT_EQ(refusal(chat, "{}").code, "missing_required_parameter");
   EXPECT_EQ(refusal(chat, R"({"messages": []})").message,
-            "messages: found an array, expected at least one item");
+            "messages: an empty array, expected at least one item");
   std::string many = R"({"messages": [)";
   for (size_t i = 0; i < kMaxMessages; ++i) many += R"({"role": "user", "content": ""}, )";
   EXPECT_EQ(refusal(chat, many + R"({"role": "user", "content": ""}]})").param, "messages");

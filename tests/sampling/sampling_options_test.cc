@@ -113,11 +113,11 @@ TEST(SamplingOptions, LogitBiasIsCheckedEntryByEntry) {
   EXPECT_EQ(complaint([](auto& o) {
               o.logit_bias = {{1, 0.0f}, {100, 1.0f}};
             }),
-            "logit_bias: found token id 100, expected one in [0, 100)");
+            "logit_bias: the token id 100 is outside the vocabulary (0..99)");
   EXPECT_EQ(complaint([](auto& o) {
               o.logit_bias = {{-1, 1.0f}};
             }),
-            "logit_bias: found token id -1, expected one in [0, 100)");
+            "logit_bias: the token id -1 is outside the vocabulary (0..99)");
   EXPECT_EQ(complaint([](auto& o) {
               o.logit_bias = {{7, INFINITY}};
             }),

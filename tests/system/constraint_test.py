@@ -124,9 +124,9 @@ class ConstraintTest(ProgramTest):
         grammar = self.write("wrong.gbnf", "root ::= x")
         for command in ["generate", "chat"]:
             for code, options, message in [
-                    (2, ["--regex", "a("], "--regex: the pattern 'a(', character 2: a group without its )"),
+                    (2, ["--regex", "a("], "--regex: the pattern 'a(', character 2: the group is not closed, expected )"),
                     (2, ["--choice", ","], "--choice: an empty list, expected at least one text"),
-                    (2, ["--regex", "a", "--choice", "b"], "found --regex and --choice, expected one of them"),
+                    (2, ["--regex", "a", "--choice", "b"], "found --regex and --choice, expected one constraint only"),
                     (1, ["--grammar", grammar], f"--grammar {grammar}: line 1, column 10: the rule x is not defined"),
                     (1, ["--json-schema", self.write("a.json", '{"type": 3}')], 'a.json: schema: #: "type": found 3'),
                     (1, ["--json-schema", "nowhere.json"], "nowhere.json: No such file"),
@@ -135,7 +135,7 @@ class ConstraintTest(ProgramTest):
                 self.assertIn(message, self.fail_with(code, command, "-m", "nowhere", "-p", "x", *options), options)
 
     def test_a_wrong_line_is_answered_by_an_error(self):
-        wrong = [({"regex": "a("}, "invalid", "regex: the pattern 'a(', character 2: a group without its )"),
+        wrong = [({"regex": "a("}, "invalid", "regex: the pattern 'a(', character 2: the group is not closed, expected )"),
                  ({"choice": []}, "invalid", "choice: an empty list"),
                  ({"choice": ["a", 1]}, "invalid", "choice[1]: found 1"),
                  ({"grammar": "root ::= x"}, "invalid", "grammar: line 1, column 10: the rule x is not defined"),
@@ -143,7 +143,7 @@ class ConstraintTest(ProgramTest):
                  ({"json_schema": {"type": 3}}, "invalid", 'json_schema: schema: #: "type": found 3'),
                  ({"json_schema": 5}, "invalid", "json_schema: schema: #: found 5"),
                  ({"json_object": 1}, "invalid", "json_object: found 1"),
-                 ({"regex": "a", "choice": ["b"]}, "invalid", "found regex and choice, expected one of them"),
+                 ({"regex": "a", "choice": ["b"]}, "invalid", "found regex and choice, expected one constraint only"),
                  ({"strict": True}, "invalid", "strict: found without json_schema")]
         answers = self.lines_of(*(item for item, _, _ in wrong), {"choice": ["fine"]}, code=1)
         for (item, code, message), answer in zip(wrong, answers):

@@ -104,7 +104,7 @@ class RerankTest(ProgramTest):
             served = self.ask(self.serve(GOLDENS / name), "/v1/score", text_1=[pair["text_1"] for pair in pairs],
                               text_2=[pair["text_2"] for pair in pairs])["data"]
             self.assertEqual([answer["score"] for answer in found], [item["score"] for item in served])
-        for model, line, said in [(BUNDLED, {"text_1": "a", "text_2": "b"}, "scores no pairs"),
+        for model, line, said in [(BUNDLED, {"text_1": "a", "text_2": "b"}, "can't score pairs"),
                                   (GOLDENS / "reranker", {"text_1": "a"}, "text_2")]:
             answer, = self.answers("score", "-m", model, code=1, stdin=lines(line))
             self.assertIn(said, answer["error"]["message"])
@@ -112,7 +112,7 @@ class RerankTest(ProgramTest):
     def test_models_that_score_no_pairs(self):
         client = self.serve(BUNDLED)
         for path, body in [("/v1/score", {"text_1": "a", "text_2": "b"}), ("/v1/rerank", {"query": "a", "documents": ["b"]})]:
-            self.assertIn("scores no pairs", self.ask(client, path, 501, **body)["error"]["message"])
+            self.assertIn("can't score pairs", self.ask(client, path, 501, **body)["error"]["message"])
         for path, body, param in [("/v1/score", {"text_1": ["a", "b"], "text_2": ["c"]}, "text_1"),
                                   ("/v1/rerank", {"query": "a", "documents": []}, "documents"),
                                   ("/v1/rerank", {"query": "a", "documents": ["b"], "top_n": 0}, "top_n")]:

@@ -50,7 +50,12 @@ class UsageTest(ProgramTest):
                       self.fail_with(2, "generate", "--max-tokns", "5", "-p", "x"))
         self.assertIn("unknown option --frobnicate", self.fail_with(2, "generate", "--frobnicate"))
         self.assertIn("unexpected argument", self.fail_with(2, "generate", "Once upon a time"))
-        self.assertIn("--model is before the command", self.fail_with(2, "--model", "x", "generate"))
+        self.assertIn("found --model before the command", self.fail_with(2, "--model", "x", "generate"))
+        self.assertIn("unknown option --verison; did you mean --version?", self.fail_with(2, "--verison"))
+
+    def test_an_empty_model_is_not_the_bundled_one(self):
+        """A script that forgot to set MODEL: `paceline serve -m "$MODEL"`."""
+        self.assertIn("--model: empty, expected a directory", self.fail_with(2, "generate", "-p", "x", "-m", ""))
 
     def test_values_out_of_range_name_flag_value_and_range(self):
         self.assertIn('--temperature: found "3", expected a number from 0 to 2',
@@ -109,7 +114,7 @@ class UsageTest(ProgramTest):
     def test_more_threads_than_cores_are_a_warning(self):
         done = self.succeed("score", "-m", program.BUNDLED, "-p", "a b", "--threads", "1000")
         cores = len(os.sched_getaffinity(0))
-        self.assertIn(f"warning: --threads 1000: more than the {cores} usable cores makes it slower\n", done.stderr)
+        self.assertIn(f"warning: --threads 1000: slower, because only {cores} cores are usable\n", done.stderr)
         self.assertEqual(self.succeed("score", "-m", program.BUNDLED, "-p", "a b", "--threads", "1").stderr, "")
 
     def test_a_cache_too_small_for_the_context_is_said(self):
