@@ -23,8 +23,9 @@ constexpr size_t kParserPadding = 64;
 // An open file descriptor and its size; closes itself.
 class OpenFile {
  public:
+  // O_NONBLOCK: a pipe without a writer would block, before it is refused.
   explicit OpenFile(const std::filesystem::path& path)
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) {
       throw Error(errno == ENOENT ? ErrorCode::not_found : ErrorCode::invalid,
                   fmt::format("{}: can't be opened: {}", path.string(), std::strerror(errno)));

@@ -79,6 +79,14 @@ TEST_F(MappedFileTest, ErrorsNameThePath) {
 }
 
 // All pages of a file of several pages: any part may be released, and reads the same afterwards.
+TEST_F(MappedFileTest, APipeIsRefusedAtOnce) {
+  const fs::path pipe = directory_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  expect_error(ErrorCode::invalid, {"pipe: not a regular file"}, [&] { MappedFile{pipe}; });
+  expect_error(ErrorCode::invalid, {"pipe: not a regular file"},
+               [&] { read_text_file(pipe, 100); });
+}
+
 TEST_F(MappedFileTest, ReleasedPagesReadTheSame) {
   std::string content(5 * 4096 + 123, '\0');
   for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 31 + i / 4096);
