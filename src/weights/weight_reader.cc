@@ -55,10 +55,13 @@ WeightReader::WeightReader(Checkpoint& checkpoint)
       prefix_(find_prefix(checkpoint, kEmbedding, kUsualPrefix)),
       head_prefix_(find_prefix(checkpoint, kHead,
                                prefix_ == "language_model.model." ? "language_model." : "")),
+      score_prefix_(find_prefix(checkpoint, kScore, head_prefix_)),
       read_(checkpoint.entries().size()) {}
 
 std::string WeightReader::file_name(std::string_view name) const {
-  return (name == kHead || name == kScore ? head_prefix_ : prefix_) + std::string(name);
+  const std::string& prefix =
+      name == kHead ? head_prefix_ : (name == kScore ? score_prefix_ : prefix_);
+  return prefix + std::string(name);
 }
 
 bool WeightReader::contains(std::string_view name) const {

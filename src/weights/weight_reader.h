@@ -52,9 +52,10 @@ class WeightReader {
   void note_read(std::string_view in_file, int64_t num_elements);
 
   Checkpoint& checkpoint_;
-  std::string prefix_;       // of the decoder's weights, e.g. "model."
-  std::string head_prefix_;  // of lm_head.weight
-  std::vector<bool> read_;   // parallel to checkpoint_.entries()
+  std::string prefix_;        // of the decoder's weights, e.g. "model."
+  std::string head_prefix_;   // of lm_head.weight
+  std::string score_prefix_;  // of score.weight
+  std::vector<bool> read_;    // parallel to checkpoint_.entries()
   int64_t num_elements_read_ = 0;
   bool has_read_grouped_ = false;
 };

@@ -67,6 +67,15 @@ TEST(WeightReader, NamesTheHeadAsTheFileWould) {
   EXPECT_EQ(WeightReader(*nested).file_name("lm_head.weight"), "language_model.lm_head.weight");
 }
 
+TEST(WeightReader, FindsAHeadOfLabelsOutsideTheTextModel) {
+  for (const std::string decoder : {"model.", "language_model.model.", "model.language_model."}) {
+    for (const std::string head : {"", "language_model."}) {
+      NamedCheckpoint checkpoint({decoder + "embed_tokens.weight", head + "score.weight"});
+      EXPECT_EQ(WeightReader(*checkpoint).file_name("score.weight"), head + "score.weight");
+    }
+  }
+}
+
 TEST(WeightReader, MissingAndMisshapenTensorsAreNamedAsInTheFile) {
   NamedCheckpoint checkpoint({"model.embed_tokens.weight"});
   WeightReader reader(*checkpoint);
