@@ -74,7 +74,8 @@ void add_rotated(const GgufFields& fields, int64_t head_dim, Json::Object& confi
     fields.corrupt("rope.dimension_count",
                    fmt::format("{}, expected 2 to the head's {}", rotated, head_dim));
   }
-  if (fields.architecture().interleaved_rotary) {
+  const GgufRope kind = fields.architecture().rope;
+  if (kind != GgufRope::partial && kind != GgufRope::long_factors) {
     fields.unsupported("rope.dimension_count",
                        fmt::format("heads of {} elements with {} rotated", head_dim, rotated));
   }

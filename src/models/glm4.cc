@@ -25,7 +25,7 @@ DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights) {
                    .before_mlp = "post_attention_layernorm",
                    .after_mlp = "post_mlp_layernorm"};
   decoder.layers = uniform_layers(read_num_layers(config), 0);
-  read_ropes(config, {{.default_share = 0.5}}, decoder);
+  read_ropes(config, {{.rotates_part = true, .default_share = 0.5}}, decoder);
   return decoder;
 }
 

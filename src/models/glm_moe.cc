@@ -60,7 +60,7 @@ DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights)
   }
   const auto dense = static_cast<size_t>(config.integer("first_k_dense_replace", 1));
   for (size_t i = dense; i < decoder.layers.size(); ++i) decoder.layers[i].is_mixture = true;
-  read_ropes(config, {{.default_share = 0.5}}, decoder);
+  read_ropes(config, {{.rotates_part = true, .default_share = 0.5}}, decoder);
   return decoder;
 }
 

@@ -69,7 +69,7 @@ DecoderConfig read_gpt_oss(const HfConfig& config, const WeightReader& weights) 
   mixture.expert_bias = true;
   mixture.names.router = "mlp.router";
   read_ropes(config, {{.default_theta = kGptOssTheta}}, decoder);
-  if (!config.has("rope_scaling") && !config.has("rope_parameters")) stretch_rope(decoder);
+  if (!describes_rope(config)) stretch_rope(decoder);
   return decoder;
 }
 

@@ -12,8 +12,10 @@ DecoderConfig read_phi3(const HfConfig& config, const WeightReader& weights) {
   decoder.fused_qkv = true;
   decoder.fused_gate_up = true;
   decoder.layers = uniform_layers(read_num_layers(config), read_optional_window(config));
-  read_ropes(config, {{.default_original_context = 4096, .every_scaling_is_longrope = true}},
-             decoder);
+  read_ropes(
+      config,
+      {{.rotates_part = true, .default_original_context = 4096, .every_scaling_is_longrope = true}},
+      decoder);
   return decoder;
 }
 

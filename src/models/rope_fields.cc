@@ -223,6 +223,11 @@ int64_t rotated_share_of(const RopeSource& source, int64_t head_dim) {
   constexpr std::string_view kKey = "partial_rotary_factor";
   const HfConfig& holder = source.rope.has(kKey) ? source.rope : source.config;
   const double share = holder.number(kKey, source.kind.default_share);
+  if (share != 1.0 && !source.kind.rotates_part) {
+    holder.unsupported(kKey, fmt::format("{} isn't supported in this family, whose heads rotate as "
+                                         "a whole; 1 is",
+                                         share));
+  }
   const auto rotary_dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
   const bool is_whole_odd = rotary_dim == head_dim && head_dim % 2 != 0;
   if (rotary_dim >= 2 && !is_whole_odd) return rotary_dim;
@@ -234,6 +239,10 @@ int64_t rotated_share_of(const RopeSource& source, int64_t head_dim) {
 }
 
 }  // namespace
+
+bool describes_rope(const HfConfig& config) {
+  return find_object(config, "rope_scaling") || find_object(config, "rope_parameters");
+}
 
 void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
                 DecoderConfig& decoder) {

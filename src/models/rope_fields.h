@@ -14,6 +14,7 @@ struct RopeFields {
   std::string_view theta_key = "rope_theta";       // beside rope_scaling (transformers 4), or none
   bool scaled = true;                              // rope_scaling applies to it
   double default_theta = 10000.0;
+  bool rotates_part = false;             // a part of each head may rotate
   double default_share = 1.0;            // of a head's elements that rotate
   int64_t default_original_context = 0;  // before scaling; 0: max_position_embeddings
   const Json* otherwise = nullptr;       // the rope of files that describe none; it outlives them
@@ -21,6 +22,9 @@ struct RopeFields {
   // The family's types "su" and "yarn" mean longrope, and it has no other.
   bool every_scaling_is_longrope = false;
 };
+
+// Whether config.json has a rope_scaling or rope_parameters that isn't empty.
+bool describes_rope(const HfConfig& config);
 
 // Sets `ropes`, one for each of `kinds`, `rotary_dim` and `query_growth` of `decoder`, whose
 // head_dim and max_position must be set. `rope_parameters` is one object for all layers, or has one

@@ -24,7 +24,7 @@ DecoderConfig read_stablelm(const HfConfig& config, const WeightReader& weights)
   decoder.parallel_block = config.boolean("use_parallel_residual", false);
   if (decoder.parallel_block) decoder.norms.before_mlp.clear();
   decoder.layers = uniform_layers(read_num_layers(config), 0);
-  read_ropes(config, {{.default_share = 0.25}}, decoder);
+  read_ropes(config, {{.rotates_part = true, .default_share = 0.25}}, decoder);
   return decoder;
 }
 

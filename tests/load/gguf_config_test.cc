@@ -323,11 +323,18 @@ TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
 }
 
 TEST_F(GgufConfig, PartOfAHeadMayBeRotated) {
-  GgufWriter writer = small_file("qwen2");
-  writer.number("qwen2.attention.key_length", uint32_t{98});
-  writer.number("qwen2.attention.value_length", uint32_t{98});
-  writer.number("qwen2.rope.dimension_count", uint32_t{46});
-  EXPECT_EQ(decoder(writer).rotary_dim, 46);
+  const auto partly = [&](const std::string& architecture) {
+    GgufWriter writer = small_file(architecture);
+    writer.number(architecture + ".attention.key_length", uint32_t{98});
+    writer.number(architecture + ".attention.value_length", uint32_t{98});
+    writer.number(architecture + ".rope.dimension_count", uint32_t{46});
+    return writer;
+  };
+  for (const std::string architecture : {"stablelm", "phi3"}) {
+    EXPECT_EQ(decoder(partly(architecture)).rotary_dim, 46);
+  }
+  expect_refused(ErrorCode::unsupported, {"qwen2.rope.dimension_count", "46 rotated"},
+                 partly("qwen2"));
 }
 
 TEST_F(GgufConfig, MixturesAreReadAndLayersWithoutARouterAreDense) {

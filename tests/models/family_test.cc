@@ -70,6 +70,28 @@ TEST(Families, OtherKindsOfModelsAreRefusedWithTheReasonAndWhatRuns) {
                [] { read(config_with("other", "")); });
 }
 
+// transformers ignores it, or fails.
+TEST(Families, APartOfAHeadRotatesWhereTransformersLetsIt) {
+  for (const std::string family : {"phi3", "glm4", "glm4_moe", "stablelm"}) {
+    SCOPED_TRACE(family);
+    const DecoderConfig config = read(config_with(family, R"(, "partial_rotary_factor": 0.75)"));
+    EXPECT_EQ(config.rotary_dim * 4, config.head_dim * 3);
+  }
+  for (const std::string family : {"llama", "qwen3", "gemma3_text", "smollm3", "cohere2"}) {
+    SCOPED_TRACE(family);
+    expect_error(ErrorCode::unsupported, {"partial_rotary_factor: 0.75 isn't supported"},
+                 [&] { read(config_with(family, R"(, "partial_rotary_factor": 0.75)")); });
+    EXPECT_NO_THROW(read(config_with(family, R"(, "partial_rotary_factor": 1.0)")));
+  }
+}
+
+TEST(Families, AGptOssWithoutARopeHasTransformers) {
+  for (const std::string rope : {"", R"(, "rope_scaling": null)", R"(, "rope_scaling": {})"}) {
+    SCOPED_TRACE(rope);
+    EXPECT_EQ(read(config_with("gpt_oss", rope)).ropes[0].scaling, RopeScaling::yarn);
+  }
+}
+
 TEST(Families, NumbersWithoutAMeaningAreRefusedByName) {
   for (const auto& change : {std::pair{"rms_norm_eps", "-1e-6"},
                              {"query_pre_attn_scalar", "0"},

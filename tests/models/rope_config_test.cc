@@ -85,7 +85,7 @@ DecoderConfig decoder_of(const std::string& fields) {
   DecoderConfig decoder;
   decoder.head_dim = 16;
   decoder.max_position = 2048;
-  read_ropes(HfConfig(JsonCursor(json, "config.json")), {{}}, decoder);
+  read_ropes(HfConfig(JsonCursor(json, "config.json")), {{.rotates_part = true}}, decoder);
   return decoder;
 }
 
@@ -128,7 +128,8 @@ TEST(RopeConfigs, TwoKindsOfLayersNeedAnObjectEach) {
     DecoderConfig decoder;
     decoder.head_dim = 16;
     decoder.max_position = 2048;
-    read_ropes(HfConfig(JsonCursor(json, "config.json")), {{}, {.layer_type = "sliding_attention"}},
+    read_ropes(HfConfig(JsonCursor(json, "config.json")),
+               {{.rotates_part = true}, {.layer_type = "sliding_attention", .rotates_part = true}},
                decoder);
   };
   expect_error(ErrorCode::invalid, {"rope_parameters", "sliding_attention"},
