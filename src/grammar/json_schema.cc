@@ -12,19 +12,62 @@ RuleId as_json(RuleId rule, const SchemaEmitter& emitter, GrammarBuilder& builde
   return rule;
 }
 
-RuleId emit_schema(std::string_view schema, bool strict, GrammarBuilder& builder) {
-  SchemaDocument document(schema, strict, builder.regexes());
+// Nothing: the set has no values.
+std::optional<RuleId> emit_set(const SchemaSet& set, SchemaDocument& document,
+                               GrammarBuilder& builder) {
   SchemaEmitter emitter(builder, document);
-  const SchemaSet root{document.root()};
-  if (!emitter.has_values(root)) {
-    throw Error(ErrorCode::invalid, "schema: no value obeys it");
-  }
-  const RuleId rule = emitter.rule(root);
+  if (!emitter.has_values(set)) return std::nullopt;
+  const RuleId rule = emitter.rule(set);
   emitter.finish();
   return as_json(rule, emitter, builder);
 }
 
+RuleId emit_schema(std::string_view schema, bool strict, GrammarBuilder& builder) {
+  SchemaDocument document(schema, strict, builder.regexes());
+  const auto rule = emit_set({document.root()}, document, builder);
+  if (!rule) throw Error(ErrorCode::invalid, "schema: no value obeys it");
+  return *rule;
+}
+
 }  // namespace
+
+JsonSchemaProperties::JsonSchemaProperties(std::string_view schema, GrammarBuilder& builder)
+    : schema_(schema), builder_(builder) {}
+
+JsonSchemaProperties::~JsonSchemaProperties() = default;
+
+SchemaDocument& JsonSchemaProperties::document(TextForm form) {
+  auto& document = documents_[static_cast<size_t>(form)];
+  if (!document) {
+    document = std::make_unique<SchemaDocument>(schema_, false, builder_.regexes(), form);
+  }
+  return *document;
+}
+
+SchemaSet JsonSchemaProperties::values(size_t property, JsonKinds kinds) {
+  SchemaDocument& schema = document(TextForm::json);
+  SchemaSet set{schema.root_property(property)};
+  if (kinds == kAllKinds) return set;
+  auto [of_kinds, is_new] = of_kinds_.try_emplace(kinds);
+  if (is_new) of_kinds->second = schema.add({.kinds = kinds});
+  set.push_back(of_kinds->second);
+  return set;
+}
+
+bool JsonSchemaProperties::has_values(size_t property, JsonKinds kinds) {
+  return SchemaEmitter(builder_, document(TextForm::json)).has_values(values(property, kinds));
+}
+
+std::optional<RuleId> JsonSchemaProperties::rule(size_t property, JsonKinds kinds) {
+  return emit_set(values(property, kinds), document(TextForm::json), builder_);
+}
+
+RegexId JsonSchemaProperties::strings(size_t property, TextForm form) {
+  SchemaDocument& schema = document(form);
+  SchemaScalars scalars(builder_.regexes(), form);
+  SchemaNormaliser normaliser(schema, scalars);
+  return normaliser.string_language({schema.root_property(property)});
+}
 
 Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& options) {
   GrammarBuilder builder(options.limits);

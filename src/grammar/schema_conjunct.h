@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grammar/schema_node.h"
+#include "grammar/text_form.h"
 
 namespace paceline {
 
@@ -89,27 +90,31 @@ struct SchemaConjunct {
 // The scalars that most schemas need, each made once.
 class SchemaScalars {
  public:
-  explicit SchemaScalars(RegexSet& regexes) : regexes_(regexes) {}
+  explicit SchemaScalars(RegexSet& regexes, TextForm form = TextForm::json)
+      : regexes_(regexes), form_(form) {}
 
-  RegexId character();  // as it stands between quotes
+  RegexId character();  // of a string, in the form
   RegexId string();
   RegexId number();
   RegexId decimal();
   RegexId integer();
   RegexSet& regexes() { return regexes_; }
+  TextForm form() const { return form_; }
 
  private:
   RegexSet& regexes_;
+  TextForm form_;
   std::optional<RegexId> character_, string_, number_, decimal_, integer_;
 };
 
 // Decimals of json_decimal, or json_number where there are no rules.
 RegexId schema_number_language(SchemaScalars& scalars, const SchemaNumberRules& rules);
-// What stands between the quotes, in the form of JSON.
+// What stands between the quotes, in the form of the scalars.
 RegexId schema_string_language(SchemaScalars& scalars, const SchemaStringRules& rules);
 // One of the texts, which are sorted and unique: common beginnings are read once.
-RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts);
-// The text as it stands between quotes.
-std::string schema_string_body(std::string_view text);
+RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts,
+                            TextForm form = TextForm::json);
+// The text as it stands in the form; of JSON's forms, one of them.
+std::string schema_string_body(std::string_view text, TextForm form = TextForm::json);
 
 }  // namespace paceline

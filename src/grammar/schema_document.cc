@@ -126,10 +126,12 @@ bool find_pointer(const Json& at, const Json& wanted, std::string& pointer) {
 
 }  // namespace
 
-SchemaDocument::SchemaDocument(std::string_view text, bool is_strict, RegexSet& regexes)
+SchemaDocument::SchemaDocument(std::string_view text, bool is_strict, RegexSet& regexes,
+                               TextForm form)
     : document_(parse_json(checked_schema_text(text), "schema")),
       is_strict_(is_strict),
-      regexes_(regexes) {
+      regexes_(regexes),
+      form_(form) {
   SchemaDraft draft = SchemaDraft::unstated;
   if (const std::string* name = text_of(document_, "$schema")) {
     draft = draft_of_name(*name).value_or(SchemaDraft::unstated);
@@ -196,6 +198,10 @@ void SchemaDocument::find_resources_below(const Json& schema, uint32_t resource_
 }
 
 SchemaLiteral SchemaDocument::root() { return literal_at(document_, 0); }
+
+SchemaLiteral SchemaDocument::root_property(size_t index) {
+  return literal_at((*document_.find("properties")->object())[index].second, 0);
+}
 
 SchemaLiteral SchemaDocument::add(SchemaNode made) {
   if (nodes_.size() >= kMaxSchemaNodes) {
@@ -307,7 +313,7 @@ SchemaLiteral SchemaDocument::literal_of_value(const Json& value, uint32_t resou
 
 RegexId SchemaDocument::pattern(std::string_view pattern) {
   if (const auto found = patterns_.find(pattern); found != patterns_.end()) return found->second;
-  const RegexId regex = parse_pattern(regexes_, pattern, TextForm::json, PatternMatch::anywhere);
+  const RegexId regex = parse_pattern(regexes_, pattern, form_, PatternMatch::anywhere);
   patterns_.emplace(pattern, regex);
   return regex;
 }
@@ -315,7 +321,7 @@ RegexId SchemaDocument::pattern(std::string_view pattern) {
 std::optional<RegexId> SchemaDocument::format(std::string_view name) {
   const auto found = formats_.find(name);
   if (found != formats_.end()) return found->second;
-  return formats_.emplace(name, json_format(regexes_, name, TextForm::json)).first->second;
+  return formats_.emplace(name, json_format(regexes_, name, form_)).first->second;
 }
 
 std::string SchemaDocument::path_of(const Json& value) const {

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "grammar/schema_node.h"
 #include "grammar/schema_uri.h"
+#include "grammar/text_form.h"
 
 namespace paceline {
 
@@ -27,12 +28,16 @@ struct SchemaResource {
 
 class SchemaDocument {
  public:
-  // Error invalid: not JSON, or not a schema. `regexes` holds the patterns of its nodes.
-  SchemaDocument(std::string_view text, bool is_strict, RegexSet& regexes);
+  // Error invalid: not JSON, or not a schema. `regexes` holds the patterns of its nodes, which are
+  // of strings in the form `form`.
+  SchemaDocument(std::string_view text, bool is_strict, RegexSet& regexes,
+                 TextForm form = TextForm::json);
   SchemaDocument(const SchemaDocument&) = delete;
   SchemaDocument& operator=(const SchemaDocument&) = delete;
 
   SchemaLiteral root();
+  // The schema of one of the root's properties, counted from 0.
+  SchemaLiteral root_property(size_t index);
   // Read at the first call. The reference stays valid.
   const SchemaNode& node(SchemaNodeId id);
   // A schema that stands in a part of the document.
@@ -50,6 +55,7 @@ class SchemaDocument {
   size_t num_resources() const { return resources_.size(); }
   bool is_strict() const { return is_strict_; }
   RegexSet& regexes() { return regexes_; }
+  TextForm form() const { return form_; }
   // Strings in which the pattern is found. Errors as parse_pattern's.
   RegexId pattern(std::string_view pattern);
   std::optional<RegexId> format(std::string_view name);
@@ -68,6 +74,7 @@ class SchemaDocument {
   Json document_;
   bool is_strict_;
   RegexSet& regexes_;
+  TextForm form_;
   std::vector<SchemaResource> resources_;
   std::unordered_map<const Json*, uint32_t> resource_of_root_;
   std::map<std::string, const Json*, std::less<>> anchors_;                     // by address#name

@@ -436,7 +436,7 @@ SchemaSet SchemaNormaliser::value_set(const SchemaObjectRules& rules, std::strin
       is_declared = true;
     }
     for (const auto& [pattern, literal] : part->patterns) {
-      if (!body) body = schema_string_body(name);
+      if (!body) body = schema_string_body(name, document_.form());
       if (!document_.regexes().matches(pattern, *body)) continue;
       set.push_back(literal);
       is_declared = true;

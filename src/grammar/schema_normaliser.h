@@ -27,7 +27,7 @@ class SchemaNormaliser {
   bool is_impossible(const SchemaSet& set);
   // What the rules of objects ask of the value of a property.
   SchemaSet value_set(const SchemaObjectRules& rules, std::string_view name);
-  // The strings in the set, as they stand between quotes.
+  // The strings in the set, in the form of the document.
   RegexId string_language(const SchemaSet& set);
 
  private:

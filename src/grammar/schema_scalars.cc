@@ -103,10 +103,11 @@ size_t common_prefix(std::string_view first, std::string_view last) {
 }
 
 // `skipped` bytes of each have been read.
-RegexId any_of_tails(RegexSet& regexes, std::span<const std::string_view> texts, size_t skipped) {
-  if (texts.size() == 1) return literal_text(regexes, texts[0].substr(skipped), TextForm::json);
+RegexId any_of_tails(RegexSet& regexes, std::span<const std::string_view> texts, size_t skipped,
+                     TextForm form) {
+  if (texts.size() == 1) return literal_text(regexes, texts[0].substr(skipped), form);
   const size_t common = common_prefix(texts.front().substr(skipped), texts.back().substr(skipped));
-  const RegexId head = literal_text(regexes, texts[0].substr(skipped, common), TextForm::json);
+  const RegexId head = literal_text(regexes, texts[0].substr(skipped, common), form);
   skipped += common;
   std::vector<RegexId> options;
   if (texts.front().size() == skipped) {
@@ -120,7 +121,7 @@ RegexId any_of_tails(RegexSet& regexes, std::span<const std::string_view> texts,
     size_t count = 1;
     const std::string_view first = character_of(texts[0]);
     while (count < texts.size() && character_of(texts[count]) == first) ++count;
-    options.push_back(any_of_tails(regexes, texts.subspan(0, count), skipped));
+    options.push_back(any_of_tails(regexes, texts.subspan(0, count), skipped, form));
     texts = texts.subspan(count);
   }
   return regexes.concat(head, regexes.alternation(options));
@@ -129,7 +130,7 @@ RegexId any_of_tails(RegexSet& regexes, std::span<const std::string_view> texts,
 }  // namespace
 
 RegexId SchemaScalars::character() {
-  if (!character_) character_ = any_character(regexes_, TextForm::json);
+  if (!character_) character_ = any_character(regexes_, form_);
   return *character_;
 }
 
@@ -153,11 +154,13 @@ RegexId SchemaScalars::integer() {
   return *integer_;
 }
 
-RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts) {
-  return texts.empty() ? RegexSet::kNothing : any_of_tails(regexes, texts, 0);
+RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts,
+                            TextForm form) {
+  return texts.empty() ? RegexSet::kNothing : any_of_tails(regexes, texts, 0, form);
 }
 
-std::string schema_string_body(std::string_view text) {
+std::string schema_string_body(std::string_view text, TextForm form) {
+  if (form == TextForm::utf8) return std::string(text);
   const std::string quoted = json_quote(text);
   return quoted.substr(1, quoted.size() - 2);
 }
@@ -186,7 +189,8 @@ RegexId schema_string_language(SchemaScalars& scalars, const SchemaStringRules& 
   const bool has_length = rules.min_length > 0 || rules.max_length != kUnbounded;
   const bool is_free =
       !has_length && rules.all.empty() && rules.none.empty() && rules.excluded.empty();
-  if (rules.values && is_free) return schema_any_of_texts(regexes, *rules.values);
+  const TextForm form = scalars.form();
+  if (rules.values && is_free) return schema_any_of_texts(regexes, *rules.values, form);
   std::vector<RegexId> parts = rules.all;
   if (parts.size() == 1 && has_length) {
     parts[0] =
@@ -196,15 +200,15 @@ RegexId schema_string_language(SchemaScalars& scalars, const SchemaStringRules& 
   }
   for (const RegexId none : rules.none) parts.push_back(regexes.complement(none));
   if (!rules.excluded.empty()) {
-    parts.push_back(regexes.complement(schema_any_of_texts(regexes, rules.excluded)));
+    parts.push_back(regexes.complement(schema_any_of_texts(regexes, rules.excluded, form)));
   }
   const RegexId allowed = regexes.intersection(parts);
   if (!rules.values) return allowed;
   std::vector<std::string_view> values = *rules.values;
   std::erase_if(values, [&](std::string_view value) {
-    return !regexes.matches(allowed, schema_string_body(value));
+    return !regexes.matches(allowed, schema_string_body(value, form));
   });
-  return schema_any_of_texts(regexes, values);
+  return schema_any_of_texts(regexes, values, form);
 }
 
 }  // namespace paceline

@@ -1,12 +1,13 @@
 // The grammar of arguments that stand one by one, each between a key and a mark.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "base/json_writer.h"
-#include "grammar/json_format.h"
 #include "grammar/json_schema.h"
-#include "grammar/pattern.h"
+#include "grammar/json_text.h"
 #include "grammar/text_form.h"
 #include "tools/arguments_grammar.h"
 #include "tools/grammar_path.h"
@@ -29,6 +30,7 @@ class ParametersGrammar {
         special_(special),
         builder_(builder),
         root_(parse_json(tool.schema(), "schema")),
+        properties_(tool.schema(), builder),
         values_(format.nested, format.sorts_keys, special, builder) {}
 
   RuleId write();
@@ -37,8 +39,9 @@ class ParametersGrammar {
   // A key with its value and the texts around them.
   RuleId parameter(const ToolParameter& of);
   RuleId other_parameter();
-  void add_string(GrammarPath& path, const ToolParameter* of);
-  void add_other(GrammarPath& path, const ToolParameter* of, JsonKinds kinds);
+  // False: there is no value.
+  bool add_string(GrammarPath& path, const ToolParameter* of);
+  bool add_other(GrammarPath& path, const ToolParameter* of, JsonKinds kinds);
   RegexId string_text(const ToolParameter* of);
   RegexId other_key();
 
@@ -47,6 +50,7 @@ class ParametersGrammar {
   const SpecialText& special_;
   GrammarBuilder& builder_;
   Json root_;
+  JsonSchemaProperties properties_;
   ValueGrammar values_;
 };
 
@@ -101,14 +105,22 @@ RuleId ParametersGrammar::parameter(const ToolParameter& of) {
   path.text(format_.before_key + of.name);
   const StateId value = path.here();
   const StateId end = path.add_state();
-  if ((of.kinds & kStringKind) != 0) {
-    add_string(path, &of);
+  bool has_values = false;
+  if ((of.kinds & kStringKind) != 0 && add_string(path, &of)) {
+    has_values = true;
     path.join(end);
     path.go_to(value);
   }
-  if (const auto kinds = static_cast<JsonKinds>(of.kinds & ~kStringKind); kinds != 0) {
-    add_other(path, &of, kinds);
+  const auto kinds = static_cast<JsonKinds>(of.kinds & ~kStringKind);
+  if (kinds != 0 && add_other(path, &of, kinds)) {
+    has_values = true;
     path.join(end);
+  }
+  if (!has_values && of.is_required) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("parameter {}: no value that its schema allows can stand in the calls "
+                            "of this chat template",
+                            of.name));
   }
   path.go_to(end);
   return path.end();
@@ -145,88 +157,75 @@ RegexId ParametersGrammar::other_key() {
   return key;
 }
 
-// What a string may be, as far as patterns, formats, lengths and constants say; where it stands
-// with escapes, any string.
+// The strings that the schema allows, as they stand in their frame.
 RegexId ParametersGrammar::string_text(const ToolParameter* of) {
   RegexSet& regexes = builder_.regexes();
-  RegexId text = values_.string_text(format_.string_escapes, trimmed(format_.string_frame.close));
-  if (of == nullptr || of->kinds != kStringKind || !of->json->is_object() ||
-      format_.string_escapes != Escapes::none) {
-    return text;
-  }
-  const auto restrict_to = [&](RegexId to) { text = regexes.intersection(text, to); };
-  const Json& schema = *of->json;
-  if (const Json* values = schema.find("enum"); values != nullptr && values->is_array()) {
-    std::vector<RegexId> options;
-    for (const Json& value : *values->array()) {
-      if (value.is_string()) options.push_back(regexes.literal(*value.string()));
-    }
-    restrict_to(regexes.alternation(options));
-  }
-  const Json* constant = schema.find("const");
-  if (constant != nullptr && constant->is_string())
-    restrict_to(regexes.literal(*constant->string()));
-  const Json* pattern = schema.find("pattern");
-  if (pattern != nullptr && pattern->is_string()) {
-    restrict_to(parse_pattern(regexes, *pattern->string(), TextForm::utf8, PatternMatch::anywhere));
-  }
-  const Json* format = schema.find("format");
-  if (format != nullptr && format->is_string()) {
-    if (const auto known = json_format(regexes, *format->string(), TextForm::utf8)) {
-      restrict_to(*known);
-    }
-  }
-  const auto length = [&](const char* keyword, uint32_t otherwise) {
-    const Json* value = schema.find(keyword);
-    const auto number = value == nullptr ? std::nullopt : value->unsigned_integer();
-    return number && *number < kUnbounded ? static_cast<uint32_t>(*number) : otherwise;
-  };
-  const uint32_t min = length("minLength", 0);
-  const uint32_t max = length("maxLength", kUnbounded);
-  if (min > 0 || max != kUnbounded) {
-    restrict_to(regexes.repeat(any_character(regexes, TextForm::utf8), min, max));
-  }
-  return text;
+  const Escapes escapes = format_.string_escapes;
+  const RegexId text = values_.string_text(escapes, trimmed(format_.string_frame.close));
+  if (of == nullptr || escapes == Escapes::python) return text;
+  const TextForm form = escapes == Escapes::none ? TextForm::utf8 : TextForm::json;
+  const RegexId allowed = regexes.intersection(text, properties_.strings(of->index, form));
+  // In a frame of its own a string isn't taken for anything else.
+  if (format_.string_frame != format_.other_frame || (of->kinds & kNumberKind) == 0) return allowed;
+  ByteSet blanks;
+  for (const char c : std::string_view(" \t\r\n")) blanks.set(static_cast<uint8_t>(c));
+  const RegexId around = regexes.star(regexes.bytes(blanks));
+  const std::array number{around, json_number(regexes), around};
+  return regexes.intersection(allowed, regexes.complement(regexes.concat(number)));
 }
 
-void ParametersGrammar::add_string(GrammarPath& path, const ToolParameter* of) {
+bool ParametersGrammar::add_string(GrammarPath& path, const ToolParameter* of) {
+  const RegexId text = string_text(of);
+  if (builder_.regexes().is_nothing(text)) return false;
   path.text(format_.string_frame.open);
-  path.regex(string_text(of));
+  path.regex(text);
   path.text(format_.string_frame.close);
+  return true;
 }
 
 // Everything but strings: JSON, but for the words of the template, and its own arrays and objects.
-void ParametersGrammar::add_other(GrammarPath& path, const ToolParameter* of, JsonKinds kinds) {
+bool ParametersGrammar::add_other(GrammarPath& path, const ToolParameter* of, JsonKinds kinds) {
   path.text(format_.other_frame.open);
   const StateId start = path.here();
   const StateId end = path.add_state();
+  bool has_values = false;
   const Json anything(true);
   const Json& schema = of == nullptr ? anything : *of->json;
+  const auto accepts = [&](JsonKinds some) {
+    return of == nullptr || properties_.has_values(of->index, some);
+  };
   const bool is_own = !format_.nested_is_json() && (kinds & kContainers) != 0;
   const bool is_json_too = format_.nested.strings.escapes == Escapes::python;
   const JsonKinds as_json = is_own && !is_json_too ? kinds & ~kContainers : kinds;
-  if (is_own) {
+  if (is_own && accepts(kinds & kContainers)) {
     path.call(values_.rule(of == nullptr ? anything : schema, root_, kinds & kContainers));
     path.join(end);
+    has_values = true;
     path.go_to(start);
   }
   const auto word = [&](JsonKinds kind, std::string_view json, const std::string& text) {
-    if ((kinds & kind) == 0 || text == json) return;
+    if ((kinds & kind) == 0 || text == json || !accepts(kind)) return;
     path.text(text);
     path.join(end);
     path.go_to(start);
+    has_values = true;
   };
   word(kTrueKind, "true", format_.true_text);
   word(kFalseKind, "false", format_.false_text);
   word(kNullKind, "null", format_.null_text);
   if (as_json != 0) {
-    const std::string text = of == nullptr ? "true" : of->schema;
-    const bool is_whole = of != nullptr && as_json == of->kinds;
-    path.call(add_json_schema(is_whole ? text : schema_of_kinds(text, as_json), builder_));
-    path.join(end);
+    const std::optional<RuleId> rule =
+        of == nullptr ? add_json_schema(schema_of_kinds("true", as_json), builder_)
+                      : properties_.rule(of->index, as_json);
+    if (rule) {
+      path.call(*rule);
+      path.join(end);
+      has_values = true;
+    }
   }
   path.go_to(end);
   path.text(format_.other_frame.close);
+  return has_values;
 }
 
 }  // namespace

@@ -97,6 +97,12 @@ class ParametersReader : public ArgumentsReader {
   }
 
   std::optional<size_t> take_before_key(std::string_view text, std::string& out);
+  struct Opening {
+    LiteralMatch match;
+    bool is_string = false;  // that of strings
+  };
+  Opening opening(std::string_view text) const;
+  std::optional<size_t> declared_key(std::string_view text) const;
   std::optional<size_t> take_key(std::string_view text, std::string& out);
   void begin_value(std::string_view key, bool is_string_frame, std::string& out);
   std::optional<size_t> take_text(std::string_view text, std::string& out);
@@ -146,28 +152,52 @@ std::optional<size_t> ParametersReader::take_before_key(std::string_view text, s
   return taken;
 }
 
-// The key ends where what stands in front of a value begins; of two such texts the longer counts.
-std::optional<size_t> ParametersReader::take_key(std::string_view text, std::string& out) {
+// What stands in front of a value; of two such texts the longer counts.
+ParametersReader::Opening ParametersReader::opening(std::string_view text) const {
   const std::string& string_open = format_.string_frame.open;
   const std::string& other_open = format_.other_frame.open;
   const bool is_string_longer = string_open.size() >= other_open.size();
-  const std::string& longer = is_string_longer ? string_open : other_open;
-  const std::string& shorter = is_string_longer ? other_open : string_open;
+  const LiteralMatch found = match(text, is_string_longer ? string_open : other_open);
+  if (found.state != MatchState::mismatch) return {found, is_string_longer};
+  return {match(text, is_string_longer ? other_open : string_open), !is_string_longer};
+}
+
+// The longest declared name that a value follows, which may hold blanks and what else stands in
+// front of values. Nothing: more text decides; 0 bytes: there is none.
+std::optional<size_t> ParametersReader::declared_key(std::string_view text) const {
+  size_t best = 0;
+  if (tool_ == nullptr) return best;
+  for (const ToolParameter& one : tool_->parameters()) {
+    const std::string_view name = one.name;
+    if (text.size() < name.size() && name.starts_with(text) && !is_final_) return std::nullopt;
+    if (!text.starts_with(name) || name.size() <= best) continue;
+    const MatchState state = opening(text.substr(name.size())).match.state;
+    if (state == MatchState::partial) return std::nullopt;
+    if (state == MatchState::matched) best = name.size();
+  }
+  return best;
+}
+
+// A key that isn't declared ends where what stands in front of a value begins.
+std::optional<size_t> ParametersReader::take_key(std::string_view text, std::string& out) {
+  const std::optional<size_t> declared = declared_key(text);
+  if (!declared) return std::nullopt;
+  if (*declared > 0) {
+    const auto [match, is_string] = opening(text.substr(*declared));
+    begin_value(text.substr(0, *declared), is_string, out);
+    return *declared + match.bytes;
+  }
+  const char first = format_.string_frame.open.front();
+  const char other_first = format_.other_frame.open.front();
   for (size_t at = 0; at < text.size() && at <= kMaxKeyBytes; ++at) {
-    const std::string_view rest = text.substr(at);
-    if (rest.front() != longer.front() && rest.front() != shorter.front()) continue;
-    LiteralMatch found = match(rest, longer);
-    bool is_string = is_string_longer;
-    if (found.state == MatchState::mismatch) {
-      found = match(rest, shorter);
-      is_string = !is_string_longer;
-    }
-    if (found.state == MatchState::partial) return std::nullopt;
-    if (found.state == MatchState::mismatch) continue;
+    if (text[at] != first && text[at] != other_first) continue;
+    const auto [match, is_string] = opening(text.substr(at));
+    if (match.state == MatchState::partial) return std::nullopt;
+    if (match.state == MatchState::mismatch) continue;
     const std::string_view key = trimmed(text.substr(0, at));
     if (key.empty()) return fail();
     begin_value(key, is_string, out);
-    return at + found.bytes;
+    return at + match.bytes;
   }
   return text.size() > kMaxKeyBytes ? fail() : std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 #include <utility>
 
@@ -60,17 +61,24 @@ JsonKinds kinds_at(const Json& schema, const Json& root, int depth) {
   return kinds;
 }
 
-// The schema of a property as a document of its own.
-std::string with_definitions(const Json& schema, const Json& root) {
-  if (!schema.is_object()) return to_json(schema);
-  Json::Object document = *schema.object();
-  for (const char* name : {"$schema", "$defs", "definitions"}) {
-    const Json* definitions = root.find(name);
-    if (definitions != nullptr && schema.find(name) == nullptr) {
-      document.emplace_back(name, *definitions);
+// "~1" and "~0" as the characters that they stand for in pointers, and "%2F" in addresses.
+std::string unescaped_token(std::string_view token) {
+  std::string text;
+  for (size_t i = 0; i < token.size(); ++i) {
+    const std::string_view rest = token.substr(i);
+    if (rest.starts_with("~0") || rest.starts_with("~1")) {
+      text += rest[1] == '0' ? '~' : '/';
+      ++i;
+    } else if (uint8_t byte = 0;
+               rest.size() >= 3 && rest[0] == '%' &&
+               std::from_chars(rest.data() + 1, rest.data() + 3, byte, 16).ptr == rest.data() + 3) {
+      text += static_cast<char>(byte);
+      i += 2;
+    } else {
+      text += token[i];
     }
   }
-  return to_json(Json(std::move(document)));
+  return text;
 }
 
 }  // namespace
@@ -82,7 +90,7 @@ const Json* resolve_pointer(std::string_view reference, const Json& root) {
   while (found != nullptr && reference.starts_with('/')) {
     reference.remove_prefix(1);
     const size_t end = std::min(reference.find('/'), reference.size());
-    found = found->find(reference.substr(0, end));
+    found = found->find(unescaped_token(reference.substr(0, end)));
     reference.remove_prefix(end);
   }
   return reference.empty() ? found : nullptr;
@@ -124,7 +132,7 @@ Tool::Tool(ToolSpec spec) : spec_(std::move(spec)) {
   if (properties) {
     for (const auto& [name, schema] : properties->object()) {
       parameters_.push_back({.name = name,
-                             .schema = with_definitions(schema, root_),
+                             .index = parameters_.size(),
                              .json = &schema,
                              .kinds = kinds_of_schema(schema, root_),
                              .is_required = required.contains(name)});

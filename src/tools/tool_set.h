@@ -22,8 +22,8 @@ struct ToolSpec {
 
 struct ToolParameter {
   std::string name;
-  std::string schema;           // complete, with the definitions that it refers to
-  const Json* json = nullptr;   // the same without them
+  size_t index = 0;             // among the properties of the tool's schema
+  const Json* json = nullptr;   // its schema, whose references mean the tool's schema
   JsonKinds kinds = kAllKinds;  // that its schema allows, as far as types, constants and
                                 // combinations of schemas say
   bool is_required = false;

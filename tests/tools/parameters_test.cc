@@ -1,6 +1,7 @@
 // Arguments that are written key by key: how they are read, and what their grammar allows.
 #include <gtest/gtest.h>
 
+#include "tests/expect_error.h"
 #include "tests/tools/mini_templates.h"
 #include "tests/tools/turn_matching.h"
 #include "tests/tools/turn_reading.h"
@@ -93,7 +94,8 @@ TEST(Parameters, TheGrammarIsThatOfTheSchema) {
   };
   EXPECT_TRUE(allows({{"text", "any <b> \n text"}}));
   EXPECT_TRUE(allows({{"text", ""}, {"count", "2"}, {"unit", "km"}, {"code", "AB"}}));
-  EXPECT_TRUE(allows({{"text", "x"}, {"flag", "null"}, {"either", "long text"}}));
+  EXPECT_TRUE(allows({{"text", "x"}, {"flag", "null"}, {"either", "abc"}}));
+  EXPECT_TRUE(allows({{"text", "x"}, {"either", "1234.5"}}));
   EXPECT_TRUE(allows({{"text", "x"}, {"place", R"({"name": "a", "at": [1.5, 2]})"}}));
   EXPECT_FALSE(allows({}));
   EXPECT_FALSE(allows({{"count", "2"}}));
@@ -103,9 +105,90 @@ TEST(Parameters, TheGrammarIsThatOfTheSchema) {
   EXPECT_FALSE(allows({{"text", "x"}, {"unit", "m"}}));
   EXPECT_FALSE(allows({{"text", "x"}, {"code", "ABC"}}));
   EXPECT_FALSE(allows({{"text", "x"}, {"flag", "yes"}}));
+  EXPECT_FALSE(allows({{"text", "x"}, {"either", "long text"}}));
   EXPECT_FALSE(allows({{"text", "x"}, {"place", R"({"at": []})"}}));
   EXPECT_FALSE(allows({{"text", "x"}, {"unknown", "x"}}));
   EXPECT_FALSE(allows({{"text", "x</v>"}}));
+}
+
+TEST(Parameters, StringsObeyTheWholeSchema) {
+  const char* const kUnion = R"({"type": "object", "properties": {
+      "unit": {"$ref": "#/$defs/unit"},
+      "perhaps": {"anyOf": [{"$ref": "#/$defs/unit"}, {"type": "null"}]},
+      "mixed": {"enum": ["a", 1, null]},
+      "short": {"type": "string", "allOf": [{"pattern": "^a+$"}, {"maxLength": 2}]},
+      "other": {"type": "string", "enum": ["a", "b\n<"], "not": {"const": "a"}},
+      "digits": {"anyOf": [{"type": "string"}, {"type": "integer", "maximum": 3}]}},
+    "$defs": {"unit": {"type": "string", "enum": ["km", "mile"]}}})";
+  const TurnMatching turn(tagged(), *one_tool(kUnion), {.choice = ToolChoice::required});
+  const auto allows = [&](const std::string& name, const std::string& value) {
+    return turn.accepts(tagged_call({{name, value}}));
+  };
+  for (const char* name : {"unit", "perhaps"}) {
+    EXPECT_TRUE(allows(name, "km")) << name;
+    EXPECT_FALSE(allows(name, "m")) << name;
+  }
+  EXPECT_FALSE(allows("unit", "null"));
+  EXPECT_TRUE(allows("perhaps", "null"));
+  for (const char* value : {"a", "1", "null"}) EXPECT_TRUE(allows("mixed", value)) << value;
+  for (const char* value : {"b", "2", "true", ""}) EXPECT_FALSE(allows("mixed", value)) << value;
+  EXPECT_TRUE(allows("short", "aa"));
+  EXPECT_FALSE(allows("short", "aaa"));
+  EXPECT_FALSE(allows("short", "b"));
+  EXPECT_TRUE(allows("other", "b\n<"));
+  EXPECT_FALSE(allows("other", "a"));
+  EXPECT_TRUE(allows("digits", "4 of them"));
+  EXPECT_TRUE(allows("digits", "3"));
+  EXPECT_FALSE(allows("digits", "4")) << "it is read as a number";
+}
+
+TEST(Parameters, ReferencesMeanTheWholeSchema) {
+  const char* const kReferences = R"({"type": "object", "properties": {
+      "from": {"type": "object", "properties": {"x": {"type": "integer", "maximum": 9}},
+               "required": ["x"], "additionalProperties": false},
+      "to": {"$ref": "#/properties/from"},
+      "word": {"$ref": "#/$defs/a~1b%25"},
+      "named": {"$ref": "#anchor"},
+      "again": {"$ref": "#"}},
+    "$defs": {"a/b%": {"enum": ["yes"]}, "c": {"$anchor": "anchor", "enum": ["no", 5]}}})";
+  const TurnMatching turn(tagged(), *one_tool(kReferences), {.choice = ToolChoice::required});
+  const auto allows = [&](const std::string& name, const std::string& value) {
+    return turn.accepts(tagged_call({{name, value}}));
+  };
+  EXPECT_TRUE(allows("to", R"({"x": 1})"));
+  EXPECT_FALSE(allows("to", R"({"x": 10})"));
+  EXPECT_TRUE(allows("word", "yes"));
+  EXPECT_FALSE(allows("word", "no"));
+  EXPECT_TRUE(allows("named", "no"));
+  EXPECT_TRUE(allows("named", "5"));
+  EXPECT_FALSE(allows("named", "yes"));
+  EXPECT_FALSE(allows("named", "true"));
+  EXPECT_TRUE(allows("again", R"({"word": "yes"})"));
+  EXPECT_FALSE(allows("again", R"({"word": "no"})"));
+}
+
+TEST(Parameters, ARequiredOneThatCanNotBeWrittenIsNamed) {
+  expect_error(ErrorCode::invalid, {"tool f", "parameter end", "can stand in the calls"}, [] {
+    const TurnMatching turn(tagged(), *one_tool(R"({"type": "object", "required": ["end"],
+        "properties": {"end": {"const": "a</v>b"}}})"),
+                            {.choice = ToolChoice::required});
+  });
+}
+
+TEST(Parameters, DeclaredNamesMayHoldWhatStandsInFrontOfValues) {
+  const char* const kNames = R"({"type": "object", "properties": {
+      " a ": {"type": "string"}, "b</k>c": {"type": "string"}, "b": {"type": "string"},
+      "x:y": {"type": "string"}, "x": {"type": "integer"}}})";
+  const auto reads = [&](const std::string& name, const std::string& key) {
+    EXPECT_EQ(read(tagged(), tagged_call({{name, "1"}}), kNames),
+              call_of("{\"" + key + R"(": "1"})"));
+  };
+  reads(" a ", " a ");
+  reads("b</k>c", "b</k>c");
+  reads("b", "b");
+  reads(" b ", "b");
+  EXPECT_EQ(read(marked(), R"(<call>f{x:y:<">1<">,x:2}</call>)", kNames),
+            call_of(R"({"x:y": "1", "x": 2})"));
 }
 
 TEST(Parameters, ToolsWithoutPropertiesTakeAny) {
@@ -130,13 +213,15 @@ TEST(Parameters, WordsOfPythonAreWhatTheTemplateWrites) {
            "\n</parameter>\n</function>\n</tool_call>";
   };
   const char* const schema = R"({"type": "object", "properties": {
-      "flag": {"type": "boolean"}, "list": {"type": "array", "items": {"type": "string"}}}})";
+      "flag": {"type": "boolean"}, "off": {"const": false}, "list": {"type": "array", "items": {"type": "string"}}}})";
   const TurnMatching turn(format, *one_tool(schema), {});
   for (const char* const flag : {"True", "true"}) {
     EXPECT_TRUE(turn.accepts(text("flag", flag)));
     EXPECT_EQ(read(format, text("flag", flag), schema), call_of(R"({"flag": true})"));
   }
   EXPECT_FALSE(turn.accepts(text("flag", "None")));
+  EXPECT_TRUE(turn.accepts(text("off", "False")));
+  EXPECT_FALSE(turn.accepts(text("off", "True")));
   for (const char* const list : {"['a', \"b's\"]", R"(["a", "b's"])"}) {
     EXPECT_TRUE(turn.accepts(text("list", list))) << list;
     TurnRead found = read(format, text("list", list), schema);
