@@ -10,14 +10,34 @@
 namespace paceline {
 namespace {
 
+// How many zeros may end the fraction of a listed number. A model that writes it is given few, so
+// that it can't write them for ever.
+enum class Zeros : uint8_t { few, any };
+constexpr uint32_t kFewZeros = 2;
+
+RegexId few_zeros(RegexSet& regexes, uint32_t min) {
+  return regexes.repeat(regexes.byte('0'), min, kFewZeros);
+}
+
+RegexId point_and_few_zeros(RegexSet& regexes) {
+  return regexes.optional(regexes.concat(regexes.byte('.'), few_zeros(regexes, 1)));
+}
+
+RegexId zero(RegexSet& regexes, Zeros zeros) {
+  if (zeros == Zeros::any) return json_number_equal_to(regexes, "0");
+  return regexes.concat(std::array{regexes.optional(regexes.byte('-')), regexes.byte('0'),
+                                   point_and_few_zeros(regexes)});
+}
+
 // What may follow the digits of a number without changing its value. "0" may have a sign, too, so
 // it is none of these.
 struct DecimalTails {
   RegexId of_whole{};     // numbers without a point
   RegexId of_fraction{};  // numbers with a point
 
-  explicit DecimalTails(RegexSet& regexes)
-      : of_whole(behind(regexes, "1")), of_fraction(behind(regexes, "1.5")) {}
+  DecimalTails(RegexSet& regexes, Zeros zeros)
+      : of_whole(zeros == Zeros::any ? behind(regexes, "1") : point_and_few_zeros(regexes)),
+        of_fraction(zeros == Zeros::any ? behind(regexes, "1.5") : few_zeros(regexes, 0)) {}
   RegexId of(std::string_view number) const {
     return number.find('.') == std::string_view::npos ? of_whole : of_fraction;
   }
@@ -52,11 +72,11 @@ RegexId any_of_digits(RegexSet& regexes, const DecimalTails& tails,
 }
 
 // The numbers are sorted texts.
-RegexId any_of_numbers(RegexSet& regexes, std::vector<std::string> numbers) {
+RegexId any_of_numbers(RegexSet& regexes, std::vector<std::string> numbers, Zeros zeros) {
   std::vector<RegexId> options;
-  if (std::erase(numbers, "0") > 0) options.push_back(json_number_equal_to(regexes, "0"));
+  if (std::erase(numbers, "0") > 0) options.push_back(zero(regexes, zeros));
   if (!numbers.empty()) {
-    options.push_back(any_of_digits(regexes, DecimalTails(regexes), numbers, 0));
+    options.push_back(any_of_digits(regexes, DecimalTails(regexes, zeros), numbers, 0));
   }
   return regexes.alternation(options);
 }
@@ -88,7 +108,7 @@ RegexId number_rules_without_values(SchemaScalars& scalars, const SchemaNumberRu
   if (rules.has_point) parts.push_back(texts_with_point(regexes));
   if (rules.fractions_only) parts.push_back(regexes.complement(scalars.integer()));
   if (!rules.excluded.empty()) {
-    parts.push_back(regexes.complement(any_of_numbers(regexes, rules.excluded)));
+    parts.push_back(regexes.complement(any_of_numbers(regexes, rules.excluded, Zeros::any)));
   }
   return regexes.intersection(parts);
 }
@@ -178,7 +198,7 @@ RegexId schema_number_language(SchemaScalars& scalars, const SchemaNumberRules& 
     std::erase_if(values,
                   [&](const std::string& value) { return !regexes.matches(allowed, value); });
   }
-  const RegexId language = any_of_numbers(regexes, values);
+  const RegexId language = any_of_numbers(regexes, values, Zeros::few);
   if (!rules.no_points && !rules.has_point) return language;
   const RegexId points = texts_with_point(regexes);
   return regexes.intersection(language, rules.no_points ? regexes.complement(points) : points);
