@@ -10,6 +10,17 @@
 #include "adapters/adapter_base.h"
 
 namespace paceline {
+namespace {
+
+struct RouterNames {
+  std::string_view canonical;  // in transformers 5
+  std::string_view earlier;    // of Mixtral and Granite in transformers 4; the others kept theirs
+};
+constexpr std::array<RouterNames, 2> kRouters = {
+    {{"mlp.gate", "block_sparse_moe.gate"},
+     {"block_sparse_moe.router", "block_sparse_moe.router.layer"}}};
+
+}  // namespace
 
 std::optional<ExpertPart> split_expert_part(std::string_view part) {
   if (!part.starts_with(kExpertsPart) || part.size() <= kExpertsPart.size() + 1 ||
@@ -33,7 +44,11 @@ std::string canonical_expert_module(std::string_view module) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kProjections = {
       {{".w1", ".gate_proj"}, {".w2", ".down_proj"}, {".w3", ".up_proj"}}};
   const size_t at = module.find(kSparse);
-  if (at == module.npos) return std::string(module);
+  if (at == module.npos) {
+    const auto split = split_layer_module(module);
+    if (!split) return std::string(module);
+    return fmt::format("layers.{}.{}", split->layer, canonical_router_part(split->part));
+  }
   std::string name = fmt::format("{}.{}.{}", module.substr(0, at), kExpertsPart,
                                  module.substr(at + kSparse.size()));
   for (const auto& [ending, canonical] : kProjections) {
@@ -42,6 +57,25 @@ std::string canonical_expert_module(std::string_view module) {
     break;
   }
   return name;
+}
+
+std::string canonical_router_part(std::string_view part) {
+  for (const RouterNames& names : kRouters) {
+    if (part == names.earlier) return std::string(names.canonical);
+  }
+  return std::string(part);
+}
+
+std::optional<std::string> earlier_router_part(std::string_view canonical) {
+  for (const RouterNames& names : kRouters) {
+    if (canonical == names.canonical) return std::string(names.earlier);
+  }
+  return std::nullopt;
+}
+
+bool is_router_part(std::string_view part) {
+  constexpr std::string_view kGptOss = "mlp.router";
+  return part == kGptOss || earlier_router_part(part).has_value();
 }
 
 std::optional<std::string> without_expert(std::string_view module) {

@@ -1,4 +1,4 @@
-// The names of the experts of mixtures in adapters.
+// The names of the experts and routers of mixtures in adapters.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,18 @@ struct ExpertPart {
 // Nothing of another part.
 std::optional<ExpertPart> split_expert_part(std::string_view part);
 
-// A module's name with its experts called as above: "layers.0.block_sparse_moe.experts.3.w1", as
-// Mixtral's are in transformers 4, is "layers.0.mlp.experts.3.gate_proj".
+// A module's name with its experts called as above, and its router as transformers 5 calls it: of
+// Mixtral in transformers 4 "layers.0.block_sparse_moe.experts.3.w1" is
+// "layers.0.mlp.experts.3.gate_proj" and "layers.0.block_sparse_moe.gate" is "layers.0.mlp.gate".
 std::string canonical_expert_module(std::string_view module);
+// The same of a router's part.
+std::string canonical_router_part(std::string_view part);
+// What transformers 4, whose names files still have, called it; nothing of the same name.
+std::optional<std::string> earlier_router_part(std::string_view canonical);
+
+// Whether a part is a router as transformers 5 calls it. Its weight is a parameter, which PEFT
+// adapts with `target_parameters` only.
+bool is_router_part(std::string_view part);
 
 // "layers.0.mlp.experts.gate_proj" of "layers.0.mlp.experts.3.gate_proj"; nothing of a module that
 // isn't an expert's.

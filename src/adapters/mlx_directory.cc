@@ -9,6 +9,7 @@
 
 #include "adapters/adapter_reading.h"
 #include "adapters/adapter_writing.h"
+#include "adapters/expert_names.h"
 #include "adapters/expert_stacks.h"
 #include "base/json_cursor.h"
 #include "base/model_files.h"
@@ -132,9 +133,12 @@ PairCollector::Parts collect_mlx_pairs(const MappedFile& file, const std::string
   return all;
 }
 
-// A module as configs know it: of a stack of experts "layers.3.mlp.switch_mlp.up_proj".
+// A module as configs know it, which call stacks of experts and routers as the file does:
+// "layers.3.mlp.switch_mlp.up_proj".
 std::string configured_module(const std::string& module, const LoraParts& parts) {
-  if (!parts.is_parameter) return module;
+  const auto layer = split_layer_module(module);
+  const bool is_router = layer && is_router_part(layer->part);
+  if (!parts.is_parameter && !is_router) return module;
   const size_t at = parts.file_module.find("layers.");
   return at == std::string::npos ? parts.file_module : parts.file_module.substr(at);
 }
@@ -181,9 +185,13 @@ std::vector<MlxModule> mlx_modules(const Adapter& adapter, const AdapterBase& ba
   std::vector<MlxModule> modules;
   const ExpertPairs experts = pairs_of_experts(adapter);
   for (const LoraPair* const pair : experts.others) {
-    modules.push_back({.module = pair->module,
-                       .a = transposed_matrix("", pair->a.view),
-                       .b = transposed_matrix("", pair->b.view)});
+    const auto layer = split_layer_module(pair->module);
+    const std::string& router = base.expert_names.router_in_mlx;
+    const bool is_renamed = layer && is_router_part(layer->part) && !router.empty();
+    modules.push_back(
+        {.module = is_renamed ? fmt::format("layers.{}.{}", layer->layer, router) : pair->module,
+         .a = transposed_matrix("", pair->a.view),
+         .b = transposed_matrix("", pair->b.view)});
   }
   for (const auto& [name, pairs] : experts.by_module) {
     if (!are_all_experts(pairs, base)) {

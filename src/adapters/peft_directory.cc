@@ -129,7 +129,13 @@ std::string peft_config_text(const Adapter& adapter, const AdapterBase& base,
   const LoraPair& usual = adapter.pairs().front();
   std::vector<NamedPair> modules, parameters;
   for (const LoraPair* const pair : stacked.pairs) {
-    modules.push_back({peft_module_name(*pair, base), pair});
+    const auto layer = split_layer_module(pair->module);
+    std::string name = peft_module_name(*pair, base);
+    if (layer && is_router_part(layer->part)) {
+      parameters.push_back({weight_parameter(name), pair});
+    } else {
+      modules.push_back({std::move(name), pair});
+    }
   }
   for (const ExpertStack& stack : stacked.stacks) {
     parameters.push_back({parameter_name(stack, base), stack.pairs.front()});

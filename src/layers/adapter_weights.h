@@ -15,9 +15,9 @@ namespace paceline {
 class Backend;
 class DecodeSlots;
 
-// The products of a block that adapters may change.
-enum class BlockProduct : uint8_t { qkv, output, gate_up, down };
-constexpr size_t kNumBlockProducts = 4;
+// The products of a block that adapters may change; the router's is a mixture's.
+enum class BlockProduct : uint8_t { qkv, output, gate_up, down, router };
+constexpr size_t kNumBlockProducts = 5;
 
 // Of the products of all blocks: DecodeSlots count them.
 constexpr int64_t product_index(size_t block, BlockProduct product) {

@@ -55,22 +55,30 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
 
 void Mixture::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                       Scratch& scratch, const Tensor& out) const {
-  if (!adapters.change_experts()) return forward(backend, x, nullptr, scratch, out);
+  if (!adapters.change_experts()) return compute(backend, x, &adapters, nullptr, scratch, out);
   const auto list = [&](BlockProduct product, const RowsOfExpert& rows,
                         std::vector<LoraSegment>& segments) {
     adapters.list_expert(rows.expert, product, rows.batch_rows, rows.first_row, segments);
   };
-  forward(backend, x, list, scratch, out);
+  compute(backend, x, &adapters, list, scratch, out);
 }
 
 void Mixture::forward(Backend& backend, const Tensor& x, const ListExpertSegments& list_segments,
                       Scratch& scratch, const Tensor& out) const {
+  compute(backend, x, nullptr, list_segments, scratch, out);
+}
+
+void Mixture::compute(Backend& backend, const Tensor& x, const BlockAdapters* adapters,
+                      const ListExpertSegments& list_segments, Scratch& scratch,
+                      const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const int64_t rows = x.size(0);
   const Tensor logits = scratch.take_rows(rows, config_.routing.num_logits());
   const Routing routing = {.experts = take_slots(scratch, DType::i32, rows, config_),
                            .weights = take_slots(scratch, DType::f32, rows, config_)};
-  route(backend, x, logits, routing);
+  router_.forward(backend, x, logits);
+  if (adapters != nullptr) adapters->add(backend, BlockProduct::router, x, logits);
+  choose(backend, logits, routing);
   if (list_segments == nullptr) return backend.mix_experts(expert_weights_, routing, x, out);
   mix_adapted_experts(backend, experts_, routing, list_segments, x, scratch, out);
 }
@@ -78,6 +86,10 @@ void Mixture::forward(Backend& backend, const Tensor& x, const ListExpertSegment
 void Mixture::route(Backend& backend, const Tensor& x, const Tensor& logits,
                     const Routing& out) const {
   router_.forward(backend, x, logits);
+  choose(backend, logits, out);
+}
+
+void Mixture::choose(Backend& backend, const Tensor& logits, const Routing& out) const {
   backend.route(logits, config_.routing, choice_bias_ ? &choice_bias_->view : nullptr, out);
 }
 

@@ -37,13 +37,19 @@ class Mixture {
   // The same, for training to replace their values.
   Linear& router() { return router_; }
   std::span<GatedMlp> experts() { return experts_; }
-  // The first step of forward.     x [rows, hidden], logits [rows, num_logits], out [rows, slots]
+  // The first step of forward, without adapters.
+  // x [rows, hidden], logits [rows, num_logits], out [rows, slots]
   void route(Backend& backend, const Tensor& x, const Tensor& logits, const Routing& out) const;
 
   // The matrices that a row is multiplied by: the router, and as many experts as it has.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
  private:
+  // As forward; `adapters` change the router's logits, and are null for none.
+  void compute(Backend& backend, const Tensor& x, const BlockAdapters* adapters,
+               const ListExpertSegments& list_segments, Scratch& scratch, const Tensor& out) const;
+  void choose(Backend& backend, const Tensor& logits, const Routing& out) const;
+
   MixtureConfig config_;
   Linear router_;  // its last output is the gate of the shared expert, if that has one
   std::optional<OwnedTensor> choice_bias_;  // [experts] float32

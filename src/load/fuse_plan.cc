@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "adapters/adapter_base.h"
 #include "adapters/expert_names.h"
 #include "base/error.h"
 #include "load/gguf_conversion.h"
@@ -48,6 +49,16 @@ std::string expert_weight(const std::string& module, const Checkpoint& base,
   return name;
 }
 
+// The base's name of another weight; a router may have that of transformers 4.
+std::string module_weight(const std::string& module, const Checkpoint& base,
+                          const WeightReader& names) {
+  std::string name = names.file_name(module + ".weight");
+  const auto layer = split_layer_module(module);
+  const auto earlier = layer ? earlier_router_part(layer->part) : std::nullopt;
+  if (!earlier || base.contains(name)) return name;
+  return names.file_name(fmt::format("layers.{}.{}.weight", layer->layer, *earlier));
+}
+
 PairsByName pairs_by_name(const Adapter& adapter, const Checkpoint& base,
                           const WeightReader& names) {
   constexpr std::string_view kBoth = ".gate_up_proj";
@@ -62,7 +73,7 @@ PairsByName pairs_by_name(const Adapter& adapter, const Checkpoint& base,
   for (const LoraPair& pair : adapter.pairs()) {
     const std::string& module = pair.module;
     if (!without_expert(module)) {
-      add(names.file_name(module + ".weight"), {&pair, 0, pair.out()});
+      add(module_weight(module, base, names), {&pair, 0, pair.out()});
     } else if (!module.ends_with(kBoth)) {
       add(expert_weight(module, base, names), {&pair, 0, pair.out()});
     } else {  // the base's experts have gate and up one by one

@@ -70,7 +70,8 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
   base.num_layers = config.num_layers();
   for (int64_t layer = 0; layer < base.num_layers; ++layer) {
     for (const auto& projections :
-         {block_projections(config, layer), shared_projections(config, layer)}) {
+         {block_projections(config, layer), shared_projections(config, layer),
+          router_projections(config, layer)}) {
       for (const BlockProjection& part : projections) {
         base.modules.push_back(fmt::format("layers.{}.{}", layer, part.part));
       }
@@ -88,6 +89,7 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
   };
   set_prefixes(base, prefix);
   set_expert_names(base, config.family);
+  if (config.mixture) base.expert_names.router_in_mlx = config.mixture->names.router;
   base.gguf_module = [size_of = base.size_of, family = config.family, heads = config.num_heads,
                       kv_heads = config.num_kv_heads](
                          const GgufMetadata& metadata,

@@ -117,6 +117,18 @@ std::vector<BlockProjection> expert_projections(const DecoderConfig& config, int
   return parts;
 }
 
+std::vector<BlockProjection> router_projections(const DecoderConfig& config, int64_t layer_index) {
+  if (!adapts_experts(config, layer_index)) return {};
+  const MixtureConfig& mixture = *config.mixture;
+  const int64_t experts = mixture.routing.num_experts, hidden = config.hidden_size;
+  std::vector<BlockProjection> parts = {
+      {canonical_router_part(mixture.names.router), BlockProduct::router, 0, experts, hidden}};
+  if (mixture.routing.shared == SharedExpert::gated) {
+    parts.push_back({mixture.names.shared_gate, BlockProduct::router, experts, 1, hidden});
+  }
+  return parts;
+}
+
 std::optional<BlockProjection> find_projection(const DecoderConfig& config, int64_t layer_index,
                                                std::string_view part) {
   const auto find_among = [&](std::vector<BlockProjection> all) -> std::optional<BlockProjection> {
@@ -126,7 +138,8 @@ std::optional<BlockProjection> find_projection(const DecoderConfig& config, int6
   const auto expert = split_expert_part(part);
   if (!expert) {
     auto found = find_among(block_projections(config, layer_index));
-    return found ? found : find_among(shared_projections(config, layer_index));
+    if (!found) found = find_among(shared_projections(config, layer_index));
+    return found ? found : find_among(router_projections(config, layer_index));
   }
   if (!adapts_experts(config, layer_index) ||
       expert->expert >= config.mixture->routing.num_experts) {

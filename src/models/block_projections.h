@@ -34,7 +34,10 @@ std::vector<BlockProjection> expert_projections(const DecoderConfig& config, int
 // Of the shared expert alone.
 std::vector<BlockProjection> shared_projections(const DecoderConfig& config, int64_t layer_index);
 
-// The one of these and of block_projections() that is called `part`; nothing without one.
+// Of the router, and of the gate of the shared expert. None in a dense layer.
+std::vector<BlockProjection> router_projections(const DecoderConfig& config, int64_t layer_index);
+
+// The one of all these that is called `part`; nothing without one.
 std::optional<BlockProjection> find_projection(const DecoderConfig& config, int64_t layer_index,
                                                std::string_view part);
 

@@ -48,6 +48,8 @@ std::vector<LoraProjection>& projections_of(BlockTraining& block, const BlockPro
       return block.output.loras;
     case BlockProduct::gate_up:
       return block.gate_up.loras;
+    case BlockProduct::router:
+      PL_CHECK(false, "routers don't train");
     case BlockProduct::down:
       break;
   }

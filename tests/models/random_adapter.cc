@@ -38,8 +38,9 @@ Adapter random_adapter(const DecoderConfig& config, const RandomAdapter& options
   std::vector<LoraPair> pairs;
   uint64_t seed = options.seed << 20;
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
-    for (const BlockProjection& projection :
-         distinct_projections(config, layer, options.gate_up_apart)) {
+    auto projections = distinct_projections(config, layer, options.gate_up_apart);
+    for (auto& router : router_projections(config, layer)) projections.push_back(router);
+    for (const BlockProjection& projection : projections) {
       const std::string module = fmt::format("layers.{}.{}", layer, projection.part);
       seed += 2;
       if (options.adapts && !options.adapts(module)) continue;

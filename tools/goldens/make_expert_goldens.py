@@ -6,8 +6,8 @@
 Needs peft, torch, transformers and safetensors of requirements.txt. It writes under tests/goldens:
 
 expert_adapters/NAME_stacked is an adapter with `target_parameters`, as PEFT saves it for transformers 5; NAME_single one
-with modules of single experts, as PEFT saved it for transformers 4, which PEFT converts when it reads it. Both are in
-float16. logits/model.safetensors has the logits that PEFT's models compute in float32 for the last rows of the prompt.
+with modules of single experts, as PEFT saved it for transformers 4, which PEFT converts when it reads it; NAME_routers one
+with routers and gates of shared experts, where PEFT has them among `all-linear`, or by name. All are in float16. logits/model.safetensors has the logits that PEFT's models compute in float32 for the last rows of the prompt.
 
 model_gradients/experts.json has losses and gradients as make_model_gradient_goldens.py describes them, in float64: `full`
 of all weights, `lora` of the stacked adapters. Those of a stack are given expert by expert.
@@ -35,6 +35,10 @@ from peft_models import GOLDENS, SEED, load_model, randomise, sort_lists
 STACKED = ["glm4_moe_plain_stacked", "gpt_oss_plain", "granitemoe_bias", "mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step",
            "qwen3_moe_tied"]
 SINGLE = ["mixtral_plain", "olmoe_plain", "qwen3_moe_tied"]
+ROUTERS = {
+    "gpt_oss_plain": {"target_modules": ["q_proj"], "target_parameters": ["router.weight"]},
+    "granitemoe_bias": {"target_modules": ["q_proj"], "target_parameters": ["router.weight"]},
+    **{name: {"target_modules": "all-linear"} for name in ("mixtral_plain", "qwen2_moe_sparse_step", "qwen3_moe_tied")}}
 FULL = ["granitemoeshared_tied_stacked", "mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step", "qwen3_moe_tied"]
 # Rates in float32, and in bfloat16 of those that are trained so. At 5e-3 PyTorch's own losses of gpt_oss_plain in float32
 # and float64 come to differ by 4e-4, at 2e-3 by 4e-6.
@@ -66,10 +70,22 @@ def logits_of(model: torch.nn.Module, name: str) -> torch.Tensor:
 
 def stacked_adapter(name: str, out: Path) -> torch.Tensor:
     block = "block_sparse_moe" if name.startswith("granitemoe") else "mlp"
-    config = peft.LoraConfig(
+    return saved_adapter(name, out, peft.LoraConfig(
         task_type="CAUSAL_LM", r=2, lora_alpha=3, target_modules=ATTENTION,
         target_parameters=[f"{block}.experts.gate_up_proj", f"{block}.experts.down_proj"],
-        rank_pattern={r".*\.experts\.down_proj": 1}, alpha_pattern={r"layers\.1\..*experts\.gate_up_proj": 5})
+        rank_pattern={r".*\.experts\.down_proj": 1}, alpha_pattern={r"layers\.1\..*experts\.gate_up_proj": 5}))
+
+
+def router_adapter(name: str, out: Path) -> torch.Tensor:
+    logits = saved_adapter(name, out, peft.LoraConfig(task_type="CAUSAL_LM", r=1, lora_alpha=2, **ROUTERS[name]))
+    path = out / "adapter_config.json"
+    config = json.loads(path.read_text())
+    config["target_parameters"] = sorted(config["target_parameters"] or []) or None
+    path.write_text(json.dumps(config, indent=2) + "\n")
+    return logits
+
+
+def saved_adapter(name: str, out: Path, config: peft.LoraConfig) -> torch.Tensor:
     model = peft.get_peft_model(exact_model(name), config)
     randomise(model, torch.float16)
     model.peft_config["default"].base_model_name_or_path = f"paceline/{name}"
@@ -111,6 +127,7 @@ def adapters(out: Path) -> None:
     (out / "logits").mkdir(parents=True)
     logits = {f"{name}_stacked": stacked_adapter(name, out / f"{name}_stacked") for name in STACKED}
     logits |= {f"{name}_single": single_adapter(name, out / f"{name}_single") for name in SINGLE}
+    logits |= {f"{name}_routers": router_adapter(name, out / f"{name}_routers") for name in ROUTERS}
     save_file(logits, out / "logits" / "model.safetensors")
     for path in out.glob("*/*.safetensors"):
         path.chmod(0o644)
