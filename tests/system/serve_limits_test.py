@@ -258,6 +258,9 @@ class LimitsTest(ProgramTest):
     def test_where_it_listens(self):
         message = self.fail_with(1, "serve", "-m", BUNDLED, "--host", "0.0.0.0", "--port", "0")
         self.assertIn("--api-key", message)
+        for option in ("--tls-key", "--tls-cert"):  # not HTTP in place of HTTPS
+            message = self.fail_with(1, "serve", "-m", BUNDLED, "--port", "0", option, "/dev/null")
+            self.assertIn(f"found {option} alone, expected --tls-cert and --tls-key", message)
         server = self.start("--host", "0.0.0.0", "--insecure")
         self.assertEqual(Client(server.port).get("/health").status, 200)
         message = self.fail_with(1, "serve", "-m", BUNDLED, "--port", str(server.port))
