@@ -12,7 +12,7 @@
 namespace paceline {
 
 // Written in the same directory without a name, or under a temporary one (.NAME.*.partial) where
-// the file system knows no other way; destroyed without commit() it leaves nothing behind. Errors
+// the file system has no other way; destroyed without commit() it leaves nothing behind. Errors
 // carry the path and the system's reason: exhausted when a write fails.
 class NewFile {
  public:

@@ -161,7 +161,7 @@ class DistanceUnits {
   double per_logit_;
 };
 
-// What top-n-sigma (Tang et al., 2024) knows of a row's finite logits: how many, and the sums of
+// What top-n-sigma (Tang et al., 2024) needs of a row's finite logits: how many, and the sums of
 // their distances below the largest and of the squares, in DistanceUnits of kSpreadBits.
 constexpr int kSpreadBits = 22;
 struct LogitSpread {

@@ -72,7 +72,7 @@ class TraceFields {
   void number(const SamplingNumber& number, int32_t& value);
   void number(const SamplingNumber& number, float& value);
 
-  // Call it last: Error invalid for a field that nobody took.
+  // Call it last: Error invalid for a field that wasn't read.
   void expect_no_more() const { object_.expect_keys(taken_); }
 
   // "WHERE: NAME".

@@ -49,7 +49,7 @@ struct HttpProgress {
 };
 
 // One request that waits for its answer. Its members are called on the I/O thread, and so are its
-// callbacks. It outlives its connection as long as somebody holds it; what is written then is
+// callbacks. It outlives its connection as long as it has an owner; what is written then is
 // dropped.
 class HttpExchange {
  public:

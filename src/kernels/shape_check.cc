@@ -11,9 +11,9 @@
 namespace paceline {
 namespace {
 
-// The first byte of a tensor's elements that isn't allocated, or nullptr. Only AddressSanitizer
-// knows; it doesn't watch the products themselves where they are compiled without it
-// (PACELINE_SANITIZED_KERNELS).
+// The first byte of a tensor's elements that isn't allocated, or nullptr. Found by
+// AddressSanitizer only, which doesn't check the products themselves where they are compiled
+// without it (PACELINE_SANITIZED_KERNELS).
 const void* first_unallocated_byte([[maybe_unused]] const Tensor& tensor) {
 #if defined(__SANITIZE_ADDRESS__)
   if (tensor.empty() || tensor.device() != Device::cpu) return nullptr;

@@ -125,9 +125,8 @@ struct PlanScratch {
 // later wait behind it, so an adapter that is in use can't keep it out. A whole sequence waits
 // likewise for a step with enough rows. Drafted tokens get rows and blocks that are left after all
 // of this, one row a sequence in turn; none when a sequence was preempted or lacks blocks.
-// Where all sequences decode, without drafts, and nobody waits but for blocks or an adapter, the
-// plan is for as many steps as there are blocks for: max_steps, or a half of them, a quarter and so
-// on.
+// A plan covers several steps when all sequences decode without drafts, and waiting sequences lack
+// blocks or an adapter: max_steps, or a half, a quarter and so on if there are fewer blocks.
 void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch,
                StepPlan& plan);
 

@@ -74,10 +74,10 @@ class StreamedChoice {
   std::vector<TurnDelta> take_deltas();
 
   int64_t index_;
-  std::string pending_;            // text that hasn't been told
+  std::string pending_;            // text that hasn't been sent
   std::vector<Run> runs_;          // of pending_: what tokens it came from
   std::vector<TurnEvent> events_;  // of pending_
-  std::string piece_;              // what the last chunk tells
+  std::string piece_;              // the text of the last chunk
   std::vector<ReportedToken> echoed_;
   bool has_ended_ = false;
   size_t num_ids_ = 0;   // told

@@ -46,7 +46,7 @@ void enforce_time_limits(ServerContext& context) {
     }
   }
   if (!somebody_waits) return;
-  // No event may as well mean a long prompt: the engine knows.
+  // A request without events may be waiting or computing a long prompt: asks the engine which.
   context.link.engine().inspect([&context](const Engine& engine) {
     const std::vector<int64_t> tags = engine.unstarted_tags();
     auto waiting = std::make_shared<std::unordered_set<int64_t>>(tags.begin(), tags.end());

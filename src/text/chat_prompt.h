@@ -10,9 +10,9 @@
 
 namespace paceline {
 
-// Uses the model's special tokens when the input has none, and tells of tools where the template
-// writes no calls. Throws Error not_found when the model
-// has no chat template, and what ChatTemplate::render throws.
+// Uses the model's special tokens when the input has none, and explains tools in the prompt where
+// the template writes no calls. Throws Error not_found when the model has no chat template, and
+// what ChatTemplate::render throws.
 std::string render_chat(const TextModel& model, const ChatInput& input);
 
 // The token ids of a rendered conversation; sets the defaults of chats in `options`.

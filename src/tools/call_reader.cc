@@ -29,7 +29,7 @@ CallReader::CallReader(const CallFormat& format, const ToolSet& tools, size_t in
 // anything else.
 bool CallReader::is_known() const {
   if (tool_ == nullptr || arguments_ == nullptr) return false;
-  // Without any arguments what follows them tells.
+  // A call without arguments is recognised by what follows them.
   const bool is_behind = is_at_end() || format_.pieces[piece_ - 1].kind == Kind::literal;
   if (!arguments_->has_begun() &&
       !(is_behind && arguments_->state() == ArgumentsReader::State::done)) {

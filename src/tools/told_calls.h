@@ -1,4 +1,4 @@
-// Tool calls with chat templates that write none: the conversation tells the model how to write
+// Tool calls with chat templates that write none: the prompt explains to the model how to write
 // them.
 //
 // The tools stand in the system message, a call is JSON between tags, and the results of calls come

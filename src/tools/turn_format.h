@@ -145,7 +145,7 @@ struct TurnFormat {
   std::optional<ReasoningFormat> reasoning;
   std::optional<CallFormat> calls;
   std::string no_calls;  // why there are none: "the chat template writes no tool calls"
-  // `calls` aren't the template's: with_told_tools() tells the model of them.
+  // `calls` aren't the template's: with_told_tools() explains them in the prompt.
   bool tells_calls = false;
   bool writes_system = true;  // the template writes system messages
   std::string turn_end;       // what stands behind content and calls

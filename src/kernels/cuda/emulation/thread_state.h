@@ -36,7 +36,7 @@ void load_transposed(uint32_t (&d)[4], const void* row, CallSite site);
 void copy_async(void* to, const void* from, bool is_present, CallSite site);
 void commit_copies(CallSite site);
 void wait_copies(int pending, CallSite site);
-// Of a barrier in shared memory, which BlockRun knows by its place (CopyBarriers).
+// Of a barrier in shared memory, which BlockRun identifies by its place (CopyBarriers).
 void init_barrier(const void* place, uint32_t arrivals);
 void arrive(const void* place, CallSite site);
 void arrive_as_warp(const void* place, CallSite site);
