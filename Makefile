@@ -122,7 +122,9 @@ bench: ## Speed against the roofline, then the kernel benchmarks
 	$(CONFIGURE) release -DPACELINE_BENCH=ON
 	$(BUILD) release --target paceline paceline_bench
 	build/release/paceline bench --roofline
-	@for bench in build/release/bench/paceline_bench_*; do echo "$$bench"; "$$bench" || exit 1; done
+	@for bench in build/release/bench/paceline_bench_*; do \
+	  case $$bench in *_adapters|*_constrained|*_embeddings|*_training) model=models/paceline-10m;; *) model=;; esac; \
+	  echo "$$bench $$model"; "$$bench" $$model || exit 1; done
 
 bench-batch: ## Batches: tokens per second by size, classification, cached prefixes, gaps beside a prefill, memory
 	$(DEPS) build
