@@ -19,11 +19,12 @@ constexpr std::string_view kOptimizers = "optimizer_config";
 // Makes options of one file's entries.
 class MlxTranslation {
  public:
-  MlxTranslation(std::string_view where, std::string optimizer)
-      : where_(where), optimizer_(std::move(optimizer)) {}
+  MlxTranslation(std::string_view where, std::string optimizer, bool is_full)
+      : where_(where), optimizer_(std::move(optimizer)), is_full_(is_full) {}
 
   void add(ConfigEntry entry) {
     if (entry.table.empty()) return add_top(std::move(entry));
+    if (entry.table == kLora && is_full_) return;  // of another kind of fine-tuning
     if (entry.table == kLora) return add_lora(entry);
     if (entry.table.starts_with(kOptimizers)) return add_optimizer(entry);
     if (entry.table == "lr_schedule") {
@@ -113,6 +114,7 @@ class MlxTranslation {
 
   std::string_view where_;
   std::string optimizer_;
+  bool is_full_;
   std::vector<ConfigEntry> entries_;
 };
 
@@ -121,11 +123,14 @@ class MlxTranslation {
 std::vector<ConfigEntry> translate_mlx_entries(std::vector<ConfigEntry> entries,
                                                std::string_view where) {
   std::string optimizer = "adamw";
+  bool is_full = false;
   for (const ConfigEntry& entry : entries) {
     const std::string* const name = entry.value.string();
-    if (entry.table.empty() && entry.key == "optimizer" && name != nullptr) optimizer = *name;
+    if (!entry.table.empty() || name == nullptr) continue;
+    if (entry.key == "optimizer") optimizer = *name;
+    if (entry.key == "fine_tune_type") is_full = *name == "full";
   }
-  MlxTranslation translation(where, std::move(optimizer));
+  MlxTranslation translation(where, std::move(optimizer), is_full);
   for (ConfigEntry& entry : entries) translation.add(std::move(entry));
   return translation.take();
 }

@@ -98,7 +98,8 @@ void load_adapters(LoadedModel& model, const LoadOptions& options) {
     try {
       model.adapters->add(load_adapter(model, source, options.max_lora_rank));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("--lora {}: {}", source.name, error.what()));
+      const std::string which = options.loras.size() == 1 ? "" : " " + source.name;
+      throw Error(error.code(), fmt::format("--lora{}: {}", which, error.what()));
     }
   }
 }

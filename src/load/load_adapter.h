@@ -20,7 +20,8 @@ bool uses_adapters(const LoadOptions& options);
 std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
                                                   const LoraSource& source, int64_t max_rank);
 
-// Loads those of the options into model.adapters. Throws Error "--lora NAME: ...".
+// Loads those of the options into model.adapters. Throws Error "--lora NAME: ...", of the only one
+// "--lora: ...".
 void load_adapters(LoadedModel& model, const LoadOptions& options);
 
 }  // namespace paceline

@@ -114,6 +114,17 @@ TEST_F(MlxConfigTest, TheExampleIsRead) {
   EXPECT_EQ(train.dropout, 0.05);
 }
 
+// mlx_lm reads no lora_parameters either.
+TEST_F(MlxConfigTest, FullFineTuningHasNoLora) {
+  std::string text(kExample);
+  text.replace(text.find("fine_tune_type: lora"), 20, "fine_tune_type: full");
+  const TrainChoice train = read(text).train;
+  EXPECT_EQ(train.fine_tune_type, "full");
+  EXPECT_THAT(train.target_modules, testing::IsEmpty());
+  EXPECT_FALSE(train.scale.has_value());
+  EXPECT_EQ(train.dropout, 0);
+}
+
 TEST_F(MlxConfigTest, FlagsWinAndAnAlphaReplacesAScale) {
   const TrainChoice train = read(kExample, {"--lora-alpha", "12", "--iters", "3"}).train;
   EXPECT_EQ(train.num_steps, 3);

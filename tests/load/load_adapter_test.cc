@@ -83,12 +83,11 @@ TEST_F(LoadAdapter, ErrorsNameTheAdapterAndWhatIsAtFault) {
   };
   const auto nothing = [](LoadOptions&) {};
   const std::string path = write("a", {.max_rank = 40});
-  fail(ErrorCode::not_found, {"--lora x: ", "nowhere"}, {{.name = "x", .path = "/nowhere"}},
-       nothing);
+  fail(ErrorCode::not_found, {"--lora: ", "nowhere"}, {{.name = "x", .path = "/nowhere"}}, nothing);
   fail(ErrorCode::invalid, {"--lora x: two adapters"},
        {{.name = "x", .path = path}, {.name = "x", .path = path}}, nothing);
   fail(ErrorCode::invalid, {"--lora ", "expected NAME=DIR"}, {{.name = "", .path = path}}, nothing);
-  fail(ErrorCode::invalid, {"--lora x: ", path, "--max-lora-rank allows 4"},
+  fail(ErrorCode::invalid, {"--lora: ", path, "--max-lora-rank allows 4"},
        {{.name = "x", .path = path}}, [](LoadOptions& o) { o.max_lora_rank = 4; });
   fail(ErrorCode::invalid, {"--max-loras: 0, expected 1 to"}, {},
        [](LoadOptions& o) { o.max_loras = 0; });
@@ -97,7 +96,7 @@ TEST_F(LoadAdapter, ErrorsNameTheAdapterAndWhatIsAtFault) {
   // Of another model: its hidden size differs.
   LoadOptions other = options("gemma2_odd");
   other.loras = {{.name = "x", .path = path}};
-  expect_error(ErrorCode::invalid, {"--lora x: ", "another model"}, [&] { load_model(other); });
+  expect_error(ErrorCode::invalid, {"--lora: ", "another model"}, [&] { load_model(other); });
 }
 
 // Rows of queries and keys lie as llama.cpp rotates them: pairs are neighbours.
