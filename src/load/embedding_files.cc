@@ -108,10 +108,13 @@ class ModuleReader {
     const std::string path = module_path(module);
     if (name == "Transformer" && path.empty()) return;
     if (name == "Pooling") {
+      if (pools_) type.fail(ErrorCode::unsupported, "a second Pooling, expected one");
+      pools_ = true;
       const JsonFile file(source_.files, path + "/config.json");
       parts_.config.pooling = read_pooling(file.root());
       check_prompt_rows(file.root(), parts_.config.pooling);
     } else if (name == "Dense") {
+      if (!pools_) type.fail(ErrorCode::unsupported, "stands before Pooling");
       read_dense(path);
     } else if (name == "Normalize") {
       parts_.config.normalises = true;
@@ -124,6 +127,8 @@ class ModuleReader {
     }
     if (parts_.config.normalises) type.fail(ErrorCode::unsupported, "stands behind Normalize");
   }
+
+  bool pools() const { return pools_; }
 
   int64_t width() const { return width_; }
 
@@ -179,6 +184,7 @@ class ModuleReader {
   const EmbeddingSource& source_;
   Backend& backend_;
   EmbeddingParts& parts_;
+  bool pools_ = false;
   int64_t width_;
 };
 
@@ -251,6 +257,7 @@ EmbeddingParts read_embedding_parts(const EmbeddingSource& source, Backend& back
     if (is_reranker(modules.root())) return without_files(source);
     ModuleReader reader(source, backend, parts);
     for (const JsonCursor& module : modules.root().items()) reader.read(module);
+    if (!reader.pools()) modules.root().fail("has no Pooling");
     parts.config.width = reader.width();
     check_letter_case(source.files);
   }
