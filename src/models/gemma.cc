@@ -25,9 +25,8 @@ constexpr CommonDefaults kGemma3Defaults = {.vocab_size = 262208,
 DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights,
                          const CommonDefaults& defaults) {
   DecoderConfig decoder = read_common(config, weights, defaults);
-  decoder.activation =
-      read_activation(config, config.has("hidden_activation") ? "hidden_activation" : "hidden_act",
-                      "gelu_pytorch_tanh");
+  // Files may have hidden_act too, which transformers' class ignores.
+  decoder.activation = read_activation(config, "hidden_activation", "gelu_pytorch_tanh");
   decoder.norm_weight_offset = static_cast<float>(config.number(kNormWeightOffsetField, 1.0));
   decoder.norms = {.before_attention = "input_layernorm",
                    .after_attention = "post_attention_layernorm",

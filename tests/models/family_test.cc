@@ -85,6 +85,17 @@ TEST(Families, APartOfAHeadRotatesWhereTransformersLetsIt) {
   }
 }
 
+TEST(Families, GemmaSActivationIsNotHiddenAct) {
+  for (const std::string family : {"gemma2", "gemma3_text"}) {
+    SCOPED_TRACE(family);
+    const auto activation = [&](const std::string& fields) {
+      return read(config_with(family, fields)).activation;
+    };
+    EXPECT_EQ(activation(R"(, "hidden_act": "gelu")"), Activation::gelu_tanh);
+    EXPECT_EQ(activation(R"(, "hidden_activation": "gelu")"), Activation::gelu_erf);
+  }
+}
+
 TEST(Families, AGptOssWithoutARopeHasTransformers) {
   for (const std::string rope : {"", R"(, "rope_scaling": null)", R"(, "rope_scaling": {})"}) {
     SCOPED_TRACE(rope);
