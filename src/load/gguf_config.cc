@@ -236,7 +236,8 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
 void add_mixture(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
   const int64_t used = fields.size("expert_used_count");
   const int64_t width = fields.layer_size("feed_forward_length");
-  config.emplace_back("num_experts", fields.size("expert_count"));
+  config.emplace_back(std::string(fields.architecture().experts_field),
+                      fields.size("expert_count"));
   config.emplace_back("num_experts_per_tok", used);
   config.emplace_back("moe_intermediate_size",
                       fields.integer("expert_feed_forward_length").value_or(width / used));

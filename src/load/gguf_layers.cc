@@ -219,6 +219,12 @@ void add_gguf_rope(const GgufFile& file, const GgufFields& fields, const GgufRop
     Json::Object rope = whole_rope(scaling, rope_theta(fields));
     const double growth = fields.number("attention.temperature_scale").value_or(0.0);
     rope.emplace_back("llama_4_scaling_beta", growth);
+    const auto has_context = [](const auto& member) {
+      return member.first == "original_max_position_embeddings";
+    };
+    if (std::ranges::none_of(rope, has_context)) {  // transformers needs it, whatever beta is
+      rope.emplace_back("original_max_position_embeddings", shape.context);
+    }
     config.emplace_back("rope_parameters", Json(std::move(rope)));
   } else if (!scaling.is_null()) {
     config.emplace_back("rope_scaling", std::move(scaling));

@@ -41,8 +41,9 @@ struct GgufArchitecture {
   std::string_view shared_type = {};   // model_type with a shared expert; empty: the same
   std::string_view shared_class = {};  // its class
   bool has_mixtures = false;           // of experts, in some or all layers
-  bool normalises_experts = false;     // their weights add up to 1, unless the file says more
-  int64_t expert_gating = 1;           // expert_gating_func: 1 softmax, 2 sigmoid, 3 of the chosen
+  std::string_view experts_field = "num_experts";  // the config's number of experts
+  bool normalises_experts = false;  // their weights add up to 1, unless the file says more
+  int64_t expert_gating = 1;        // expert_gating_func: 1 softmax, 2 sigmoid, 3 of the chosen
   // Rows of the query and key projections that rotate together are neighbours.
   bool interleaved_rotary = false;
   std::span<const GgufNamePair> tensors = {};  // of layers, where they differ from the usual ones

@@ -337,6 +337,18 @@ TEST_F(GgufConfig, PartOfAHeadMayBeRotated) {
                  partly("qwen2"));
 }
 
+// What transformers would take a default for, or fail without, when `convert` has written it.
+TEST_F(GgufConfig, FieldsHaveTheNamesOfTransformersClasses) {
+  GgufWriter mixture = small_file("glm4moe");
+  mixture.number("glm4moe.expert_count", uint32_t{6})
+      .number("glm4moe.expert_used_count", uint32_t{2});
+  EXPECT_EQ(config(mixture).find("n_routed_experts")->integer(), 6);
+  EXPECT_EQ(config(mixture).find("num_experts"), nullptr);
+  const Json rope = *config(small_file("mistral3")).find("rope_parameters");
+  EXPECT_EQ(rope.find("original_max_position_embeddings")->integer(), 512);
+  EXPECT_EQ(decoder(small_file("mistral3")).query_growth.beta, 0.0);
+}
+
 TEST_F(GgufConfig, MixturesAreReadAndLayersWithoutARouterAreDense) {
   GgufWriter writer = small_file("qwen2moe");
   writer.number("qwen2moe.expert_count", uint32_t{6});
