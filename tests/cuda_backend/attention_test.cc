@@ -227,5 +227,29 @@ TEST(CudaAttention, HasTheSameBitsWithLittleMemory) {
   }
 }
 
+// The decoder has the values take the queries' place. Heads of more than 128 have two blocks for
+// each tile.
+TEST(CudaAttention, InPlaceItHasTheBitsOfAnOutputApart) {
+  for (const ThreadOrder order : {ThreadOrder::ascending, ThreadOrder::descending}) {
+    EmulatedBackend cuda({.order = order});
+    for (const DType dtype : {DType::bf16, DType::i8}) {
+      for (const int64_t head_dim : {128, 144, 256}) {
+        const AttentionShape shape{.heads = 4,
+                                   .kv_heads = 1,
+                                   .head_dim = head_dim,
+                                   .dtype = dtype,
+                                   .params = {.scale = 0.1f},
+                                   .slices = {{0, 70}, {0, 1}, {40, 3}, {50, 1}}};
+        const AttentionInputs in(shape, 1, 2, cuda->memory());
+        const OwnedTensor out = allocate_tensor(cuda->memory(), DType::f32, in.q.view.shape());
+        cuda->attention(in.q.view, in.store(), in.slices, shape.params, out.view);
+        const std::vector<float> expected = to_vector(out.view);
+        cuda->attention(in.q.view, in.store(), in.slices, shape.params, in.q.view);
+        EXPECT_SAME_BITS(to_vector(in.q.view), expected) << shape.name();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace paceline::cuda

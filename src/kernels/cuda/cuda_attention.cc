@@ -9,6 +9,7 @@
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
 #include "kernels/cuda/code/attention_tiles.h"
+#include "kernels/cuda/code/gather.h"
 #include "kernels/cuda/code/place_heads.h"
 #include "kernels/cuda/code/store_kv.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -40,6 +41,14 @@ bool has_tiles(const KvStore& store) {
     return false;
   }
   return is_aligned(store.keys, bytes) && is_aligned(store.values, bytes);
+}
+
+// Whether two blocks share a tile's queries, each for some dimensions of the values, and write them
+// without another kernel.
+bool shares_queries(const KvStore& store, const AttentionParts& parts) {
+  const auto is_whole = [](const AttentionPart& part) { return !part.is_split; };
+  return store.values.size(3) > kMostDimsOfBlock &&
+         (std::ranges::any_of(parts.small, is_whole) || std::ranges::any_of(parts.large, is_whole));
 }
 
 // Calls body with the type of the store and the number of 64 dimensions.
@@ -137,7 +146,7 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
                   .most_results = device_bytes_ / kPartialsShare / result_bytes});
   const AttentionParts& parts = placed.parts;
   if (parts.num_rows() == 0) return;
-  const AttentionKernelParams kernel_params{
+  AttentionKernelParams kernel_params{
       .q = heads_of(q),
       .out = heads_of(out),
       .kv = kv_blocks(store),
@@ -151,6 +160,10 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
           static_cast<uint32_t>(std::countr_zero(static_cast<uint64_t>(store.block_size())))};
   if (!has_tiles(store)) {
     return attend_by_rows(store, kernel_params, parts.num_rows(), parts.most_chunks());
+  }
+  // In place, one block would write where the other has yet to read.
+  if (q.raw() == out.raw() && shares_queries(store, parts)) {
+    kernel_params.q = heads_of(copy_queries(q));
   }
   const auto attend = [&]<int kWarps>(const AttentionPart& part) {
     AttentionKernelParams of_part = kernel_params;
@@ -175,6 +188,14 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
   };
   for (const AttentionPart& part : parts.small) attend.template operator()<1>(part);
   for (const AttentionPart& part : parts.large) attend.template operator()<kPromptWarps>(part);
+}
+
+Tensor CudaBackend::copy_queries(const Tensor& q) {
+  const Tensor copy(attention_queries_.reserve_as<float>(q.num_elements()), DType::f32,
+                    {q.size(0), q.size(1), q.size(2)});
+  run<CopyHeads>(element_grid(q.size(0), q.size(1) * q.size(2)),
+                 {heads_of(q), heads_of(copy), q.size(2)});
+  return copy;
 }
 
 void CudaBackend::attend_by_rows(const KvStore& store, AttentionKernelParams params,

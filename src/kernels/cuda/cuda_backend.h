@@ -134,6 +134,8 @@ class CudaBackend final : public Backend {
   };
   PlacedRows place_rows(std::span<const AttentionSlice> slices, const AttentionParams& params,
                         const AttentionSizes& sizes);
+  // The queries in memory of their own.
+  Tensor copy_queries(const Tensor& q);
   // Attention over stores that attention_tiles.h doesn't read.
   void attend_by_rows(const KvStore& store, AttentionKernelParams params, int64_t num_rows,
                       int64_t most_chunks);
@@ -167,6 +169,7 @@ class CudaBackend final : public Backend {
   ScratchBuffer packed_inner_{scratch_memory_};
   ScratchBuffer unpacked_weights_{scratch_memory_};
   ScratchBuffer attention_partials_{scratch_memory_};
+  ScratchBuffer attention_queries_{scratch_memory_};
   ScratchBuffer gate_rows_{scratch_memory_};
   ScratchBuffer up_rows_{scratch_memory_};
   ScratchBuffer expert_inputs_{scratch_memory_};

@@ -18,6 +18,7 @@ template <int kBlocks>
 inline constexpr int kValueParts = kBlocks > 2 ? 2 : 1;
 template <int kBlocks>
 inline constexpr int kValueBlocks = kBlocks > 2 ? 2 : kBlocks;
+constexpr int64_t kMostDimsOfBlock = 2 * int64_t{kTileWidth};
 
 // Where a packed row's query, chunks and results stand.
 struct RowPlace {

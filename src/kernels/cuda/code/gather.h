@@ -24,6 +24,27 @@ struct GatherRows {
   }
 };
 
+// Copies the heads of all rows: rows along x of the grid, the elements of their heads along y.
+struct CopyHeads {
+  static constexpr std::string_view kName = "copy_heads";
+  static constexpr uint32_t kThreads = kElementThreads;
+  struct Params {
+    Heads x;
+    Heads out;
+    int64_t head_dim = 0;
+  };
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const auto dims = static_cast<uint32_t>(p.head_dim);
+    const int64_t row = block_index().x;
+    for_each_column(p.x.heads * p.head_dim, [&p, dims, row](int64_t i) {
+      const uint32_t head = static_cast<uint32_t>(i) / dims, d = static_cast<uint32_t>(i) % dims;
+      p.out.head(row, head)[d] = p.x.head(row, head)[d];
+    });
+  }
+};
+
 // Parts of a panel, one in each of its records, which hold units of a few bytes for each of 32
 // columns in turn.
 struct PanelStrips {

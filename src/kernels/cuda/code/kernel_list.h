@@ -62,6 +62,7 @@
   X(clear, Clear)                                                  \
   X(combine_experts, CombineExperts)                               \
   X(copy_words, CopyWords)                                         \
+  X(copy_heads, CopyHeads)                                         \
   X(count_tokens, CountTokens)                                     \
   X(embedding_bf16, EmbeddingRows<Bf16>)                           \
   X(embedding_f16, EmbeddingRows<F16>)                             \
