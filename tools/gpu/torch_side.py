@@ -6,6 +6,7 @@ Runs in a process of its own, by a Python that has torch; names of rows are thos
 the CPU, to try the script without a GPU.
 """
 import argparse
+import copy
 import json
 import statistics
 import time
@@ -109,26 +110,32 @@ def measure_decode(name, model):
 
 def measure_decode_of(name, model, sequences):
     from transformers import StaticCache
-    cache = StaticCache(config=model.config, max_cache_len=PROMPT + 2 * DECODED)
+    # Lengths that are numbers would be inputs of the step's graph, which is captured anew for each value of one: so positions
+    # are tensors, and layers with a window, which nothing here reaches, have a cache like the others'.
+    config = copy.deepcopy(model.config)
+    config.layer_types = ["full_attention"] * config.num_hidden_layers
+    cache = StaticCache(config=config, max_cache_len=PROMPT + 2 * DECODED)
 
-    def step(ids):
-        logits = model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1).logits
+    def step(ids, positions):
+        logits = model(input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True, logits_to_keep=1).logits
         return logits[:, -1].argmax(dim=-1, keepdim=True)
 
     compiled = torch.compile(step, mode="reduce-overhead", fullgraph=True)
 
-    def decode(token, count):
+    positions = torch.arange(PROMPT + 2 * DECODED, device=DEVICE).unsqueeze(0)
+
+    def decode(token, first, count):
         """Each step's graph writes its output over that of the step before, which is copied for that."""
-        for _ in range(count):
+        for position in range(first, first + count):
             torch.compiler.cudagraph_mark_step_begin()
-            token = compiled(token).clone()
+            token = compiled(token, positions[:, position:position + 1]).clone()
         return token
 
-    token = step(torch.randint(3, 1000, (sequences, PROMPT), device=DEVICE)).clone()
-    token = decode(token, DECODED // 2)
+    token = step(torch.randint(3, 1000, (sequences, PROMPT), device=DEVICE), positions[:, :PROMPT]).clone()
+    token = decode(token, PROMPT, DECODED // 2)
     synchronize()
     begin = time.perf_counter()
-    decode(token, DECODED)
+    decode(token, PROMPT + DECODED // 2, DECODED)
     synchronize()
     seconds = time.perf_counter() - begin
     say(f"{name} decode {sequences} behind {PROMPT}", tokens_per_second=DECODED * sequences / seconds)
