@@ -44,29 +44,35 @@ SchemaDocument& JsonSchemaProperties::document(TextForm form) {
   return *document;
 }
 
-SchemaSet JsonSchemaProperties::values(size_t property, JsonKinds kinds) {
-  SchemaDocument& schema = document(TextForm::json);
-  SchemaSet set{schema.root_property(property)};
+SchemaSet JsonSchemaProperties::values(Places places, TextForm form) {
+  SchemaSet set;
+  for (const JsonSchemaPlace& place : places) {
+    set.push_back(document(form).property(place.owner, place.index));
+  }
+  return set;
+}
+
+SchemaSet JsonSchemaProperties::values(Places places, JsonKinds kinds) {
+  SchemaSet set = values(places, TextForm::json);
   if (kinds == kAllKinds) return set;
   auto [of_kinds, is_new] = of_kinds_.try_emplace(kinds);
-  if (is_new) of_kinds->second = schema.add({.kinds = kinds});
+  if (is_new) of_kinds->second = document(TextForm::json).add({.kinds = kinds});
   set.push_back(of_kinds->second);
   return set;
 }
 
-bool JsonSchemaProperties::has_values(size_t property, JsonKinds kinds) {
-  return SchemaEmitter(builder_, document(TextForm::json)).has_values(values(property, kinds));
+bool JsonSchemaProperties::has_values(Places places, JsonKinds kinds) {
+  return SchemaEmitter(builder_, document(TextForm::json)).has_values(values(places, kinds));
 }
 
-std::optional<RuleId> JsonSchemaProperties::rule(size_t property, JsonKinds kinds) {
-  return emit_set(values(property, kinds), document(TextForm::json), builder_);
+std::optional<RuleId> JsonSchemaProperties::rule(Places places, JsonKinds kinds) {
+  return emit_set(values(places, kinds), document(TextForm::json), builder_);
 }
 
-RegexId JsonSchemaProperties::strings(size_t property, TextForm form) {
-  SchemaDocument& schema = document(form);
+RegexId JsonSchemaProperties::strings(Places places, TextForm form) {
   SchemaScalars scalars(builder_.regexes(), form);
-  SchemaNormaliser normaliser(schema, scalars);
-  return normaliser.string_language({schema.root_property(property)});
+  SchemaNormaliser normaliser(document(form), scalars);
+  return normaliser.string_language(values(places, form));
 }
 
 Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& options) {

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "grammar/grammar.h"
@@ -27,24 +29,34 @@ Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& op
 // The same as a rule of `builder`, for a grammar that has more.
 RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder, bool strict = false);
 
-// The properties of one schema as parts of a grammar, each with all that the document defines.
+// Where the schema of a property stands: among the `properties` of the schema that `owner` refers
+// to ("#", "#/allOf/0"), counted from 0.
+struct JsonSchemaPlace {
+  std::string owner;
+  size_t index = 0;
+};
+
+// The properties of one schema as parts of a grammar, each with all that the document defines. A
+// property may stand at several places, whose schemas all hold.
 class JsonSchemaProperties {
  public:
-  // `schema` is the text of an object with `properties`; it must outlive this, as the builder must.
+  using Places = std::span<const JsonSchemaPlace>;
+
+  // The text of the schema must outlive this, as the builder must.
   JsonSchemaProperties(std::string_view schema, GrammarBuilder& builder);
   ~JsonSchemaProperties();
 
   // Whether the property accepts values of these kinds.
-  bool has_values(size_t property, JsonKinds kinds);
-  // The JSON texts of the values of these kinds that the property accepts; nothing: there are none.
-  // Properties are counted from 0, as they stand.
-  std::optional<RuleId> rule(size_t property, JsonKinds kinds);
+  bool has_values(Places places, JsonKinds kinds);
+  // The JSON texts of the values of these kinds that it accepts; nothing: there are none.
+  std::optional<RuleId> rule(Places places, JsonKinds kinds);
   // The strings that it accepts, without quotes in the form `form`.
-  RegexId strings(size_t property, TextForm form);
+  RegexId strings(Places places, TextForm form);
 
  private:
   SchemaDocument& document(TextForm form);
-  SchemaSet values(size_t property, JsonKinds kinds);
+  SchemaSet values(Places places, TextForm form);
+  SchemaSet values(Places places, JsonKinds kinds);
 
   std::string_view schema_;
   GrammarBuilder& builder_;

@@ -199,8 +199,14 @@ void SchemaDocument::find_resources_below(const Json& schema, uint32_t resource_
 
 SchemaLiteral SchemaDocument::root() { return literal_at(document_, 0); }
 
-SchemaLiteral SchemaDocument::root_property(size_t index) {
-  return literal_at((*document_.find("properties")->object())[index].second, 0);
+SchemaLiteral SchemaDocument::property(std::string_view owner, size_t index) {
+  const auto target = find_target(resolve_schema_reference(resources_[0].uri, owner), 0);
+  const Json* properties = target ? target->first->find("properties") : nullptr;
+  if (properties == nullptr || !properties->is_object() || index >= properties->object()->size()) {
+    fail(ErrorCode::invalid, document_, "$ref",
+         fmt::format("{} has no properties", shown_text(owner)));
+  }
+  return literal_at((*properties->object())[index].second, target->second);
 }
 
 SchemaLiteral SchemaDocument::add(SchemaNode made) {

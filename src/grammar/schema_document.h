@@ -36,8 +36,8 @@ class SchemaDocument {
   SchemaDocument& operator=(const SchemaDocument&) = delete;
 
   SchemaLiteral root();
-  // The schema of one of the root's properties, counted from 0.
-  SchemaLiteral root_property(size_t index);
+  // The schema of a property, counted from 0, of the schema that `owner` refers to: "#/allOf/0".
+  SchemaLiteral property(std::string_view owner, size_t index);
   // Read at the first call. The reference stays valid.
   const SchemaNode& node(SchemaNodeId id);
   // A schema that stands in a part of the document.

@@ -164,7 +164,7 @@ RegexId ParametersGrammar::string_text(const ToolParameter* of) {
   const RegexId text = values_.string_text(escapes, trimmed(format_.string_frame.close));
   if (of == nullptr || escapes == Escapes::python) return text;
   const TextForm form = escapes == Escapes::none ? TextForm::utf8 : TextForm::json;
-  const RegexId allowed = regexes.intersection(text, properties_.strings(of->index, form));
+  const RegexId allowed = regexes.intersection(text, properties_.strings(of->places, form));
   // In a frame of its own a string isn't taken for anything else.
   if (format_.string_frame != format_.other_frame || (of->kinds & kNumberKind) == 0) return allowed;
   ByteSet blanks;
@@ -192,7 +192,7 @@ bool ParametersGrammar::add_other(GrammarPath& path, const ToolParameter* of, Js
   const Json anything(true);
   const Json& schema = of == nullptr ? anything : *of->json;
   const auto accepts = [&](JsonKinds some) {
-    return of == nullptr || properties_.has_values(of->index, some);
+    return of == nullptr || properties_.has_values(of->places, some);
   };
   const bool is_own = !format_.nested_is_json() && (kinds & kContainers) != 0;
   const bool is_json_too = format_.nested.strings.escapes == Escapes::python;
@@ -216,7 +216,7 @@ bool ParametersGrammar::add_other(GrammarPath& path, const ToolParameter* of, Js
   if (as_json != 0) {
     const std::optional<RuleId> rule =
         of == nullptr ? add_json_schema(schema_of_kinds("true", as_json), builder_)
-                      : properties_.rule(of->index, as_json);
+                      : properties_.rule(of->places, as_json);
     if (rule) {
       path.call(*rule);
       path.join(end);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/json_cursor.h"
@@ -31,32 +33,55 @@ JsonKinds kinds_of_type(const Json& type) {
   return kAllKinds;
 }
 
-JsonKinds kinds_at(const Json& schema, const Json& root, int depth) {
+// The kinds of the schemas of one document, each found once: schemas may name each other in more
+// ways than can be followed.
+class SchemaKinds {
+ public:
+  explicit SchemaKinds(const Json& root) : root_(root) {}
+
+  JsonKinds of(const Json& schema, int depth = 0);
+
+ private:
+  JsonKinds found(const Json& schema, int depth);
+
+  const Json& root_;
+  std::unordered_map<const Json*, JsonKinds> known_;
+};
+
+JsonKinds SchemaKinds::of(const Json& schema, int depth) {
   if (schema.boolean() == false) return 0;
   if (!schema.is_object() || depth > kMaxSchemaDepth) return kAllKinds;
+  const auto [known, is_new] = known_.try_emplace(&schema, kAllKinds);
+  if (!is_new) return known->second;  // of one that is being looked at: any
+  const JsonKinds kinds = found(schema, depth);
+  known_[&schema] = kinds;
+  return kinds;
+}
+
+JsonKinds SchemaKinds::found(const Json& schema, int depth) {
   JsonKinds kinds = kAllKinds;
   if (const Json* type = schema.find("type")) kinds &= kinds_of_type(*type);
   if (const Json* value = schema.find("const")) kinds &= kind_of_value(*value);
   const auto any_of = [&](const char* keyword, bool are_values) {
     const Json* list = schema.find(keyword);
     if (list == nullptr || !list->is_array()) return;
-    JsonKinds found = 0;
+    JsonKinds some = 0;
     for (const Json& one : *list->array()) {
-      found |= are_values ? kind_of_value(one) : kinds_at(one, root, depth + 1);
+      some |= are_values ? kind_of_value(one) : of(one, depth + 1);
     }
-    kinds &= found;
+    kinds &= some;
   };
   any_of("enum", true);
   any_of("anyOf", false);
   any_of("oneOf", false);
   const Json* all = schema.find("allOf");
   if (all != nullptr && all->is_array()) {
-    for (const Json& one : *all->array()) kinds &= kinds_at(one, root, depth + 1);
+    for (const Json& one : *all->array()) kinds &= of(one, depth + 1);
   }
   const Json* reference = schema.find("$ref");
   if (reference != nullptr && reference->is_string()) {
-    const Json* target = resolve_pointer(*reference->string(), root);
-    if (target != nullptr) kinds &= kinds_at(*target, root, depth + 1);
+    const Json* target = resolve_pointer(*reference->string(), root_);
+    if (target != nullptr) kinds &= of(*target, depth + 1);
   }
   return kinds;
 }
@@ -107,7 +132,7 @@ std::set<std::string> required_of(const Json& schema) {
 }
 
 JsonKinds kinds_of_schema(const Json& schema, const Json& root) {
-  return kinds_at(schema, root, 0);
+  return SchemaKinds(root).of(schema);
 }
 
 JsonKinds kind_of_value(const Json& value) {
@@ -118,6 +143,69 @@ JsonKinds kind_of_value(const Json& value) {
   return value.is_array() ? kArrayKind : kObjectKind;
 }
 
+namespace {
+
+// The parameters of a schema and of those that hold together with it, as they stand.
+class ParameterCollector {
+ public:
+  explicit ParameterCollector(const Json& root) : root_(root), kinds_(root) {}
+
+  // `reference` names the schema.
+  void add(const Json& schema, const std::string& reference, int depth = 0);
+  std::vector<ToolParameter> parameters() &&;
+  bool takes_others() const { return takes_others_; }
+
+ private:
+  void add_own(const Json::Object& properties, const std::string& reference);
+
+  const Json& root_;
+  SchemaKinds kinds_;
+  std::set<const Json*> seen_;
+  std::vector<ToolParameter> parameters_;
+  std::map<std::string_view, size_t> by_name_;  // of the schemas' names
+  std::set<std::string> required_;
+  bool takes_others_ = true;
+};
+
+void ParameterCollector::add(const Json& schema, const std::string& reference, int depth) {
+  if (!schema.is_object() || depth > kMaxSchemaDepth || !seen_.insert(&schema).second) return;
+  bool has_own = false;
+  for (const auto& [keyword, value] : *schema.object()) {
+    if (keyword == "$ref" && value.is_string()) {
+      const Json* target = resolve_pointer(*value.string(), root_);
+      if (target != nullptr) add(*target, *value.string(), depth + 1);
+    } else if (keyword == "allOf" && value.is_array()) {
+      for (size_t i = 0; i < value.array()->size(); ++i) {
+        add((*value.array())[i], fmt::format("{}/allOf/{}", reference, i), depth + 1);
+      }
+    } else if (keyword == "properties" && value.is_object()) {
+      has_own = !value.object()->empty();
+      add_own(*value.object(), reference);
+    }
+  }
+  required_.merge(required_of(schema));
+  const Json* others = schema.find("additionalProperties");
+  takes_others_ &= others != nullptr ? others->boolean() != false : !has_own;
+}
+
+void ParameterCollector::add_own(const Json::Object& properties, const std::string& reference) {
+  for (size_t i = 0; i < properties.size(); ++i) {
+    const auto& [name, schema] = properties[i];
+    const auto [known, is_new] = by_name_.try_emplace(name, parameters_.size());
+    if (is_new) parameters_.push_back({.name = name, .json = &schema});
+    ToolParameter& parameter = parameters_[known->second];
+    parameter.places.push_back({reference, i});
+    parameter.kinds &= kinds_.of(schema);
+  }
+}
+
+std::vector<ToolParameter> ParameterCollector::parameters() && {
+  for (ToolParameter& one : parameters_) one.is_required = required_.contains(one.name);
+  return std::move(parameters_);
+}
+
+}  // namespace
+
 Tool::Tool(ToolSpec spec) : spec_(std::move(spec)) {
   if (spec_.parameters.empty()) spec_.parameters = kNoParameters;
   const std::string where = fmt::format("tool {}: parameters", spec_.name);
@@ -127,19 +215,10 @@ Tool::Tool(ToolSpec spec) : spec_(std::move(spec)) {
   if ((kinds_of_schema(root_, root_) & kObjectKind) == 0) {
     root.fail("the schema allows no object, expected one of type object");
   }
-  const std::set<std::string> required = required_of(root_);
-  const auto properties = root.find("properties");
-  if (properties) {
-    for (const auto& [name, schema] : properties->object()) {
-      parameters_.push_back({.name = name,
-                             .index = parameters_.size(),
-                             .json = &schema,
-                             .kinds = kinds_of_schema(schema, root_),
-                             .is_required = required.contains(name)});
-    }
-  }
-  const Json* others = root_.find("additionalProperties");
-  takes_others_ = others != nullptr ? others->boolean() != false : parameters_.empty();
+  ParameterCollector collector(root_);
+  collector.add(root_, "#");
+  parameters_ = std::move(collector).parameters();
+  takes_others_ = collector.takes_others();
 }
 
 const ToolParameter* Tool::find(std::string_view parameter) const {

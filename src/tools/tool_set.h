@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "grammar/json_schema.h"
 #include "grammar/schema_node.h"
 
 namespace paceline {
@@ -22,10 +23,10 @@ struct ToolSpec {
 
 struct ToolParameter {
   std::string name;
-  size_t index = 0;             // among the properties of the tool's schema
-  const Json* json = nullptr;   // its schema, whose references mean the tool's schema
-  JsonKinds kinds = kAllKinds;  // that its schema allows, as far as types, constants and
-                                // combinations of schemas say
+  std::vector<JsonSchemaPlace> places;  // of its schemas in the tool's
+  const Json* json = nullptr;           // the first one, whose references mean the tool's schema
+  JsonKinds kinds = kAllKinds;          // that its schema allows, as far as types, constants and
+                                        // combinations of schemas say
   bool is_required = false;
 };
 

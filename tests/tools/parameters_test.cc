@@ -167,6 +167,42 @@ TEST(Parameters, ReferencesMeanTheWholeSchema) {
   EXPECT_FALSE(allows("again", R"({"word": "no"})"));
 }
 
+TEST(Parameters, StandInWhatHoldsTogetherWithTheSchema) {
+  const char* const kParts = R"({"$ref": "#/$defs/tree", "allOf": [
+      {"properties": {"size": {"maximum": 9}}, "required": ["size"]}, {"$ref": "#"}],
+    "$defs": {"tree": {"type": "object", "required": ["value"], "properties": {
+      "value": {"enum": ["a", "b"]}, "below": {"$ref": "#/$defs/tree"},
+      "size": {"type": "integer"}}}}})";
+  const TurnMatching turn(tagged(), *one_tool(kParts), {.choice = ToolChoice::required});
+  const auto allows = [&](std::vector<std::pair<std::string, std::string>> parameters) {
+    return turn.accepts(tagged_call(std::move(parameters)));
+  };
+  EXPECT_TRUE(allows({{"value", "a"}, {"size", "9"}}));
+  EXPECT_TRUE(allows({{"value", "a"}, {"below", R"({"value": "b"})"}, {"size", "1"}}));
+  EXPECT_FALSE(allows({{"value", "a"}})) << "size is required";
+  EXPECT_FALSE(allows({{"value", "c"}, {"size", "1"}}));
+  EXPECT_FALSE(allows({{"value", "a"}, {"size", "10"}}));
+  EXPECT_FALSE(allows({{"value", "a"}, {"size", "1.5"}}));
+  EXPECT_FALSE(allows({{"value", "a"}, {"size", "1"}, {"other", "1"}}));
+}
+
+TEST(Parameters, SchemasThatNameEachOtherInManyWaysAreReadOnce) {
+  std::string definitions;
+  for (int i = 0; i < 12; ++i) {
+    definitions += R"("a)" + std::to_string(i) + R"(": {"anyOf": [)";
+    for (int way = 0; way < 10; ++way) {
+      definitions += std::string(way > 0 ? "," : "") + R"({"$ref": "#/$defs/a)" +
+                     std::to_string(i + 1) + R"("})";
+    }
+    definitions += "]},";
+  }
+  const auto tools = one_tool((R"({"type": "object", "properties": {"x": {"$ref": "#/$defs/a0"}},
+      "$defs": {)" + definitions +
+                               R"("a12": {"type": "string"}}})")
+                                  .c_str());
+  EXPECT_EQ(tools->tools()[0].parameters()[0].kinds, kStringKind);
+}
+
 TEST(Parameters, ARequiredOneThatCanNotBeWrittenIsNamed) {
   expect_error(ErrorCode::invalid, {"tool f", "parameter end", "can stand in the calls"}, [] {
     const TurnMatching turn(tagged(), *one_tool(R"({"type": "object", "required": ["end"],
