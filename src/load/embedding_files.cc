@@ -248,6 +248,18 @@ EmbeddingParts without_files(const EmbeddingSource& source) {
 
 }  // namespace
 
+std::set<std::string> embedding_folders(const ModelFiles& files) {
+  std::set<std::string> folders;
+  if (!files.contains(kModules)) return folders;
+  const JsonFile modules(files, kModules);
+  for (const JsonCursor& module : modules.root().items()) {
+    const std::filesystem::path path = module_path(module);
+    const std::string folder = path.lexically_normal().string();
+    if (!path.empty() && folder != ".") folders.insert(folder);
+  }
+  return folders;
+}
+
 EmbeddingParts read_embedding_parts(const EmbeddingSource& source, Backend& backend) {
   EmbeddingParts parts = without_files(source);
   if (source.files.contains(kModules)) {

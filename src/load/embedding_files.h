@@ -2,6 +2,9 @@
 // folders that it lists.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "base/json.h"
 #include "base/model_files.h"
 #include "kernels/backend.h"
@@ -24,5 +27,8 @@ struct EmbeddingSource {
 // Throws Error unsupported for a module, a pooling mode or an activation that isn't known, and
 // invalid or corrupt for malformed files, naming file and field.
 EmbeddingParts read_embedding_parts(const EmbeddingSource& source, Backend& backend);
+
+// The folders inside the model's own that modules.json lists, whether they exist or not.
+std::set<std::string> embedding_folders(const ModelFiles& files);
 
 }  // namespace paceline

@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "base/mapped_file.h"
 #include "base/new_file.h"
+#include "load/embedding_files.h"
 #include "weights/weight_reader.h"
 
 namespace paceline {
@@ -25,6 +26,28 @@ bool is_copied(const fs::path& path) {
   if (name.starts_with("LICENSE") || name.starts_with("NOTICE")) return true;
   constexpr std::string_view kExtensions[] = {".json", ".jinja", ".model", ".txt"};
   return std::ranges::find(kExtensions, path.extension().string()) != std::end(kExtensions);
+}
+
+// Of a folder of sentence-transformers' modules, weights too.
+bool is_copied_of_module(const fs::path& path) {
+  return is_copied(path) || path.filename() == "config.json" ||
+         path.extension() == ".safetensors" || path.filename().string().ends_with(".index.json");
+}
+
+// Copies a folder's files of these names.
+void copy_files(const fs::path& from, const fs::path& to, bool (*is_wanted)(const fs::path&)) {
+  std::error_code error;
+  fs::directory_iterator at(from, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    if (!is_wanted(at->path()) || !at->is_regular_file()) continue;
+    NewFile copy(to / at->path().filename());
+    copy.append(MappedFile(at->path()).bytes());
+    copy.commit();
+  }
+  if (error) {
+    throw Error(ErrorCode::not_found,
+                fmt::format("{}: can't be listed: {}", from.string(), error.message()));
+  }
 }
 
 Json::Object format_fields(AffineFormat format) {
@@ -143,17 +166,11 @@ Json::Object with_dtype_name(const Json::Object& fields, DType dtype) {
 }
 
 void copy_model_files(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::directory_iterator at(from, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    if (!is_copied(at->path()) || !at->is_regular_file()) continue;
-    NewFile copy(to / at->path().filename());
-    copy.append(MappedFile(at->path()).bytes());
-    copy.commit();
-  }
-  if (error) {
-    throw Error(ErrorCode::not_found,
-                fmt::format("{}: can't be listed: {}", from.string(), error.message()));
+  copy_files(from, to, is_copied);
+  for (const std::string& folder : embedding_folders(from)) {
+    if (!fs::is_directory(from / folder)) continue;
+    fs::create_directories(to / folder);
+    copy_files(from / folder, to / folder, is_copied_of_module);
   }
 }
 

@@ -68,7 +68,8 @@ Json::Object quantization_field(std::span<const WrittenTensor> tensors, AffineFo
 Json::Object with_dtype_name(const Json::Object& fields, DType dtype);
 
 // Copies the files beside the weights: tokenizer, chat templates, generation defaults, licences;
-// not weights, their index, config.json and programs. Throws the errors of NewFile and MappedFile.
+// not weights, their index, config.json and programs. Of the folders that modules.json lists also
+// weights and config.json. Throws the errors of NewFile, MappedFile and embedding_folders().
 void copy_model_files(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace paceline

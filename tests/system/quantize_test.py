@@ -139,6 +139,20 @@ class QuantizeTest(ProgramTest):
         for others in (("int8", "f32"), ("bf16", "f16")):
             self.assertNotEqual(scores("--activations", others[0], "--kv-cache-dtype", others[1]), expected)
 
+    def test_a_quantised_model_of_embeddings_has_its_modules(self):
+        model = ROOT / "tests/goldens/embeddings/gemma3"
+        self.succeed("quantize", "-m", model, "-o", self.out, "--bits", "8", "--group-size", "32", "-q")
+        folders = {path.parent.name for path in self.out.rglob("*/config.json")}
+        self.assertEqual(folders, {path.parent.name for path in model.rglob("*/config.json")})
+        self.assertIn("2_Dense", folders)
+
+        def embed(folder):
+            return json.loads(self.succeed("embed", "-m", folder, "the sea").stdout)["embedding"]
+
+        plain, quantised = embed(model), embed(self.out)
+        self.assertNotEqual(quantised, plain)
+        self.assertGreater(sum(a * b for a, b in zip(quantised, plain, strict=True)), 0.99)
+
     def test_refusals(self):
         self.out.mkdir()
         self.assertIn("mlx-out: exists already", self.fail_with(1, "quantize", "-m", BUNDLED, "-o", self.out))
