@@ -21,6 +21,8 @@ class ModelFilesTest(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("hf download some-org/some-model", done.stderr)
         self.assertIn("no such directory", self.load_error("./nowhere"))
+        self.write("adapter/adapter_config.json", "{}")
+        self.assertIn("a LoRA adapter", self.load_error(self.directory / "adapter"))
         self.assertIn("a file, expected a directory", self.load_error(BUNDLED / "config.json"))
 
     def test_models_of_the_hugging_face_cache_are_found(self):
