@@ -122,7 +122,8 @@ bench: ## Speed against the roofline, then the kernel benchmarks
 	$(CONFIGURE) release -DPACELINE_BENCH=ON
 	$(BUILD) release --target paceline paceline_bench
 	build/release/paceline bench --roofline
-	@for bench in build/release/bench/paceline_bench_*; do \
+	@export PACELINE_BENCH_TOKENIZER=models/paceline-10m PACELINE_BENCH_TEXT=docs/performance.md; \
+	for bench in build/release/bench/paceline_bench_*; do \
 	  case $$bench in *_adapters|*_constrained|*_embeddings|*_training) model=models/paceline-10m;; *) model=;; esac; \
 	  echo "$$bench $$model"; "$$bench" $$model || exit 1; done
 
