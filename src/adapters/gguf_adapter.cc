@@ -68,7 +68,7 @@ NamedMatrix name_matrix(const GgufFile& file, const GgufTensorInfo& tensor,
   if (!is_a && !name.ends_with(kGgufB)) {
     refuse(
         file.metadata(),
-        fmt::format("tensor {} is no LoRA matrix (lora_a or lora_b); whole weights such as norms "
+        fmt::format("tensor {} isn't a LoRA matrix (lora_a or lora_b); whole weights such as norms "
                     "aren't supported",
                     quoted_name(name)));
   }

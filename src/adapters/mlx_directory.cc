@@ -79,8 +79,9 @@ MlxConfig read_mlx_config(const JsonCursor& config, int64_t max_rank) {
 
 [[noreturn]] void refuse_mlx_tensor(const std::string& where, std::string_view name) {
   const std::string_view why =
-      name.ends_with(".m") ? "is a magnitude of DoRA, which isn't supported"
-                           : "is no LoRA matrix (lora_a or lora_b); whole weights aren't supported";
+      name.ends_with(".m")
+          ? "is a magnitude of DoRA, which isn't supported"
+          : "isn't a LoRA matrix (lora_a or lora_b); whole weights aren't supported";
   throw Error(ErrorCode::unsupported,
               fmt::format("{}: tensor {} {}", where, quoted_name(name), why));
 }

@@ -125,7 +125,7 @@ std::string why_refused_peft_tensor(std::string_view tensor) {
   for (const auto& [part, reason] : kReasons) {
     if (tensor.find(part) != tensor.npos) return std::string(reason);
   }
-  return "is no LoRA matrix (lora_A.weight or lora_B.weight); whole weights of the base "
+  return "isn't a LoRA matrix (lora_A.weight or lora_B.weight); whole weights of the base "
          "(modules_to_save, resized embeddings) aren't supported";
 }
 

@@ -106,7 +106,7 @@ class StatementParser {
                             ErrorCode::unsupported);
       }
     }
-    in_.fail(position, fmt::format("{{% {} %}} is no statement", name));
+    in_.fail(position, fmt::format("{{% {} %}} isn't a statement", name));
   }
 
   ScopedBody closed_body(std::string_view end) {
@@ -159,7 +159,7 @@ class StatementParser {
 
   std::unique_ptr<TemplateStatement> loop_control(TemplatePosition position,
                                                   const std::string& name) {
-    if (loops_ == 0) in_.fail(position, fmt::format("{{% {} %}} stands outside of a loop", name));
+    if (loops_ == 0) in_.fail(position, fmt::format("{{% {} %}} is outside of a loop", name));
     end_of_block();
     if (name == "break") return make(position, BreakStatement{});
     return make(position, ContinueStatement{});
@@ -188,7 +188,7 @@ class StatementParser {
       if (in_.take_op("=")) {
         macro.defaults.push_back(in_.expression());
       } else if (!macro.defaults.empty()) {
-        in_.fail(position, "a parameter without a default stands behind one with a default");
+        in_.fail(position, "a parameter without a default follows one with a default");
       }
     }
     in_.expect_op(")");

@@ -146,17 +146,17 @@ void TemplateExpressionParser::argument(CallArguments& before) {
     before.mapping = expression();
   } else if (take_op("*")) {
     if (before.mapping != nullptr || before.sequence != nullptr) {
-      fail(position, "* occurs twice or behind **");
+      fail(position, "* occurs twice or after **");
     }
     before.sequence = expression();
   } else if (at(Kind::name) && is(peek(1), Kind::op, "=")) {
-    if (before.mapping != nullptr) fail(position, "a named argument behind **");
+    if (before.mapping != nullptr) fail(position, "a named argument after **");
     std::string name = take().text;
     take();
     before.named.emplace_back(std::move(name), expression());
   } else {
     if (before.mapping != nullptr || before.sequence != nullptr || !before.named.empty()) {
-      fail(position, "a positional argument behind a named one");
+      fail(position, "a positional argument after a named one");
     }
     before.positional.push_back(expression());
   }

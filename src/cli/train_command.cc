@@ -268,7 +268,7 @@ std::string end_text(const RunOutcome& outcome, const fs::path& directory) {
     case RunOutcome::End::stopped:
       break;
   }
-  return fmt::format("{}: step {} is saved, --resume goes on", directory.string(),
+  return fmt::format("{}: step {} is saved, --resume continues from it", directory.string(),
                      outcome.saved_step);
 }
 
@@ -301,7 +301,7 @@ int run_train(const Settings& settings, Session& session) {
                   identity_of(settings, *model, data), *target.result);
   const int64_t first_step = choice.resume ? run.resume() : 0;
   if (first_step > 0 && !settings.quiet) {
-    session.print_note(fmt::format("going on behind step {}", first_step));
+    session.print_note(fmt::format("continuing after step {}", first_step));
   }
   const RunOutcome outcome =
       run.run({.batches = [&](int64_t step) { return batches.step(step); },

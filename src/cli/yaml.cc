@@ -216,7 +216,7 @@ class YamlParser {
     } else if (peek() == '\'') {
       key = parse_single_quoted();
     } else {
-      if (peek() == '?' && ends_word(peek(1))) refuse("keys behind a question mark");
+      if (peek() == '?' && ends_word(peek(1))) refuse("keys after a question mark");
       if (peek() != '\0' &&
           std::string_view("[{&*!|>@`%,]}").find(peek()) != std::string_view::npos) {
         fail(fmt::format("found {} at the begin of a key; it needs quotes there", peek()));

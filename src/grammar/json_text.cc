@@ -189,7 +189,7 @@ RegexId json_multiples_of(RegexSet& regexes, std::string_view divisor) {
     throw Error(
         ErrorCode::unsupported,
         fmt::format("multiples of '{}'; without its point a divisor is at most 2^31, with at "
-                    "most {} digits behind the point",
+                    "most {} digits after the point",
                     divisor.substr(0, 80), kMaxScale));
   }
   const RegexId multiple = regexes.multiple_of(static_cast<uint32_t>(scaled), scale);

@@ -278,9 +278,10 @@ class LarkParser {
 
   void check_in_terminal(std::string_view what) {
     if (is_in_terminal_) return;
-    text_.fail(ErrorCode::invalid, text_.position(),
-               fmt::format("{} in a rule; it may stand in terminals, whose names are in upper case",
-                           what));
+    text_.fail(
+        ErrorCode::invalid, text_.position(),
+        fmt::format("{} in a rule; it is allowed in terminals, whose names are in upper case",
+                    what));
   }
 
   bool at_sequence_end() const {

@@ -277,7 +277,7 @@ class DialectTranslator {
       }
     }
     refuse(ErrorCode::invalid,
-           fmt::format("U+{:04X} alone is no character", static_cast<uint32_t>(first)));
+           fmt::format("U+{:04X} alone isn't a character", static_cast<uint32_t>(first)));
   }
 
   char32_t take_hexadecimal(char kind) {
@@ -302,7 +302,7 @@ class DialectTranslator {
                           });
     if (!is_right || value > 0x10FFFF) {
       refuse(ErrorCode::invalid,
-             fmt::format("found {} behind \\{}, expected the hexadecimal digits of a character",
+             fmt::format("found {} after \\{}, expected the hexadecimal digits of a character",
                          shown_text(digits), kind));
     }
     return value;

@@ -118,7 +118,7 @@ char32_t PatternReader::take_unicode_escape() {
     fail(ErrorCode::invalid, begin, "expected \\u{, hexadecimal digits and }");
   }
   const auto unit = take_hex_digits(4);
-  if (!unit) fail(ErrorCode::invalid, begin, "expected four hexadecimal digits behind \\u");
+  if (!unit) fail(ErrorCode::invalid, begin, "expected four hexadecimal digits after \\u");
   if (*unit < 0xD800 || *unit > 0xDBFF || !is_next("\\u")) return *unit;
   const size_t end = at_;
   at_ += 2;
@@ -148,13 +148,13 @@ std::optional<char32_t> PatternReader::take_control_escape(char32_t letter) {
       return U'\0';
     case 'c': {
       if (!is_pattern_letter(static_cast<unsigned char>(peek()))) {
-        fail(ErrorCode::invalid, begin, "expected a letter behind \\c");
+        fail(ErrorCode::invalid, begin, "expected a letter after \\c");
       }
       return take_character() % 32;
     }
     case 'x': {
       const auto value = take_hex_digits(2);
-      if (!value) fail(ErrorCode::invalid, begin, "expected two hexadecimal digits behind \\x");
+      if (!value) fail(ErrorCode::invalid, begin, "expected two hexadecimal digits after \\x");
       return *value;
     }
     case 'u':
@@ -169,7 +169,7 @@ CodePointRanges PatternReader::take_property(bool is_negated) {
   const size_t begin = at_ - 2;
   const size_t close = pattern_.find('}', at_);
   if (!accept("{") || close == std::string_view::npos) {
-    fail(ErrorCode::invalid, begin, "expected a property in braces behind \\p");
+    fail(ErrorCode::invalid, begin, "expected a property in braces after \\p");
   }
   const std::string_view name = pattern_.substr(at_, close - at_);
   const std::optional<CodePointRanges> found = unicode_property(name);

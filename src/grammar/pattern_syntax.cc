@@ -118,7 +118,7 @@ PatternNode PatternParser::take_sequence(PatternFlags flags, int depth) {
     const bool is_anchor = reader_.peek() == '^' || reader_.peek() == '$';
     PatternNode term = take_term(flags, depth);
     if (is_anchor && is_quantifier_next()) {
-      reader_.fail(ErrorCode::invalid, begin, "a quantifier behind an anchor");
+      reader_.fail(ErrorCode::invalid, begin, "a quantifier after an anchor");
     }
     terms.push_back(take_quantified(std::move(term)));
   }
@@ -179,7 +179,7 @@ void PatternParser::take_group_name(size_t begin) {
     ++length;
   }
   if (length == 0 || !reader_.accept(">")) {
-    reader_.fail(ErrorCode::invalid, begin, "expected a name and > behind (?<");
+    reader_.fail(ErrorCode::invalid, begin, "expected a name and > after (?<");
   }
 }
 

@@ -100,7 +100,7 @@ char32_t SourceText::take_hexadecimal(int num_digits) {
   }
   if (value > kLastCodePoint || (value > kBeforeSurrogates && value < kAfterSurrogates)) {
     fail(ErrorCode::invalid, begin,
-         fmt::format("U+{:04X} is no character", static_cast<uint32_t>(value)));
+         fmt::format("U+{:04X} isn't a character", static_cast<uint32_t>(value)));
   }
   return value;
 }

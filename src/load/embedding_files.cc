@@ -125,7 +125,7 @@ class ModuleReader {
                             "Pooling, Dense and Normalize",
                             json_quote(name), json_quote(path)));
     }
-    if (parts_.config.normalises) type.fail(ErrorCode::unsupported, "stands behind Normalize");
+    if (parts_.config.normalises) type.fail(ErrorCode::unsupported, "comes after Normalize");
   }
 
   bool pools() const { return pools_; }

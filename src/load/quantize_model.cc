@@ -114,9 +114,8 @@ QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& thread
   JsonCursor(config, config_path.string()).object();
   for (const std::string_view key : {"quantization", "quantization_config"}) {
     if (config.find_value(key) == nullptr) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} stands in it: the model is quantised already",
-                            config_path.string(), key));
+    throw Error(ErrorCode::invalid, fmt::format("{}: found {}: the model is quantised already",
+                                                config_path.string(), key));
   }
   const auto stored = open_checkpoint(options.from);
   Memory memory;

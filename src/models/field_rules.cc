@@ -13,7 +13,7 @@ namespace rule_table {
 using enum ConfigFieldUse;
 
 constexpr std::string_view kCrossAttention =
-    "there is no cross-attention, so a decoder behind an encoder would give wrong results";
+    "there is no cross-attention, so a decoder after an encoder would give wrong results";
 
 constexpr auto kRules = std::to_array<FieldRule>({
     // Sizes and the type.

@@ -72,7 +72,7 @@ constexpr std::array<RefusedKind, 5> kRefusedKinds = {{
     {kRecurrentNames,
      "some of its layers aren't attention (state space, linear attention, convolution)"},
     {kLatentNames, "its attention is multi-head latent attention"},
-    {kEncoderNames, "it is an encoder, whose tokens see those behind them"},
+    {kEncoderNames, "it is an encoder, whose tokens see later ones"},
     {kCrossAttentionNames, "its decoder attends to the output of an encoder"},
     {kOtherInputNames, "its inputs are images or sound"},
 }};

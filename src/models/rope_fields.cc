@@ -197,7 +197,7 @@ RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
   const auto scaling = kind.scaled ? find_object(config, "rope_scaling") : std::nullopt;
   auto found = find_parameters(config, kind, only);
   if (scaling && found && !only) {
-    config.invalid("rope_scaling", "stands beside rope_parameters; remove one of the two");
+    config.invalid("rope_scaling", "found beside rope_parameters; remove one of the two");
   }
   if (scaling) found = scaling;
   const auto nested = found ? found->find(kind.layer_type) : std::nullopt;

@@ -24,7 +24,7 @@ class DecoderReader {
     } else if (type == "BPEDecoder") {
       add_suffix(field);
     } else if (joined_ && (type == "ByteLevel" || type == "ByteFallback" || type == "WordPiece")) {
-      refuse_part(field, fmt::format("decoder {} behind one that joins the tokens", type));
+      refuse_part(field, fmt::format("decoder {} after one that joins the tokens", type));
     } else if (type == "ByteLevel") {
       tokens().push_back(make_byte_level_step());
       decoder_.joined_is_bytes = true;

@@ -142,7 +142,7 @@ class DialectCheck {
                          std::all_of(high.begin(), high.end(), is_digit);
     if (end == std::string_view::npos || !numbers) return fail("{ as a character of its own");
     rest_.remove_prefix(end + 1);
-    if (rest_.starts_with('+') || rest_.starts_with('?')) fail("{...} with + or ? behind it");
+    if (rest_.starts_with('+') || rest_.starts_with('?')) fail("{...} followed by + or ?");
   }
 
   std::string_view rest_;

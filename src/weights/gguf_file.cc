@@ -77,8 +77,8 @@ void GgufFile::open_other_shards(int64_t num_files) {
   std::ranges::sort(tensors_, {}, &GgufTensorInfo::name);
   const auto twice = std::ranges::adjacent_find(tensors_, {}, &GgufTensorInfo::name);
   if (twice != tensors_.end()) {
-    corrupt(metadata_.file(), fmt::format("tensor {} stands in two files of the split model",
-                                          quoted_name(twice->name)));
+    corrupt(metadata_.file(),
+            fmt::format("tensor {} is in two files of the split model", quoted_name(twice->name)));
   }
   const auto expected = metadata_.integer(kTensorCountKey);
   if (expected && *expected != static_cast<int64_t>(tensors_.size())) {

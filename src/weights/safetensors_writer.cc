@@ -56,7 +56,7 @@ void SafetensorsWriter::add(std::string_view name, std::string_view dtype, const
   PL_CHECK(!header_written_, "every tensor is added before the first is written");
   const NamedSize& known = find_dtype(dtype);
   if (names_.contains(std::string(name))) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: tensor {} would stand twice",
+    throw Error(ErrorCode::invalid, fmt::format("{}: tensor {} would occur twice",
                                                 file_.path().string(), quoted_name(name)));
   }
   const auto bytes = bytes_of(shape, known.bytes);

@@ -73,7 +73,7 @@ SafetensorsCheckpoint::SafetensorsCheckpoint(fs::path directory, const std::vect
   for (auto& [tensor, file_index] : found) {
     if (!entries_.empty() && entries_.back().name == tensor.name) {
       throw Error(ErrorCode::corrupt,
-                  fmt::format("{}: tensor {} stands both in {} and in {}", directory_.string(),
+                  fmt::format("{}: tensor {} is both in {} and in {}", directory_.string(),
                               quoted_name(tensor.name), file_of(entries_.size() - 1),
                               files_[file_index].path().filename().string()));
     }

@@ -167,7 +167,7 @@ TEST(Gbnf, ErrorsSayWhere) {
   expect_gbnf_error("root ::= \"a",
                     "found the end of the text, expected the end of what begins at");
   expect_gbnf_error("root ::= \"\\q\"", "line 1, column 12: found \"q\", expected an escape");
-  expect_gbnf_error("root ::= \"\\ud800\"", "U+D800 is no character");
+  expect_gbnf_error("root ::= \"\\ud800\"", "U+D800 isn't a character");
   expect_gbnf_error("root ::= \"\\x4\"", "expected 2 hexadecimal digits");
   expect_gbnf_error("root ::= []", "line 1, column 10: an empty class");
   expect_gbnf_error("root ::= [z-a]", "the range z-a ends before it begins");

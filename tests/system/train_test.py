@@ -72,7 +72,7 @@ class TrainTest(ProgramTest):
                 message = process.stderr.read()
                 process.stderr.close()
                 self.assertEqual(process.wait(), 130, message)
-                self.assertIn("--resume goes on", message)
+                self.assertIn("--resume continues from it", message)
                 saved = max(broken.glob("checkpoint-*"))
                 self.assertIn(f"step {int(saved.name[-6:])} is saved", message)
                 self.assertTrue((saved / result).exists())
@@ -85,7 +85,7 @@ class TrainTest(ProgramTest):
                 # Other threads and micro-batches of the same steps.
                 done = self.succeed("train", *run, "--data", data, "-o", broken, "--resume", "-t", "1", "--batch-size",
                                     "1", "--grad-accumulation-steps", "2")
-                self.assertIn("going on behind step", done.stderr)
+                self.assertIn("continuing after step", done.stderr)
                 self.assertEqual((broken / result).read_bytes(), (whole / result).read_bytes())
 
     def test_ranks_and_alphas_may_differ_by_module(self):

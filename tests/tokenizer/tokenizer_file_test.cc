@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{
             kDecoder,
             R"("decoder": {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "ByteFallback"}]}, "other": {)",
-            "unsupported: t.json: decoder ByteFallback behind one that joins the tokens isn't "
+            "unsupported: t.json: decoder ByteFallback after one that joins the tokens isn't "
             "supported"},
         Refused{
             kDecoder,

@@ -134,8 +134,7 @@ TEST(GgufCheckpoint, SplitModelsMustBelongTogether) {
   expect_error(ErrorCode::corrupt, {"renamed.gguf", "NAME-00001-of-00002.gguf"},
                [&] { open("renamed.gguf"); });
   directory.write(second, shard(1, 2, "a").file());
-  expect_error(ErrorCode::corrupt, {first, "tensor \"a\" stands in two files"},
-               [&] { open(first); });
+  expect_error(ErrorCode::corrupt, {first, "tensor \"a\" is in two files"}, [&] { open(first); });
   directory.write(second, shard(1, 3, "b").file());
   expect_error(ErrorCode::corrupt, {second, "are 1 and 3, expected 1 and 2"}, [&] { open(first); });
   directory.write(second, GgufWriter().floats("b", {1}, {1}).file());

@@ -117,7 +117,7 @@ TEST(SafetensorsWriter, ANameStandsOnceAndSizesHaveALimit) {
   const TestDirectory directory;
   SafetensorsWriter writer(directory.path() / "f");
   writer.add("x", "F32", {1});
-  expect_error(ErrorCode::invalid, {"tensor \"x\" would stand twice"},
+  expect_error(ErrorCode::invalid, {"tensor \"x\" would occur twice"},
                [&] { writer.add("x", "F16", {1}); });
   expect_error(ErrorCode::invalid, {"tensor \"y\"", "2^63"}, [&] {
     writer.add("y", "F32", {int64_t{1} << 40, int64_t{1} << 40});

@@ -136,8 +136,7 @@ TEST(OpenCheckpoint, ATensorInTwoFilesIsNamed) {
   directory.write("a.safetensors", safetensors_file({kFirst, kSecond}));
   directory.write("b.safetensors", safetensors_file({kThird, kSecond}));
   const std::vector<std::string> parts = {
-      "tensor \"second\" stands both in a.safetensors and in b.safetensors",
-      directory.path().string()};
+      "tensor \"second\" is both in a.safetensors and in b.safetensors", directory.path().string()};
   expect_error(ErrorCode::corrupt, parts, [&] { open_checkpoint(directory.path()); });
   directory.write(kIndex, R"({"weight_map":{"first":"a.safetensors","third":"b.safetensors"}})");
   expect_error(ErrorCode::corrupt, parts, [&] { open_checkpoint(directory.path()); });
