@@ -251,8 +251,8 @@ TEST_F(PeftDirectory, OtherTensorsAreRefusedByName) {
       {"base_model.model.lm_head.base_layer.weight", "save_embedding_layers=False"},
       {"base_model.model.model.embed_tokens.base_layer.weight", "adapted embedding"},
       {"base_model.model.model.norm.weight", "whole weights"},
-      {name + ".lora_diag", "no LoRA matrix"},
-      {"", "no LoRA matrix"}};
+      {name + ".lora_diag", "isn't a LoRA matrix"},
+      {"", "isn't a LoRA matrix"}};
   for (const auto& [tensor, part] : cases) {
     SCOPED_TRACE(tensor);
     expect_refused(ErrorCode::unsupported, {"tensor \"" + tensor + "\"", part}, kPeftConfig,

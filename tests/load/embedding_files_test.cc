@@ -94,7 +94,7 @@ TEST(EmbeddingFiles, RefusesByFileAndField) {
       {{.modules = with_module("0_T", "x.Transformer")}, ErrorCode::unsupported, {"0_T"}},
       {{.modules = R"([{"path": "", "type": "Normalize"}, )" + std::string(kPoolingModule) + "]"},
        ErrorCode::unsupported,
-       {"[1].type", "behind Normalize"}},
+       {"[1].type", "after Normalize"}},
       {{.modules = R"([{"path": "", "type": "Transformer"}])"}, ErrorCode::invalid, {"no Pooling"}},
       {{.modules = with_module("1_Pooling", "x.Pooling")},
        ErrorCode::unsupported,
