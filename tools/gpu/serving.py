@@ -74,7 +74,7 @@ def serve(programs, setting, options, end):
     """(Server, its process). The process group is ended in any case."""
     command = programs.command("paceline", "serve", "-m", MODEL, "--port", "0", "--device", setting.device, *options)
     variables = {"PACELINE_CUDA_EMULATION": "1"} if setting.emulated else {}
-    with tempfile.TemporaryFile("w+") as errors:
+    with tempfile.TemporaryFile("a+") as errors:  # the child appends wherever this process reads
         child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                  stderr=errors, start_new_session=True, env={**os.environ, **variables})
         try:
