@@ -92,10 +92,11 @@ fs::path model_in(const fs::path& directory) {
     if (path.extension() == kExtension && !is_later_part(path)) found.push_back(path);
   }
   if (found.empty() && fs::exists(directory / "adapter_config.json", ignored)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("model {}: a LoRA adapter (adapter_config.json), expected a model; give "
-                            "its base model with -m and the adapter with --lora",
-                            directory.string()));
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("model {}: a LoRA adapter (adapter_config.json), expected a model; give "
+                    "its base model with -m and the adapter with --lora",
+                    directory.string()));
   }
   if (found.empty()) return directory;
   if (found.size() == 1) return found[0];

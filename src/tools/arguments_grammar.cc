@@ -5,6 +5,7 @@
 #include "grammar/json_text.h"
 #include "tools/grammar_path.h"
 #include "tools/schema_parts.h"
+#include "tools/strict_parameters.h"
 
 namespace paceline {
 namespace {
@@ -49,6 +50,7 @@ RuleId add_arguments_grammar(const ArgumentsFormat& format, const Tool& tool,
       case ArgumentsFormat::Style::json_string:
         return add_quoted_object(schema_of(format, tool), special, builder);
       case ArgumentsFormat::Style::parameters:
+        if (tool.is_strict()) check_strict_parameters(format, tool);
         break;
     }
     return add_parameters_grammar(format, tool, special, builder);

@@ -287,5 +287,34 @@ TEST(Parameters, ANotationOfItsOwn) {
   EXPECT_FALSE(turn.accepts(R"(<call>f{count:<">3<">,text:<"><">}</call>)"));
 }
 
+TEST(Parameters, AStrictToolSaysNothingThatCannotBeEnforced) {
+  const auto compile = [](const TurnFormat& format, const std::string& schema, bool is_strict) {
+    TurnMatching(format, ToolSet({{"f", schema, is_strict}}), {});
+  };
+  const auto expect_refused = [&](const TurnFormat& format, const std::string& schema,
+                                  const char* place) {
+    SCOPED_TRACE(schema);
+    EXPECT_NO_THROW(compile(format, schema, false));
+    expect_error(ErrorCode::unsupported, {"tool f: schema: ", place, "or \"strict\""},
+                 [&] { compile(format, schema, true); });
+  };
+  const auto schema_with = [](const std::string& keywords) {
+    return R"({"type": "object", "properties": {"a": {"type": "integer"}}, )" + keywords + "}";
+  };
+  expect_refused(tagged(), schema_with(R"("minProperties": 1)"), "#: \"minProperties\"");
+  expect_refused(tagged(), schema_with(R"("anyOf": [{"required": ["a"]}])"), "#: \"anyOf\"");
+  expect_refused(tagged(), schema_with(R"("allOf": [{"not": {"required": ["b"]}}])"),
+                 "#/allOf/0: \"not\"");
+  expect_refused(tagged(), schema_with(R"("additionalProperties": {"type": "null"})"),
+                 "#: \"additionalProperties\"");
+  const std::string list =
+      R"({"type": "object", "properties": {"a": {"type": "array", "items":
+          {"type": "string", "maxLength": 3}}}, "additionalProperties": false})";
+  expect_refused(marked(), list, "#/properties/a/items: \"maxLength\"");
+  EXPECT_NO_THROW(compile(tagged(), list, true));  // JSON there
+  EXPECT_NO_THROW(compile(tagged(), kSchema, true));
+  EXPECT_NO_THROW(compile(marked(), kSchema, true));
+}
+
 }  // namespace
 }  // namespace paceline
