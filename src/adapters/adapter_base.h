@@ -29,7 +29,8 @@ struct ExpertNames {
   std::string stacked = "mlp.experts";            // whose parameters are gate_up_proj and down_proj
   std::string stacked_in_mlx = "mlp.switch_mlp";  // the same in mlx-lm's
   std::string single = "mlp.experts";             // modules of single experts, in transformers 4
-  std::string router_in_mlx = {};                 // not known: as transformers 5 calls it
+  std::string router = "mlp.gate";                // whose parameter is weight; not gpt-oss's
+  std::string router_in_mlx = "mlp.gate";         // not gpt-oss's
   std::string gate = "gate_proj";                 // of one
   std::string up = "up_proj";
   std::string down = "down_proj";

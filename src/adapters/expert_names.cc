@@ -10,17 +10,6 @@
 #include "adapters/adapter_base.h"
 
 namespace paceline {
-namespace {
-
-struct RouterNames {
-  std::string_view canonical;  // in transformers 5
-  std::string_view earlier;    // of Mixtral and Granite in transformers 4; the others kept theirs
-};
-constexpr std::array<RouterNames, 2> kRouters = {
-    {{"mlp.gate", "block_sparse_moe.gate"},
-     {"block_sparse_moe.router", "block_sparse_moe.router.layer"}}};
-
-}  // namespace
 
 std::optional<ExpertPart> split_expert_part(std::string_view part) {
   if (!part.starts_with(kExpertsPart) || part.size() <= kExpertsPart.size() + 1 ||
@@ -60,22 +49,13 @@ std::string canonical_expert_module(std::string_view module) {
 }
 
 std::string canonical_router_part(std::string_view part) {
-  for (const RouterNames& names : kRouters) {
-    if (part == names.earlier) return std::string(names.canonical);
-  }
-  return std::string(part);
-}
-
-std::optional<std::string> earlier_router_part(std::string_view canonical) {
-  for (const RouterNames& names : kRouters) {
-    if (canonical == names.canonical) return std::string(names.earlier);
-  }
-  return std::nullopt;
+  const bool is_sparse = std::ranges::find(kSparseRouterParts, part) != kSparseRouterParts.end();
+  return std::string(is_sparse ? kRouterPart : part);
 }
 
 bool is_router_part(std::string_view part) {
   constexpr std::string_view kGptOss = "mlp.router";
-  return part == kGptOss || earlier_router_part(part).has_value();
+  return part == kRouterPart || part == kGptOss;
 }
 
 std::optional<std::string> without_expert(std::string_view module) {

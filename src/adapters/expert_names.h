@@ -1,6 +1,7 @@
 // The names of the experts and routers of mixtures in adapters.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,17 +20,21 @@ struct ExpertPart {
 // Nothing of another part.
 std::optional<ExpertPart> split_expert_part(std::string_view part);
 
-// A module's name with its experts called as above, and its router as transformers 5 calls it: of
-// Mixtral in transformers 4 "layers.0.block_sparse_moe.experts.3.w1" is
-// "layers.0.mlp.experts.3.gate_proj" and "layers.0.block_sparse_moe.gate" is "layers.0.mlp.gate".
+// What a layer's router is called, but for gpt-oss's, which is "mlp.router".
+inline constexpr std::string_view kRouterPart = "mlp.gate";
+// What files call it as well: Mixtral's of transformers 4, Granite's of 5 and of 4.
+inline constexpr std::array<std::string_view, 3> kSparseRouterParts = {
+    "block_sparse_moe.gate", "block_sparse_moe.router", "block_sparse_moe.router.layer"};
+
+// A module's name with its experts and router called as above: of Mixtral in transformers 4
+// "layers.0.block_sparse_moe.experts.3.w1" is "layers.0.mlp.experts.3.gate_proj", and
+// "layers.0.block_sparse_moe.gate" is "layers.0.mlp.gate".
 std::string canonical_expert_module(std::string_view module);
 // The same of a router's part.
 std::string canonical_router_part(std::string_view part);
-// What transformers 4, whose names files still have, called it; nothing of the same name.
-std::optional<std::string> earlier_router_part(std::string_view canonical);
 
-// Whether a part is a router as transformers 5 calls it. Its weight is a parameter, which PEFT
-// adapts with `target_parameters` only.
+// Whether a part is a router. In transformers 5 its weight is a parameter, which PEFT adapts with
+// `target_parameters` only.
 bool is_router_part(std::string_view part);
 
 // "layers.0.mlp.experts.gate_proj" of "layers.0.mlp.experts.3.gate_proj"; nothing of a module that

@@ -187,12 +187,12 @@ std::vector<MlxModule> mlx_modules(const Adapter& adapter, const AdapterBase& ba
   const ExpertPairs experts = pairs_of_experts(adapter);
   for (const LoraPair* const pair : experts.others) {
     const auto layer = split_layer_module(pair->module);
-    const std::string& router = base.expert_names.router_in_mlx;
-    const bool is_renamed = layer && is_router_part(layer->part) && !router.empty();
-    modules.push_back(
-        {.module = is_renamed ? fmt::format("layers.{}.{}", layer->layer, router) : pair->module,
-         .a = transposed_matrix("", pair->a.view),
-         .b = transposed_matrix("", pair->b.view)});
+    const bool is_router = layer && layer->part == kRouterPart;
+    modules.push_back({.module = is_router ? fmt::format("layers.{}.{}", layer->layer,
+                                                         base.expert_names.router_in_mlx)
+                                           : pair->module,
+                       .a = transposed_matrix("", pair->a.view),
+                       .b = transposed_matrix("", pair->b.view)});
   }
   for (const auto& [name, pairs] : experts.by_module) {
     if (!are_all_experts(pairs, base)) {

@@ -100,6 +100,10 @@ void check_against_config(const std::string& where, const PeftConfig& config,
 // A module's name in transformers' class of the base.
 std::string peft_module_name(const LoraPair& pair, const AdapterBase& base) {
   const auto layer = split_layer_module(pair.module);
+  if (layer && layer->part == kRouterPart) {
+    return prefixed(base.peft_prefixes,
+                    fmt::format("layers.{}.{}", layer->layer, base.expert_names.router));
+  }
   const auto expert = layer ? split_expert_part(layer->part) : std::nullopt;
   if (!expert) return prefixed(base.peft_prefixes, pair.module);
   return prefixed(base.peft_prefixes,

@@ -49,14 +49,17 @@ std::string expert_weight(const std::string& module, const Checkpoint& base,
   return name;
 }
 
-// The base's name of another weight; a router may have that of transformers 4.
+// The base's name of another weight; files have several of a router.
 std::string module_weight(const std::string& module, const Checkpoint& base,
                           const WeightReader& names) {
   std::string name = names.file_name(module + ".weight");
   const auto layer = split_layer_module(module);
-  const auto earlier = layer ? earlier_router_part(layer->part) : std::nullopt;
-  if (!earlier || base.contains(name)) return name;
-  return names.file_name(fmt::format("layers.{}.{}.weight", layer->layer, *earlier));
+  if (base.contains(name) || !layer || layer->part != kRouterPart) return name;
+  for (const std::string_view part : kSparseRouterParts) {
+    std::string other = names.file_name(fmt::format("layers.{}.{}.weight", layer->layer, part));
+    if (base.contains(other)) return other;
+  }
+  return name;
 }
 
 PairsByName pairs_by_name(const Adapter& adapter, const Checkpoint& base,

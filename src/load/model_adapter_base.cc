@@ -37,8 +37,13 @@ void set_expert_names(AdapterBase& base, std::string_view family) {
   }
   const bool is_granite = family.starts_with("granitemoe"), is_mixtral = family == "mixtral";
   if (is_granite || is_mixtral) base.expert_names.stacked_in_mlx = "block_sparse_moe.switch_mlp";
-  if (is_granite) base.expert_names.stacked = kSparse;
+  if (is_granite) {
+    base.expert_names.stacked = kSparse;
+    base.expert_names.router = "block_sparse_moe.router";
+    base.expert_names.router_in_mlx = "block_sparse_moe.router.layer";
+  }
   if (!is_mixtral) return;
+  base.expert_names.router_in_mlx = "block_sparse_moe.gate";
   base.expert_names.single = kSparse;
   base.expert_names.gate = "w1";
   base.expert_names.up = "w3";
@@ -89,7 +94,6 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
   };
   set_prefixes(base, prefix);
   set_expert_names(base, config.family);
-  if (config.mixture) base.expert_names.router_in_mlx = config.mixture->names.router;
   base.gguf_module = [size_of = base.size_of, family = config.family, heads = config.num_heads,
                       kv_heads = config.num_kv_heads](
                          const GgufMetadata& metadata,
