@@ -11,9 +11,12 @@
 #include "cli/model_opening.h"
 #include "cli/progress.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/device.h"
 #include "load/cache_sizing.h"
+#include "load/device_description.h"
 #include "load/loaded_model.h"
 #include "load/model_source.h"
+#include "load/open_device.h"
 #include "runner/model_runner.h"
 #include "weights/checkpoint.h"
 
@@ -47,6 +50,7 @@ struct ModelReport {
   DType weight_dtype = DType::bf16;
   DType kv_dtype = DType::bf16;
   MemoryNeed memory;
+  DeviceInfo device;
   std::unique_ptr<ModelReport> draft;  // of --speculative-model
 
   // Of both models.
@@ -92,6 +96,10 @@ DType chosen_dtype(const std::string& name, DType automatic) {
   return name == "auto" ? automatic : parse_dtype(name).value_or(automatic);
 }
 
+int num_threads(const LoadOptions& options) {
+  return options.num_threads > 0 ? options.num_threads : usable_cores();
+}
+
 MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
   constexpr size_t kNoLimit = size_t{1} << 60;
   const LoadOptions& options = settings.load;
@@ -110,15 +118,15 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
                       .bytes;
   const int64_t rows = options.max_num_batched_tokens;
   const DecoderConfig& config = report.config;
-  const int num_threads = options.num_threads > 0 ? options.num_threads : usable_cores();
+  const int threads = num_threads(options);
   need.activations =
       runner_activation_bytes(config, {.max_rows = rows}) +
       cpu_product_bytes(rows, std::max(config.hidden_size, config.num_heads * config.head_dim),
-                        config.intermediate_size, num_threads);
+                        config.intermediate_size, threads);
   if (!config.mixture) return need;
   need.activations += cpu_mixture_bytes(
       rows * config.mixture->routing.num_slots(), config.hidden_size,
-      std::max(config.mixture->expert_size, config.mixture->shared_size), num_threads);
+      std::max(config.mixture->expert_size, config.mixture->shared_size), threads);
   return need;
 }
 
@@ -150,6 +158,8 @@ ModelReport make_report(const Settings& settings) {
 // With the draft model for as many tokens, as far as its context reaches.
 ModelReport make_whole_report(const Settings& settings) {
   ModelReport report = make_report(settings);
+  const int threads = num_threads(settings.load);
+  report.device = describe_device(open_device(settings.load, threads).get(), choose_isa(), threads);
   if (settings.load.speculative_model.empty()) return report;
   Settings of_draft = settings;
   of_draft.load.model = std::exchange(of_draft.load.speculative_model, {});
@@ -233,8 +243,12 @@ std::string report_json(const ModelReport& report) {
     writer.member("weight_bytes", of_draft.weights).member("kv_cache_bytes", of_draft.kv_cache);
     writer.member("activation_bytes", of_draft.activations).end_object();
   }
-  writer.member("total_bytes", report.total_bytes());
-  writer.end_object().end_object();
+  writer.member("total_bytes", report.total_bytes()).end_object();
+  const DeviceInfo& device = report.device;
+  writer.key("device").begin_object().member("name", device.name);
+  writer.member("instruction_set", device.instruction_set).member("threads", device.num_threads);
+  writer.member("memory_bytes", device.total_memory_bytes);
+  writer.member("free_bytes", device.free_memory_bytes).end_object().end_object();
   return json + "\n";
 }
 
@@ -272,7 +286,11 @@ std::string report_text(const ModelReport& report) {
                         size(report.draft->memory.total()), report.draft->path.string(),
                         grouped_number(static_cast<double>(report.draft->parameters)));
   }
-  return text + fmt::format("  {:<20}{:>10}\n", "in all", size(report.total_bytes()));
+  text += fmt::format("  {:<20}{:>10}\n", "in all", size(report.total_bytes()));
+  const DeviceInfo& device = report.device;
+  return text + fmt::format("\nDevice\n  {} ({}), {} of memory, {} free\n", device.name,
+                            device.instruction_set, size(device.total_memory_bytes),
+                            size(device.free_memory_bytes));
 }
 
 }  // namespace

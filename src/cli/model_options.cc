@@ -163,7 +163,7 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "auto",
      .help = "What computes: auto (the CPU, for now), cpu, cuda (the first NVIDIA GPU) or cuda:N.",
      .group = OptionGroup::model,
-     .commands = kLoading,
+     .commands = kOnModel,
      .apply = [](Settings& s, const OptionValue& v) { s.load.device = as_text(v); }},
     {.name = "gpu-layers",
      .aliases = "-ngl --n-gpu-layers",

@@ -8,7 +8,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
 #include "llm/llm_state.h"
-#include "load/processor_name.h"
+#include "load/device_description.h"
 #include "load/weight_info.h"
 #include "text/make_request.h"
 
@@ -96,20 +96,7 @@ size_t LLM::lock_memory() { return paceline::lock_memory(*open_state().model); }
 
 DeviceInfo LLM::device_info() const {
   const LoadedModel& model = *open_state().model;
-  if (model.machine->device) {
-    const cuda::CudaDeviceInfo device = model.machine->device->info();
-    return {.name = device.name,
-            .instruction_set = fmt::format("sm_{}", device.capability),
-            .num_threads = model.threads->num_threads(),
-            .total_memory_bytes = device.total_bytes,
-            .free_memory_bytes = device.free_bytes};
-  }
-  const SystemMemory memory = system_memory();
-  return {.name = processor_name(),
-          .instruction_set = std::string(isa_name(model.isa)),
-          .num_threads = model.threads->num_threads(),
-          .total_memory_bytes = static_cast<size_t>(memory.total),
-          .free_memory_bytes = static_cast<size_t>(memory.free)};
+  return describe_device(model.machine->device.get(), model.isa, model.threads->num_threads());
 }
 
 ModelInfo LLM::model_info() const {

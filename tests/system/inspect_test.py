@@ -54,6 +54,16 @@ class InspectTest(ProgramTest):
             peak = float(value) * {"MiB": 1 << 20, "GiB": 1 << 30}[unit]
             self.assertLess(abs(peak - need), 0.1 * need)
 
+    def test_the_device_is_named(self):
+        device = self.inspect("-m", BUNDLED)["device"]
+        self.assertGreater(device["memory_bytes"], device["free_bytes"])
+        self.assertIn(f"\nDevice\n  {device['name']} ({device['instruction_set']}), ",
+                      self.succeed("inspect", "-m", BUNDLED).stdout)
+        emulated = json.loads(self.succeed("inspect", "-m", BUNDLED, "--device", "cuda", "--json",
+                                           env={"PACELINE_CUDA_EMULATION": "1"}).stdout)["device"]
+        self.assertEqual((emulated["name"], emulated["instruction_set"], emulated["memory_bytes"]),
+                         ("emulation", "sm_90", 1 << 30))
+
     def test_weights_need_not_be_there(self):
         report = self.inspect("-m", self.tiny_model(), "--load-format", "dummy")
         self.assertEqual(report["tensors"], [])
