@@ -20,6 +20,8 @@ GOLDENS = ROOT / "tests/goldens/train"
 MODELS = ["llama_bias", "gemma3_text_pattern2", "qwen3_tied"]
 STEPS, SEQUENCES, LENGTH = 50, 2, 24
 RATE, DECAY = 5e-3, 0.01
+# At 5e-3 its losses from step 43 on depend on the last bits of sums: another number of threads moves PyTorch's by 4e-5.
+CALM_RATES = {"gemma3_text_pattern2": 2e-3}
 SMALL_MODEL = ROOT / "models/paceline-draft-1m"
 TEXT_ROWS, TEXT_LENGTH = 4, 64
 
@@ -181,7 +183,7 @@ def train(name):
     model.peft_config["default"].base_model_name_or_path = name
     model.save_pretrained(directory)
     (directory / "README.md").unlink(missing_ok=True)
-    write_run(directory, model)
+    write_run(directory, model, CALM_RATES.get(name, RATE))
 
 
 def main():
