@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "base/suggest.h"
@@ -101,13 +102,20 @@ int32_t parse_token_id(std::string_view text, std::string_view where) {
   return *id;
 }
 
+constexpr NumberRange kTokenIds = {.min = 0, .max = std::numeric_limits<int32_t>::max()};
+// The bias of a token that is never drawn.
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
 std::pair<int32_t, float> parse_bias(std::string_view text, std::string_view where) {
   const size_t equals = text.find('=');
   if (equals == std::string_view::npos) refuse(where, shown_text(text), "ID=VALUE");
   const int32_t id = parse_token_id(text.substr(0, equals), where);
-  const auto bias = parse_whole<float>(text.substr(equals + 1));
-  if (!bias || !std::isfinite(*bias))
-    refuse(where, shown_text(text), "ID=VALUE with a finite number");
+  const std::string_view number = text.substr(equals + 1);
+  if (number == "false") return {id, kNever};
+  const auto bias = parse_whole<float>(number);
+  if (!bias || !std::isfinite(*bias)) {
+    refuse(where, shown_text(text), "ID=VALUE with a finite number, or ID=false");
+  }
   return {id, *bias};
 }
 
@@ -123,13 +131,27 @@ std::pair<std::string, double> parse_named_number(const OptionDef& option, std::
           checked(option, parse_whole<double>(number), shown_text(number), where)};
 }
 
+float bias_of(const JsonCursor& value) {
+  if (value.is_bool() && !value.boolean()) return kNever;
+  if (!value.is_number()) value.mismatch("a number, or false for never");
+  const auto number = static_cast<float>(value.number());
+  if (!std::isfinite(number)) value.mismatch("a finite number");
+  return number;
+}
+
+// {"ID": BIAS, ...} or [[ID, BIAS], ...], as requests have it.
 std::vector<std::pair<int32_t, float>> read_bias(const JsonCursor& value) {
   std::vector<std::pair<int32_t, float>> entries;
+  if (value.is_array()) {
+    for (const JsonCursor& pair : value.items()) {
+      if (!pair.is_array() || pair.num_items() != 2) pair.mismatch("[token id, bias]");
+      const int64_t id = pair.item(0).integer(kTokenIds);
+      entries.emplace_back(static_cast<int32_t>(id), bias_of(pair.item(1)));
+    }
+    return entries;
+  }
   for (const auto& [key, bias] : value.members()) {
-    const JsonCursor entry = value.below(key, bias);
-    const auto number = static_cast<float>(entry.number());
-    if (!std::isfinite(number)) entry.mismatch("a finite number");
-    entries.emplace_back(parse_token_id(key, value.name()), number);
+    entries.emplace_back(parse_token_id(key, value.name()), bias_of(value.below(key, bias)));
   }
   return entries;
 }
@@ -211,13 +233,12 @@ std::vector<std::string> read_texts(const JsonCursor& value) {
 }
 
 std::vector<int32_t> read_token_ids(const JsonCursor& value) {
-  constexpr NumberRange kIds = {.min = 0, .max = std::numeric_limits<int32_t>::max()};
   if (!value.is_array()) value.mismatch("an array of token ids");
   std::vector<int32_t> ids;
   ids.reserve(value.num_items());
   for (const Json& item : value.array()) {
     const auto id = item.integer();
-    if (!id || !kIds.contains(*id)) {
+    if (!id || !kTokenIds.contains(*id)) {
       value.below(ids.size(), item).mismatch("a token id, an integer from 0 on");
     }
     ids.push_back(static_cast<int32_t>(*id));

@@ -209,8 +209,12 @@ int run_serve(const Settings& settings, Session& session) {
   session.print_note("opened " + frontend.url() + ", loading the model");
   const auto model = load_model(loading(settings));
   print_weights_cache(model->weights_cache, settings, session);
-  print_short_context(model->engine->limits().max_model_len, model->decoder->config().max_position,
-                      settings, session);
+  const EngineLimits& limits = model->engine->limits();
+  print_short_context(limits.max_model_len, model->decoder->config().max_position, settings,
+                      session);
+  if (!limits.has_head && !limits.classifies) {
+    session.print_note("note: the model's files have no lm_head.weight: it makes embeddings only");
+  }
   if (!settings.quiet) print_drafter(*model, session);
   const std::string failure = serve_model(settings, session, frontend, *model, options);
   if (failure.empty()) return 0;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "paceline/error.h"
 #include "tests/expect_error.h"
 
@@ -43,6 +45,8 @@ TEST(ParseOptionValue, ReadsEachKind) {
   EXPECT_THAT(
       (std::get<std::vector<std::pair<int32_t, float>>>(parse("logit-bias", {"5=-1.5", "6=2"}))),
       ElementsAre(Pair(5, -1.5f), Pair(6, 2.0f)));
+  EXPECT_THAT((std::get<std::vector<std::pair<int32_t, float>>>(parse("logit-bias", {"5=false"}))),
+              ElementsAre(Pair(5, -std::numeric_limits<float>::infinity())));
 }
 
 TEST(ParseOptionValue, NumbersByName) {
@@ -151,6 +155,11 @@ TEST(ReadOptionValue, ReadsEachKind) {
   EXPECT_THAT(
       (std::get<std::vector<std::pair<int32_t, float>>>(read("logit-bias", R"({"5": -1.5})"))),
       ElementsAre(Pair(5, -1.5f)));
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (const char* form : {R"({"5": 2, "6": false})", "[[5, 2], [6, false]]"}) {
+    EXPECT_THAT((std::get<std::vector<std::pair<int32_t, float>>>(read("logit-bias", form))),
+                ElementsAre(Pair(5, 2.0f), Pair(6, kNever)));
+  }
 }
 
 TEST(ReadOptionValue, TypeErrorsNameTheField) {
@@ -166,6 +175,9 @@ TEST(ReadOptionValue, TypeErrorsNameTheField) {
   EXPECT_THAT(error_message_of([] { read("stop-token-ids", "[1, 4294967296]"); }),
               HasSubstr("stop-token-ids[1]: found 4294967296"));
   EXPECT_THAT(error_message_of([] { read("logit-bias", R"({"x": 1})"); }), HasSubstr("\"x\""));
+  EXPECT_THAT(error_message_of([] { read("logit-bias", R"({"1": true})"); }),
+              HasSubstr("a number, or false for never"));
+  EXPECT_THAT(error_message_of([] { read("logit-bias", "[[1]]"); }), HasSubstr("[token id, bias]"));
   EXPECT_THAT(error_message_of([] { read("seed", "-1"); }), HasSubstr("seed"));
 }
 

@@ -62,6 +62,9 @@ class EmbedTest(ProgramTest):
             self.assertIn("no lm_head.weight", message)
             self.assertIn("set tie_word_embeddings to true", message)
         self.assertIn("no lm_head.weight", self.fail_with(1, "generate", "-m", MODEL, "-md", folder, "-p", "x"))
+        server = Server(model=folder)
+        self.addCleanup(server.stop)
+        self.assertTrue(any("it makes embeddings only" in line for line in server.lines), server.lines)
         data = self.write("data.jsonl", json.dumps({"text": "a b c"}) + "\n")
         self.assertIn("no lm_head.weight", self.fail_with(1, "train", "-m", folder, "--data", data, "-o", self.directory / "out"))
 

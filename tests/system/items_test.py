@@ -46,7 +46,7 @@ class ItemsTest(ProgramTest):
                 ("presence_penalty", "x", 'presence_penalty: found "x"'),
                 ("logit_bias", {"x": 1}, "logit_bias"),
                 ("logit_bias", {"99999": 1}, "99999"),
-                ("logit_bias", [1], "logit_bias: found an array, expected an object"),
+                ("logit_bias", [1], "logit_bias[0]: found 1, expected [token id, bias]"),
                 ("seed", -1, "seed: found -1, expected an integer from 0 on"),
                 ("seed", 2 ** 70, "expected an integer below 2^64"),
                 ("stop", 5, "stop: found 5"),
