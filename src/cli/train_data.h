@@ -28,7 +28,7 @@ struct TrainData {
 TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
                           const std::optional<std::string>& now);
 
-// Of the tokens of all examples, and of which are learnt.
+// A digest of all examples: their tokens, and which of these count for the loss.
 Hash128 digest_of(const TrainData& data);
 
 // The batches of steps in turn, epoch after epoch.

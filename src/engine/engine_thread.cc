@@ -57,7 +57,7 @@ void EngineThread::step_until_stopped() {
   engine_.end_all();
 }
 
-// Where nobody would hear of it, each request has the error of its step.
+// Without on_failure the thread goes on, and each request has the error of its own step.
 bool EngineThread::has_failed() const { return on_failure_ && !engine_.lost_device().empty(); }
 
 std::chrono::duration<double> EngineThread::age_of_last_step() const {

@@ -169,10 +169,10 @@ size_t activation_bytes(const LoadedModel& model, const LoadOptions& options) {
   return own + runner_activation_bytes(model.draft->decoder->config(), draft_limits(options));
 }
 
-// For keys and values of the model and of the one that drafts for it: on a GPU all that weights and
-// the runners' activations leave, on the CPU the memory that is free, of which they take a part.
-// The system counts pages of mapped weights as free memory. Subtracts them, so that the cache is as
-// large as with weights that were read.
+// The memory that keys and values of the model and of its draft model may use. On a GPU: what
+// weights and activations leave. On the CPU: the free memory, of which the cache takes a part. The
+// system counts pages of mapped weights as free; they are subtracted, so that the cache is as large
+// as with weights that were read.
 size_t memory_for_cache(const LoadedModel& model, const LoadOptions& options) {
   if (model.machine->device) {
     const cuda::CudaDeviceInfo info = model.machine->device->info();

@@ -17,80 +17,68 @@ namespace {
 
 using Keywords = std::span<const std::string_view>;
 
-// What a schema says of the arguments together, besides `properties` and `required`.
-constexpr std::array<std::string_view, 17> kOfArguments{"anyOf",
-                                                        "oneOf",
-                                                        "not",
+// Rules of objects besides `properties` and `required`, which are enforced nowhere but in JSON.
+constexpr std::array<std::string_view, 12> kObjectRules{"not",
                                                         "if",
-                                                        "enum",
-                                                        "const",
                                                         "dependencies",
-                                                        "propertyNames",
                                                         "dependentRequired",
+                                                        "dependentSchemas",
                                                         "minProperties",
                                                         "maxProperties",
-                                                        "dependentSchemas",
+                                                        "propertyNames",
+                                                        "patternProperties",
                                                         "$dynamicRef",
                                                         "$recursiveRef",
-                                                        "patternProperties",
-                                                        "extends",
                                                         "unevaluatedProperties"};
 
-// What values in a notation that isn't JSON don't obey.
-constexpr std::array<std::string_view, 22> kOfValues{"pattern",
-                                                     "format",
-                                                     "minLength",
-                                                     "maxLength",
-                                                     "minItems",
-                                                     "maxItems",
-                                                     "uniqueItems",
-                                                     "contains",
-                                                     "prefixItems",
-                                                     "additionalItems",
-                                                     "unevaluatedItems",
-                                                     "not",
-                                                     "if",
-                                                     "dependencies",
-                                                     "propertyNames",
-                                                     "dependentRequired",
-                                                     "dependentSchemas",
-                                                     "minProperties",
-                                                     "maxProperties",
-                                                     "patternProperties",
-                                                     "$dynamicRef",
-                                                     "unevaluatedProperties"};
+// What else isn't enforced of the arguments together.
+constexpr std::array<std::string_view, 4> kArgumentRules{"anyOf", "oneOf", "enum", "const"};
+
+// What else isn't enforced of values in a notation that isn't JSON.
+constexpr std::array<std::string_view, 11> kValueRules{
+    "pattern",     "format",   "minLength",   "maxLength",       "minItems",        "maxItems",
+    "uniqueItems", "contains", "prefixItems", "additionalItems", "unevaluatedItems"};
 
 class StrictCheck {
  public:
-  StrictCheck(const ArgumentsFormat& format, const Json& root) : format_(format), root_(root) {}
+  StrictCheck(const ArgumentsFormat& format, const Tool& tool, const Json& root)
+      : format_(format), tool_(tool), root_(root) {}
 
-  // Of the schema of all arguments and those that hold together with it. `where` names it: "#".
+  // Checks the schema of all arguments, its $ref and the schemas of its allOf. `where` is its place
+  // in the tool's schema: "#".
   void check_arguments(const Json& schema, const std::string& where);
 
  private:
-  // Of a value's schema and all schemas in it.
+  // Checks the schema of a value, and all schemas in it.
   void check_value(const Json& schema, const std::string& where);
   void refuse(const Json& schema, Keywords keywords, const std::string& where,
               std::string_view reason);
   // The kinds of values that aren't held to all of their schema.
   JsonKinds loose_kinds() const;
-  const Json* target_of(const Json& schema) const;
 
   const ArgumentsFormat& format_;
+  const Tool& tool_;
   const Json& root_;
   std::set<const Json*> seen_;
 };
 
 void StrictCheck::refuse(const Json& schema, Keywords keywords, const std::string& where,
                          std::string_view reason) {
+  const auto is_among = [](Keywords some, std::string_view keyword) {
+    return std::ranges::find(some, keyword) != some.end();
+  };
   for (const auto& [keyword, value] : *schema.object()) {
     const bool is_schema =
         keyword == "additionalProperties" && value.is_object() && !value.object()->empty();
-    if (!is_schema && std::ranges::find(keywords, keyword) == keywords.end()) continue;
+    const bool is_unknown = keyword == "$ref" && reference_target(schema, root_) == nullptr;
+    if (!is_schema && !is_unknown && !is_among(kObjectRules, keyword) &&
+        !is_among(keywords, keyword)) {
+      continue;
+    }
     throw Error(
         ErrorCode::unsupported,
-        fmt::format("schema: {}: \"{}\" can't be enforced where the chat template writes {}; "
-                    "leave it out, or \"strict\"",
+        fmt::format("schema: {}: \"{}\" can't be enforced where the chat template writes {}; leave "
+                    "it out, or \"strict\"",
                     where, keyword, reason));
   }
 }
@@ -102,22 +90,17 @@ JsonKinds StrictCheck::loose_kinds() const {
                                   : static_cast<JsonKinds>(strings | kArrayKind | kObjectKind);
 }
 
-const Json* StrictCheck::target_of(const Json& schema) const {
-  const Json* reference = schema.find("$ref");
-  if (reference == nullptr || !reference->is_string()) return nullptr;
-  return resolve_pointer(*reference->string(), root_);
-}
-
 void StrictCheck::check_arguments(const Json& schema, const std::string& where) {
   if (!schema.is_object() || !seen_.insert(&schema).second) return;
-  refuse(schema, kOfArguments, where, "arguments one by one");
-  if (const Json* target = target_of(schema)) {
+  refuse(schema, kArgumentRules, where, "arguments one by one");
+  if (const Json* target = reference_target(schema, root_)) {
     check_arguments(*target, *schema.find("$ref")->string());
   }
   const Json* properties = schema.find("properties");
   if (properties != nullptr && properties->is_object()) {
     for (const auto& [name, one] : *properties->object()) {
-      if ((kinds_of_schema(one, root_) & loose_kinds()) == 0) continue;
+      const ToolParameter* const parameter = tool_.find(name);
+      if (parameter != nullptr && (parameter->kinds & loose_kinds()) == 0) continue;
       check_value(one, fmt::format("{}/properties/{}", where, name));
     }
   }
@@ -130,8 +113,8 @@ void StrictCheck::check_arguments(const Json& schema, const std::string& where) 
 
 void StrictCheck::check_value(const Json& schema, const std::string& where) {
   if (!schema.is_object() || !seen_.insert(&schema).second) return;
-  refuse(schema, kOfValues, where, "values in a notation that isn't JSON");
-  if (const Json* target = target_of(schema)) {
+  refuse(schema, kValueRules, where, "values in a notation that isn't JSON");
+  if (const Json* target = reference_target(schema, root_)) {
     check_value(*target, *schema.find("$ref")->string());
   }
   for (const auto& [keyword, value] : *schema.object()) {
@@ -152,7 +135,7 @@ void StrictCheck::check_value(const Json& schema, const std::string& where) {
 
 void check_strict_parameters(const ArgumentsFormat& format, const Tool& tool) {
   const Json root = parse_json(tool.schema(), "schema");
-  StrictCheck(format, root).check_arguments(root, "#");
+  StrictCheck(format, tool, root).check_arguments(root, "#");
 }
 
 }  // namespace paceline

@@ -78,11 +78,7 @@ JsonKinds SchemaKinds::found(const Json& schema, int depth) {
   if (all != nullptr && all->is_array()) {
     for (const Json& one : *all->array()) kinds &= of(one, depth + 1);
   }
-  const Json* reference = schema.find("$ref");
-  if (reference != nullptr && reference->is_string()) {
-    const Json* target = resolve_pointer(*reference->string(), root_);
-    if (target != nullptr) kinds &= of(*target, depth + 1);
-  }
+  if (const Json* target = reference_target(schema, root_)) kinds &= of(*target, depth + 1);
   return kinds;
 }
 
@@ -121,6 +117,12 @@ const Json* resolve_pointer(std::string_view reference, const Json& root) {
   return reference.empty() ? found : nullptr;
 }
 
+const Json* reference_target(const Json& schema, const Json& root) {
+  const Json* reference = schema.find("$ref");
+  if (reference == nullptr || !reference->is_string()) return nullptr;
+  return resolve_pointer(*reference->string(), root);
+}
+
 std::set<std::string> required_of(const Json& schema) {
   std::set<std::string> names;
   const Json* required = schema.find("required");
@@ -145,7 +147,8 @@ JsonKinds kind_of_value(const Json& value) {
 
 namespace {
 
-// The parameters of a schema and of those that hold together with it, as they stand.
+// Collects the parameters of a schema, of its $ref and of the schemas of its allOf, in the order of
+// the text.
 class ParameterCollector {
  public:
   explicit ParameterCollector(const Json& root) : root_(root), kinds_(root) {}
@@ -171,8 +174,8 @@ void ParameterCollector::add(const Json& schema, const std::string& reference, i
   if (!schema.is_object() || depth > kMaxSchemaDepth || !seen_.insert(&schema).second) return;
   bool has_own = false;
   for (const auto& [keyword, value] : *schema.object()) {
-    if (keyword == "$ref" && value.is_string()) {
-      const Json* target = resolve_pointer(*value.string(), root_);
+    if (keyword == "$ref") {
+      const Json* target = reference_target(schema, root_);
       if (target != nullptr) add(*target, *value.string(), depth + 1);
     } else if (keyword == "allOf" && value.is_array()) {
       for (size_t i = 0; i < value.array()->size(); ++i) {

@@ -70,6 +70,8 @@ class ToolSet {
 JsonKinds kinds_of_schema(const Json& schema, const Json& root);
 // What "#/a/b" means in `root`; null when it is anything else, or isn't there.
 const Json* resolve_pointer(std::string_view reference, const Json& root);
+// What a schema's `$ref` names by a pointer; null without one that is there.
+const Json* reference_target(const Json& schema, const Json& root);
 std::set<std::string> required_of(const Json& schema);
 // As a bit.
 JsonKinds kind_of_value(const Json& value);

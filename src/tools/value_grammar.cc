@@ -33,9 +33,7 @@ std::string number_schema(const Json& schema) {
 
 // The one schema that this one is a name for, or wraps.
 const Json* inner_schema(const Json& schema, const Json& root) {
-  if (const Json* reference = schema.find("$ref")) {
-    return reference->is_string() ? resolve_pointer(*reference->string(), root) : nullptr;
-  }
+  if (schema.find("$ref") != nullptr) return reference_target(schema, root);
   const Json* all = schema.find("allOf");
   if (all == nullptr || !all->is_array() || all->array()->size() != 1) return nullptr;
   return &all->array()->front();

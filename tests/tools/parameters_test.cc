@@ -305,6 +305,9 @@ TEST(Parameters, AStrictToolSaysNothingThatCannotBeEnforced) {
   expect_refused(tagged(), schema_with(R"("anyOf": [{"required": ["a"]}])"), "#: \"anyOf\"");
   expect_refused(tagged(), schema_with(R"("allOf": [{"not": {"required": ["b"]}}])"),
                  "#/allOf/0: \"not\"");
+  expect_refused(tagged(), R"({"$ref": "#args", "$defs": {"x": {"$anchor": "args", "type": "object",
+      "properties": {"a": {"type": "integer"}}}}})",
+                 "#: \"$ref\"");
   expect_refused(tagged(), schema_with(R"("additionalProperties": {"type": "null"})"),
                  "#: \"additionalProperties\"");
   const std::string list =

@@ -20,7 +20,7 @@ constexpr int64_t kColumnsAtOnce = 128;
 // Weights up to this size are transposed at once: they stay in the second-level cache.
 constexpr int64_t kMostWholeBytes = 2 << 20;
 static_assert(kMostWholeBytes <= kPackedAttentionBytes);  // which cpu_gradient_bytes counts
-// A thread packs all columns of so many rows before it goes on to the next rows.
+// Rows whose columns a thread packs, all of them, before the next rows.
 constexpr int64_t kRowsAtOnce = 64;
 // Columns of x that are few: one row of tile registers.
 constexpr int64_t kNarrowColumns = 16;
