@@ -11,14 +11,17 @@ RowPooling row_pooling(Pooling pooling) {
   return pooling == Pooling::max ? RowPooling::max : RowPooling::sum;
 }
 
-// What sums of `count` rows are divided by.
-double divisor(Pooling pooling, int64_t count) {
-  const auto rows = static_cast<double>(count);
+// 1 + 2 + ... + count.
+double sum_to(int64_t count) { return static_cast<double>(count * (count + 1)) / 2.0; }
+
+// What sums of the rows from `begin` to `end` are divided by.
+double divisor(Pooling pooling, int64_t begin, int64_t end) {
+  const auto rows = static_cast<double>(end - begin);
   switch (pooling) {
     case Pooling::mean:
       return rows;
     case Pooling::weighted_mean:
-      return rows * (rows + 1.0) / 2.0;
+      return sum_to(end) - sum_to(begin);
     case Pooling::mean_sqrt:
       return std::sqrt(rows);
     case Pooling::last:
@@ -53,7 +56,7 @@ void PoolingStep::take_ended(std::span<const StepSlice> slices) {
     Sequence& sequence = *slice.sequence;
     const auto pooling = sequence.request().pooling;
     if (!pooling || sequence.finished || sequence.num_computed < sequence.num_tokens()) continue;
-    const double by = divisor(*pooling, sequence.num_tokens());
+    const double by = divisor(*pooling, sequence.request().pool_from, sequence.num_tokens());
     for (const double sum : sequence.pooled) pooled_.push_back(static_cast<float>(sum / by));
     ended_.push_back(&sequence);
   }

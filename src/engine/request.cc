@@ -42,6 +42,13 @@ void check_pooling(const GenerateRequest& request) {
   if (request.pooling && asks_more) {
     throw Error(ErrorCode::invalid, "pooling: the request asks for other results too");
   }
+  const auto length = static_cast<int64_t>(request.prompt.size());
+  if (request.pooling && length > 0 && request.pool_from >= length) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: {} tokens, and the first {} aren't pooled: expected a text behind "
+                            "the model's prompt",
+                            request.prompt_name, length, request.pool_from));
+  }
 }
 
 // What models can't do that make vectors, or labels, of texts.

@@ -75,6 +75,7 @@ struct GenerateRequest {
   bool want_row = false;
   // The prompt's pooled states, and nothing else: max_tokens is 0.
   std::optional<Pooling> pooling;
+  int64_t pool_from = 0;  // states of earlier positions aren't pooled
 
   // Changes the model for this request; null: the model itself. Prefixes are shared only between
   // requests of the same adapter.

@@ -1,5 +1,7 @@
 #include "engine/step_batch.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "runner/loaded_adapter.h"
 
@@ -55,14 +57,13 @@ void StepBatch::add(Sequence& sequence, int64_t count, int64_t num_drafted) {
 void StepBatch::add_pooled(const StepSlice& slice) {
   Sequence& sequence = *slice.sequence;
   const int64_t first = sequence.num_computed, end = first + slice.count;
-  int64_t begin = first, count = slice.count;
-  if (*sequence.request().pooling == Pooling::last) {
-    begin = sequence.num_tokens() - 1;
-    count = end > begin ? 1 : 0;
-  } else if (*sequence.request().pooling == Pooling::first) {
-    count = first == 0 ? 1 : 0;
-  }
-  if (count == 0) return;
+  const Pooling how = *sequence.request().pooling;
+  const int64_t wanted =
+      how == Pooling::last ? sequence.num_tokens() - 1 : sequence.request().pool_from;
+  const int64_t begin = std::max(first, wanted);
+  int64_t count = end - begin;
+  if (how == Pooling::first) count = begin == wanted ? std::min<int64_t>(count, 1) : 0;
+  if (count <= 0) return;
   pooled_.push_back({.sequence = &sequence, .count = count, .first_position = begin});
   pooled_rows_.push_back(slice.first_row + begin - first);
 }

@@ -6,18 +6,19 @@
 #include <array>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
+#include "load/embedding_text.h"
 #include "weights/checkpoint.h"
 
 namespace paceline {
 namespace {
 
 constexpr const char* kModules = "modules.json";
-constexpr const char* kPrompts = "config_sentence_transformers.json";
-constexpr const char* kSentenceBert = "sentence_bert_config.json";
+constexpr const char* kModelFields = "config_sentence_transformers.json";
 constexpr double kMaxWidth = 1 << 20;
 
 // A JSON file and the cursor at its root.
@@ -52,7 +53,9 @@ constexpr auto kPoolings = std::to_array<PoolingName>({
 Pooling named_pooling(const JsonCursor& mode) {
   std::vector<std::string_view> names;
   for (const PoolingName& known : kPoolings) {
-    if (mode.is_string() && mode.string() == known.name) return known.pooling;
+    const bool is_alone = mode.is_array() && mode.num_items() == 1;
+    const JsonCursor name = is_alone ? mode.item(0) : mode;
+    if (name.is_string() && name.string() == known.name) return known.pooling;
     names.push_back(known.name);
   }
   mode.fail(ErrorCode::unsupported, fmt::format("found {}, expected one of {}", mode.node().shown(),
@@ -71,19 +74,44 @@ Pooling read_pooling(const JsonCursor& file) {
     }
     found = known.pooling;
   }
-  if (!found) file.fail(ErrorCode::invalid, "no pooling mode is true");
-  return *found;
+  return found.value_or(Pooling::mean);
 }
 
-// The last token's state is the same with its prompt or without.
-void check_prompt_rows(const JsonCursor& file, Pooling pooling) {
-  if (file.boolean_or("include_prompt", true) || pooling == Pooling::last) return;
-  file.at("include_prompt").fail(ErrorCode::unsupported, "false isn't supported");
+void check_pooling_fields(const JsonCursor& file, int64_t width) {
+  constexpr std::string_view kWidths[] = {"embedding_dimension", "word_embedding_dimension"};
+  std::vector<std::string_view> known = {kWidths[0], kWidths[1], "pooling_mode", "include_prompt"};
+  for (const PoolingName& pooling : kPoolings) known.push_back(pooling.flag);
+  file.expect_keys(known);
+  for (const std::string_view key : kWidths) {
+    const auto found = file.find(key);
+    if (!found || found->integer() == width) continue;
+    found->fail(fmt::format("{}, but the model's states have {}", found->integer(), width));
+  }
 }
 
-// "sentence_transformers.models.Pooling" -> "Pooling".
+// "torch.nn.modules.linear.Identity" -> "Identity".
 std::string_view class_name(std::string_view type) {
   return type.substr(type.rfind('.') == type.npos ? 0 : type.rfind('.') + 1);
+}
+
+// The class of a module: "Pooling" of "sentence_transformers.models.Pooling". A model's own class
+// may do anything.
+std::string module_class(const JsonCursor& type) {
+  constexpr std::string_view kPackage = "sentence_transformers.";
+  if (!type.string().starts_with(kPackage)) {
+    type.fail(ErrorCode::unsupported, fmt::format("found {}, expected a class of {}",
+                                                  type.node().shown(), "sentence-transformers"));
+  }
+  return std::string(class_name(type.string()));
+}
+
+// The module is one step of the embedding and nothing beside it.
+void check_names(const JsonCursor& root) {
+  for (const char* const key : {"module_input_name", "module_output_name"}) {
+    const auto name = root.find(key);
+    if (!name || name->string() == "sentence_embedding") continue;
+    name->fail(ErrorCode::unsupported, "expected sentence_embedding");
+  }
 }
 
 // A folder inside the model's.
@@ -103,29 +131,34 @@ class ModuleReader {
       : source_(source), backend_(backend), parts_(parts), width_(source.hidden_size) {}
 
   void read(const JsonCursor& module) {
+    constexpr std::string_view kKeys[] = {"idx", "name", "path", "type", "kwargs"};
+    module.expect_keys(kKeys);
     const JsonCursor type = module.at("type");
-    const std::string name(class_name(type.string()));
+    const std::string name = module_class(type);
     const std::string path = module_path(module);
-    if (name == "Transformer" && path.empty()) return;
-    if (name == "Pooling") {
-      if (pools_) type.fail(ErrorCode::unsupported, "a second Pooling, expected one");
-      pools_ = true;
-      const JsonFile file(source_.files, path + "/config.json");
-      parts_.config.pooling = read_pooling(file.root());
-      check_prompt_rows(file.root(), parts_.config.pooling);
-    } else if (name == "Dense") {
-      if (!pools_) type.fail(ErrorCode::unsupported, "stands before Pooling");
-      read_dense(path);
-    } else if (name == "Normalize") {
-      parts_.config.normalises = true;
-      return;
-    } else {
+    const bool is_first = std::exchange(is_first_, false);
+    if (is_first != (name == "Transformer") || (is_first && !path.empty())) {
       type.fail(ErrorCode::unsupported,
-                fmt::format("found {} in {}, expected Transformer in the model's own folder, "
-                            "Pooling, Dense and Normalize",
+                fmt::format("found {} in {}, expected the first module, and no other, to be "
+                            "Transformer in the model's own folder",
                             json_quote(name), json_quote(path)));
     }
+    if (is_first || name == "Dropout") return;
     if (parts_.config.normalises) type.fail(ErrorCode::unsupported, "comes after Normalize");
+    if (name == "Pooling") {
+      if (pools_) type.fail(ErrorCode::unsupported, "a second Pooling, expected one");
+      read_pooling_module(path);
+    } else if (name != "Dense" && name != "Normalize") {
+      type.fail(
+          ErrorCode::unsupported,
+          fmt::format("found {}, expected Pooling, Dense, Normalize or Dropout", json_quote(name)));
+    } else if (!pools_) {
+      type.fail(ErrorCode::unsupported, "stands before Pooling");
+    } else if (name == "Dense") {
+      read_dense(path);
+    } else {
+      read_normalize(path);
+    }
   }
 
   bool pools() const { return pools_; }
@@ -133,9 +166,32 @@ class ModuleReader {
   int64_t width() const { return width_; }
 
  private:
+  void read_pooling_module(const std::string& path) {
+    const JsonFile file(source_.files, path + "/config.json");
+    check_pooling_fields(file.root(), width_);
+    parts_.config.pooling = read_pooling(file.root());
+    parts_.config.pools_prompt = file.root().boolean_or("include_prompt", true);
+    pools_ = true;
+  }
+
+  // Older models have no file of it.
+  void read_normalize(const std::string& path) {
+    parts_.config.normalises = true;
+    const std::string name = path + "/config.json";
+    if (!source_.files.contains(name)) return;
+    const JsonFile file(source_.files, name);
+    constexpr std::string_view kKeys[] = {"module_input_name", "module_output_name"};
+    file.root().expect_keys(kKeys);
+    check_names(file.root());
+  }
+
   void read_dense(const std::string& path) {
     const JsonFile file(source_.files, path + "/config.json");
     const JsonCursor& root = file.root();
+    constexpr std::string_view kKeys[] = {
+        "in_features",       "out_features",       "bias",        "activation_function",
+        "module_input_name", "module_output_name", "use_residual"};
+    root.expect_keys(kKeys);
     const NumberRange widths{.min = 1, .max = kMaxWidth};
     const int64_t inputs = root.at("in_features").integer(widths);
     const int64_t outputs = root.at("out_features").integer(widths);
@@ -143,6 +199,9 @@ class ModuleReader {
       root.at("in_features").fail(fmt::format("{}, but its inputs have {}", inputs, width_));
     }
     check_names(root);
+    if (root.boolean_or("use_residual", false)) {
+      root.at("use_residual").fail(ErrorCode::unsupported, "true isn't supported");
+    }
     const auto weights = open_checkpoint(source_.files.origin() / path);
     const Tensor weight = read_floats(*weights, "linear.weight", {outputs, inputs});
     std::optional<Tensor> bias;
@@ -159,52 +218,81 @@ class ModuleReader {
                             weights.origin(), name, dtype_name(tensor.dtype())));
   }
 
-  // The layer is one step of the embedding and nothing beside it.
-  static void check_names(const JsonCursor& root) {
-    for (const char* const key : {"module_input_name", "module_output_name"}) {
-      const auto name = root.find(key);
-      if (!name || name->string() == "sentence_embedding") continue;
-      name->fail(ErrorCode::unsupported, "expected sentence_embedding");
-    }
-    if (root.boolean_or("use_residual", false)) {
-      root.at("use_residual").fail(ErrorCode::unsupported, "true isn't supported");
-    }
-  }
-
   static PooledHead::Activation activation(const JsonCursor& root) {
     const auto found = root.find("activation_function");
     if (!found) return PooledHead::Activation::tanh;
     const std::string_view name = class_name(found->string());
-    if (name == "Identity") return PooledHead::Activation::none;
-    if (name == "Tanh") return PooledHead::Activation::tanh;
+    const bool is_torch = found->string().starts_with("torch.");
+    if (is_torch && name == "Identity") return PooledHead::Activation::none;
+    if (is_torch && name == "Tanh") return PooledHead::Activation::tanh;
     found->fail(ErrorCode::unsupported,
-                fmt::format("found {}, expected Identity or Tanh", json_quote(name)));
+                found_instead(found->node().shown(), "Identity or Tanh of torch.nn"));
   }
 
   const EmbeddingSource& source_;
   Backend& backend_;
   EmbeddingParts& parts_;
+  bool is_first_ = true;
   bool pools_ = false;
   int64_t width_;
 };
 
-void read_prompts(const ModelFiles& files, EmbeddingConfig& config) {
-  if (!files.contains(kPrompts)) return;
-  const JsonFile file(files, kPrompts);
-  const auto prompts = file.root().find("prompts");
-  if (prompts) {
+// The prompts of sentence-transformers' encode_query and encode_document always exist.
+void read_prompts(const JsonCursor& root, EmbeddingConfig& config) {
+  if (const auto prompts = root.find("prompts")) {
     for (const auto& [name, text] : prompts->members()) {
-      config.prompts.emplace_back(name, prompts->entry(name, text).string());
+      const JsonCursor entry = prompts->entry(name, text);
+      config.prompts.emplace_back(name, entry.is_null() ? std::string() : entry.string());
     }
   }
-  const auto by_default = file.root().find("default_prompt_name");
+  const auto has = [&config](std::string_view name) {
+    return std::any_of(config.prompts.begin(), config.prompts.end(),
+                       [&](const auto& prompt) { return prompt.first == name; });
+  };
+  for (const char* const name : {"query", "document"}) {
+    if (config.has_files && !has(name)) config.prompts.emplace_back(name, std::string());
+  }
+  const auto by_default = root.find("default_prompt_name");
   if (!by_default) return;
   const std::string name = by_default->string();
-  const auto is_it = [&](const auto& prompt) { return prompt.first == name; };
-  if (std::none_of(config.prompts.begin(), config.prompts.end(), is_it)) {
-    by_default->fail(fmt::format("{} is none of the prompts", json_quote(name)));
-  }
+  if (!has(name)) by_default->fail(fmt::format("{} is none of the prompts", json_quote(name)));
   config.default_prompt = name;
+}
+
+Similarity read_similarity(const JsonCursor& name) {
+  constexpr std::pair<std::string_view, Similarity> kNames[] = {
+      {"cosine", Similarity::cosine},
+      {"dot", Similarity::dot},
+      {"euclidean", Similarity::euclidean},
+      {"manhattan", Similarity::manhattan}};
+  for (const auto& [known, similarity] : kNames) {
+    if (name.is_string() && name.string() == known) return similarity;
+  }
+  name.fail(ErrorCode::unsupported,
+            found_instead(name.node().shown(), "cosine, dot, euclidean or manhattan"));
+}
+
+void read_model_fields(const ModelFiles& files, EmbeddingConfig& config) {
+  const bool is_there = files.contains(kModelFields);
+  if (!is_there && !config.has_files) return;
+  const Json none = Json(Json::Object());
+  std::optional<JsonFile> file;
+  if (is_there) file.emplace(files, kModelFields);
+  const JsonCursor root = file ? file->root() : JsonCursor(none, kModelFields);
+  constexpr std::string_view kKeys[] = {"__version__",         "model_type",         "prompts",
+                                        "default_prompt_name", "similarity_fn_name", "truncate_dim",
+                                        "requirements"};
+  root.expect_keys(kKeys);
+  const auto type = root.find("model_type");
+  if (type && !(type->is_string() && type->string() == "SentenceTransformer")) {
+    type->fail(ErrorCode::unsupported, found_instead(type->node().shown(), "SentenceTransformer"));
+  }
+  read_prompts(root, config);
+  if (const auto name = root.find("similarity_fn_name")) config.similarity = read_similarity(*name);
+  if (const auto width = root.find("truncate_dim")) {
+    const int64_t asked = width->integer({.min = 1});
+    if (asked < config.width) config.cut_width = asked;
+  }
 }
 
 // The published embedding models of these types are trained for several sizes, but their files
@@ -223,13 +311,6 @@ void read_dimensions(const JsonCursor& root, bool has_files, EmbeddingConfig& co
   const bool usually =
       has_files && type && type->is_string() && is_usually_matryoshka(type->string());
   config.is_matryoshka = root.boolean_or("is_matryoshka", usually || !config.dimensions.empty());
-}
-
-void check_letter_case(const ModelFiles& files) {
-  if (!files.contains(kSentenceBert)) return;
-  const JsonFile file(files, kSentenceBert);
-  if (!file.root().boolean_or("do_lower_case", false)) return;
-  file.root().at("do_lower_case").fail(ErrorCode::unsupported, "true isn't supported");
 }
 
 // A cross-encoder of a language model, whose logits are the score: no embedding.
@@ -271,9 +352,14 @@ EmbeddingParts read_embedding_parts(const EmbeddingSource& source, Backend& back
     for (const JsonCursor& module : modules.root().items()) reader.read(module);
     if (!reader.pools()) modules.root().fail("has no Pooling");
     parts.config.width = reader.width();
-    check_letter_case(source.files);
+    read_embedding_text(source.files, source.config_json, parts.config);
+    if (parts.config.message && !source.has_chat_template) {
+      throw Error(ErrorCode::invalid,
+                  fmt::format("{}: modality_config.message needs a chat template, found none",
+                              source.files.where("sentence_bert_config.json")));
+    }
   }
-  read_prompts(source.files, parts.config);
+  read_model_fields(source.files, parts.config);
   const JsonCursor config(source.config_json, source.files.where("config.json"));
   read_dimensions(config, parts.config.has_files, parts.config);
   return parts;

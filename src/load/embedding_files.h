@@ -22,10 +22,11 @@ struct EmbeddingSource {
   const ModelFiles& files;
   const Json& config_json;  // config.json
   int64_t hidden_size = 0;  // of pooled states
+  bool has_chat_template = false;
 };
 
-// Throws Error unsupported for a module, a pooling mode or an activation that isn't known, and
-// invalid or corrupt for malformed files, naming file and field.
+// Throws Error unsupported for a module, a pooling mode or another value that isn't obeyed, and
+// invalid or corrupt for unknown fields and malformed files, naming file and field.
 EmbeddingParts read_embedding_parts(const EmbeddingSource& source, Backend& backend);
 
 // The folders inside the model's own that modules.json lists, whether they exist or not.

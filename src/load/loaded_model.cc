@@ -299,7 +299,8 @@ void set_up_embeddings(LoadedModel& model, const ModelFiles& files) {
   const Json config_json = read_config_json(files);
   EmbeddingParts parts = read_embedding_parts({.files = files,
                                                .config_json = config_json,
-                                               .hidden_size = model.decoder->config().hidden_size},
+                                               .hidden_size = model.decoder->config().hidden_size,
+                                               .has_chat_template = model.has_chat_template},
                                               *model.backend);
   model.embedding = std::move(parts.config);
   model.runner->set_pooled_head(std::move(parts.head));

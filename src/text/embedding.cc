@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "text/embedding_text.h"
 #include "text/make_request.h"
 
 namespace paceline {
@@ -60,20 +61,39 @@ std::string prompt_text(const EmbeddingConfig& config, const Prompt& input,
                                         : fmt::format("has {}", fmt::join(names, ", "))));
 }
 
+void normalise(std::vector<float>& pooled) {
+  double squares = 0;
+  for (const float element : pooled) squares += double{element} * double{element};
+  // As torch.nn.functional.normalize, which never divides by less.
+  constexpr double kLeast = 1e-12;
+  const double length = std::max(std::sqrt(squares), kLeast);
+  for (float& element : pooled) element = static_cast<float>(double{element} / length);
+}
+
 }  // namespace
 
 GenerateRequest make_embed_request(const TextModel& model, const Prompt& prompt,
                                    const EmbedOptions& options) {
   const EmbeddingConfig& config = embedding_of(model);
   check_dimensions(config, options.dimensions);
-  Prompt input = prompt;
   const std::string before = prompt_text(config, prompt, options.named_prompt);
-  if (!before.empty()) std::get<std::string>(input).insert(0, before);
   const std::string name = prompt_name(prompt, options.prompt_name);
-  GenerateRequest request{.prompt = encode_prompt(model, input, name, options.add_special_tokens),
+  EmbeddedTokens tokens;
+  if (const auto* text = std::get_if<std::string>(&prompt)) {
+    tokens = encode_embedded_text(model, config,
+                                  {.text = *text,
+                                   .prompt = before,
+                                   .name = name,
+                                   .add_special_tokens = options.add_special_tokens});
+  } else {
+    tokens.ids = std::get<std::vector<int32_t>>(prompt);
+  }
+  const bool pools_all = config.pools_prompt || config.pooling == Pooling::last;
+  GenerateRequest request{.prompt = std::move(tokens.ids),
                           .prompt_name = name,
                           .max_tokens = 0,
                           .pooling = config.pooling,
+                          .pool_from = pools_all ? 0 : tokens.prompt_tokens,
                           .adapter = find_adapter(model, options.lora),
                           .priority = options.priority,
                           .cancelled = options.cancelled};
@@ -85,13 +105,10 @@ std::vector<float> finish_embedding(const TextModel& model, std::vector<float> p
                                     const EmbedOptions& options) {
   const EmbeddingConfig& config = embedding_of(model);
   if (options.dimensions) pooled.resize(static_cast<size_t>(*options.dimensions));
-  if (!config.normalises) return pooled;
-  double squares = 0;
-  for (const float element : pooled) squares += double{element} * double{element};
-  // As torch.nn.functional.normalize, which never divides by less.
-  constexpr double kLeast = 1e-12;
-  const double length = std::max(std::sqrt(squares), kLeast);
-  for (float& element : pooled) element = static_cast<float>(double{element} / length);
+  if (config.normalises) normalise(pooled);
+  if (config.cut_width && !options.dimensions) {
+    pooled.resize(static_cast<size_t>(*config.cut_width));
+  }
   return pooled;
 }
 

@@ -52,6 +52,18 @@ float cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return static_cast<float>(dot(a, b) / std::max(lengths, 1e-12));
 }
 
+// As sentence-transformers' pairwise functions.
+float similarity(Similarity how, const std::vector<float>& a, const std::vector<float>& b) {
+  if (how == Similarity::cosine) return cosine(a, b);
+  if (how == Similarity::dot) return static_cast<float>(dot(a, b));
+  double distance = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double apart = double{a[i]} - double{b[i]};
+    distance += how == Similarity::manhattan ? std::abs(apart) : apart * apart;
+  }
+  return static_cast<float>(how == Similarity::manhattan ? -distance : -std::sqrt(distance));
+}
+
 float sigmoid(float logit) { return static_cast<float>(1.0 / (1.0 + std::exp(-double{logit}))); }
 
 std::optional<std::string> known_prompt(const TextModel& model, std::string_view name) {
@@ -70,7 +82,7 @@ PairScoring::Method PairScoring::method_of(const TextModel& model) const {
                 fmt::format("{}: has {} labels, a score of a pair needs one", model.name,
                             model.labels->names.size()));
   }
-  if (model.embedding && model.embedding->has_files) return Method::cosine;
+  if (model.embedding && model.embedding->has_files) return Method::similarity;
   if (can_judge(model)) return Method::yes_or_no;
   throw Error(ErrorCode::unsupported,
               fmt::format("{}: this model can't score pairs; a model needs a head for one "
@@ -82,7 +94,7 @@ PairScoring::Method PairScoring::method_of(const TextModel& model) const {
 PairScoring::PairScoring(const TextModel& model, std::span<const TextPair> pairs,
                          const PairOptions& options)
     : model_(model), method_(method_of(model)) {
-  if (method_ == Method::cosine) {
+  if (method_ == Method::similarity) {
     add_embedded(pairs, options);
   } else if (method_ == Method::yes_or_no) {
     add_judged(pairs, options);
@@ -146,9 +158,11 @@ void PairScoring::add_judged(std::span<const TextPair> pairs, const PairOptions&
 
 std::vector<float> PairScoring::scores(const std::vector<std::vector<float>>& results) const {
   std::vector<float> scores;
-  if (method_ == Method::cosine) {
+  if (method_ == Method::similarity) {
     for (const auto& [first, second] : embedded_) {
-      scores.push_back(cosine(results[first], results[second]));
+      scores.push_back(similarity(model_.embedding->similarity,
+                                  finish_embedding(model_, results[first], {}),
+                                  finish_embedding(model_, results[second], {})));
     }
     return scores;
   }

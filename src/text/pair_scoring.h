@@ -1,4 +1,4 @@
-// PairScoring scores pairs of texts: by the model's head for one label, by the cosine of their
+// PairScoring scores pairs of texts: by the model's head for one label, by the similarity of their
 // embeddings, or by the probability of "yes" as Qwen3-Reranker does.
 #pragma once
 
@@ -29,7 +29,7 @@ class PairScoring {
   std::vector<float> scores(const std::vector<std::vector<float>>& results) const;
 
  private:
-  enum class Method : uint8_t { label, cosine, yes_or_no };
+  enum class Method : uint8_t { label, similarity, yes_or_no };
 
   Method method_of(const TextModel& model) const;
   void add_classified(const TextPair& pair, const PairOptions& options);
@@ -37,7 +37,7 @@ class PairScoring {
   void add_judged(std::span<const TextPair> pairs, const PairOptions& options);
 
   const TextModel& model_;
-  Method method_ = Method::cosine;
+  Method method_ = Method::similarity;
   std::vector<GenerateRequest> requests_;
   std::vector<std::pair<size_t, size_t>> embedded_;  // requests of each pair's texts
 };

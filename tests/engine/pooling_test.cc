@@ -49,6 +49,31 @@ TEST_F(PoolingTest, EveryPoolingInEveryChunk) {
   }
 }
 
+TEST_F(PoolingTest, EarlierPositionsAreLeftOutInEveryChunk) {
+  const std::vector<PoolingCase> behind_two = {
+      {Pooling::last, {4, 6}},
+      {Pooling::first, {2, 2}},
+      {Pooling::mean, {27.0f / 5, 20.0f / 5}},
+      {Pooling::weighted_mean, {143.0f / 25, 110.0f / 25}},
+      {Pooling::mean_sqrt,
+       {static_cast<float>(27 / std::sqrt(5.0)), static_cast<float>(20 / std::sqrt(5.0))}},
+      {Pooling::max, {11, 6}},
+  };
+  for (const int64_t rows : {1, 2, 3, 4, 7, 64}) {
+    SCOPED_TRACE(rows);
+    engine({.limits = {.max_model_len = 64, .max_batched_tokens = rows}});
+    for (const PoolingCase& one : behind_two) {
+      GenerateRequest request = pooled(one.pooling);
+      request.pool_from = 2;
+      EXPECT_EQ(run(request).prompt->pooled, one.expected) << static_cast<int>(one.pooling);
+    }
+  }
+  GenerateRequest nothing = pooled(Pooling::mean);
+  nothing.pool_from = 7;
+  expect_error(ErrorCode::invalid, {"prompt_ids", "7 tokens", "aren't pooled"},
+               [&] { engine_->check(nothing); });
+}
+
 TEST_F(PoolingTest, OnlyTheLastTokensStateTakesRowsFromThePrefixCache) {
   engine();
   run(pooled(Pooling::last));

@@ -23,9 +23,11 @@ std::string embedding_model(const std::string& name) {
   return source_path("tests/goldens/embeddings/" + name);
 }
 
-Json read_embeddings(const std::string& name) {
-  return parse_json(read_text_file(embedding_model(name) + "/golden.json", 1 << 20), "golden.json");
+Json read_embedding_json(const std::string& name) {
+  return parse_json(read_text_file(embedding_model(name), 1 << 20), name);
 }
+
+Json read_embeddings(const std::string& name) { return read_embedding_json(name + "/golden.json"); }
 
 LoadOptions embedding_options(const std::string& path) {
   LoadOptions options;
@@ -109,7 +111,9 @@ class PooledCopy {
     fs::remove_all(path_);
     fs::copy(embedding_model("qwen3"), path_, fs::copy_options::recursive);
     std::ofstream(path_ / "1_Pooling/config.json") << R"({"pooling_mode": ")" << mode << R"("})";
-    std::ofstream(path_ / "modules.json") << R"([{"path": "1_Pooling", "type": "a.b.Pooling"}])";
+    std::ofstream(path_ / "modules.json")
+        << R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+               {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}])";
   }
   ~PooledCopy() { fs::remove_all(path_); }
   std::string path() const { return path_.string(); }
@@ -136,6 +140,54 @@ TEST(EmbeddingPoolingGolden, EveryModeIsSentenceTransformers) {
     }
   }
   EXPECT_EQ(found.size(), 6u);
+}
+
+// A copy of the model with other files.
+class VariantCopy {
+ public:
+  explicit VariantCopy(const JsonCursor& files) {
+    fs::remove_all(path_);
+    fs::copy(embedding_model("qwen3"), path_, fs::copy_options::recursive);
+    for (const auto& [name, node] : files.members()) {
+      const JsonCursor text = files.entry(name, node);
+      fs::remove(path_ / name);
+      if (!text.is_null()) std::ofstream(path_ / name) << text.string();
+    }
+  }
+  ~VariantCopy() { fs::remove_all(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_ = fs::path(::testing::TempDir()) / ("variant_" + std::to_string(::getpid()));
+};
+
+// Chat templates, lengths, prompts that aren't pooled, similarities: as the package saves them.
+TEST(EmbeddingVariantsGolden, EveryFileThatThePackageWritesIsObeyed) {
+  const Json golden = read_embedding_json("variants.json");
+  const JsonCursor variants(golden, "variants.json");
+  EXPECT_GE(variants.num_items(), 20u);
+  for (const JsonCursor& variant : variants.items()) {
+    SCOPED_TRACE(variant.at("name").string());
+    const VariantCopy copy(variant.at("files"));
+    LLM llm = LLM::load(embedding_options(copy.path()));
+    for (const JsonCursor& one : variant.at("cases").items()) {
+      EmbedOptions options;
+      if (const auto name = one.find("prompt_name")) options.named_prompt = name->string();
+      const std::vector<float> found = llm.embed(one.at("text").string(), options).values;
+      const std::vector<float> expected = floats_of(one.at("embedding"));
+      float largest = 1;
+      for (const float element : expected) largest = std::max(largest, std::abs(element));
+      EXPECT_LE(largest_difference(found, expected), kEmbeddingTolerance * largest)
+          << one.at("text").string();
+    }
+    for (const JsonCursor& pair : variant.at("pairs").items()) {
+      const TextPair texts{.first = pair.at("texts").item(0).string(),
+                           .second = pair.at("texts").item(1).string()};
+      const auto score = static_cast<float>(pair.at("score").number());
+      EXPECT_NEAR(llm.score_pairs(std::span(&texts, 1)).values[0], score,
+                  kEmbeddingTolerance * std::max(1.0f, std::abs(score)));
+    }
+  }
 }
 
 }  // namespace

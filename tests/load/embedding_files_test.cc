@@ -7,14 +7,18 @@
 namespace paceline {
 namespace {
 
-constexpr const char* kPoolingModule = R"({"path": "1_Pooling", "type": "x.Pooling"})";
+constexpr const char* kFirstModules =
+    R"({"path": "", "type": "sentence_transformers.models.Transformer"},
+       {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"})";
 
 struct Files {
-  std::string modules = std::string("[") + kPoolingModule + "]";
+  std::string modules = std::string("[") + kFirstModules + "]";
   std::string pooling = R"({"pooling_mode": "mean"})";
   std::string prompts = "{}";
   std::string sentence_bert = "{}";
   std::string config = R"({"model_type": "llama"})";
+  std::string tokenizer = "{}";
+  bool has_chat_template = false;
 };
 
 EmbeddingParts read(const Files& texts) {
@@ -22,15 +26,20 @@ EmbeddingParts read(const Files& texts) {
                          {{"modules.json", [&] { return texts.modules; }},
                           {"1_Pooling/config.json", [&] { return texts.pooling; }},
                           {"config_sentence_transformers.json", [&] { return texts.prompts; }},
-                          {"sentence_bert_config.json", [&] { return texts.sentence_bert; }}});
+                          {"sentence_bert_config.json", [&] { return texts.sentence_bert; }},
+                          {"tokenizer_config.json", [&] { return texts.tokenizer; }}});
   const Json config = parse_json(texts.config, "config.json");
   const auto backend = make_reference_backend();
-  return read_embedding_parts({.files = files, .config_json = config, .hidden_size = 8}, *backend);
+  return read_embedding_parts({.files = files,
+                               .config_json = config,
+                               .hidden_size = 8,
+                               .has_chat_template = texts.has_chat_template},
+                              *backend);
 }
 
 std::string with_module(const std::string& path, const std::string& type) {
-  return "[" + std::string(kPoolingModule) + R"(, {"path": ")" + path + R"(", "type": ")" + type +
-         R"("}])";
+  return "[" + std::string(kFirstModules) + R"(, {"path": ")" + path +
+         R"(", "type": "sentence_transformers.models.)" + type + R"("}])";
 }
 
 TEST(EmbeddingFiles, WithoutThemTheLastStateIsNormalised) {
@@ -49,7 +58,7 @@ TEST(EmbeddingFiles, WithoutThemTheLastStateIsNormalised) {
 TEST(EmbeddingFiles, PoolingModesOldAndNew) {
   EXPECT_EQ(read({}).config.pooling, Pooling::mean);
   EXPECT_FALSE(read({}).config.normalises);
-  EXPECT_TRUE(read({.modules = with_module("2_Normalize", "x.Normalize")}).config.normalises);
+  EXPECT_TRUE(read({.modules = with_module("2_Normalize", "Normalize")}).config.normalises);
   const std::pair<const char*, Pooling> old[] = {{"lasttoken", Pooling::last},
                                                  {"cls_token", Pooling::first},
                                                  {"mean_tokens", Pooling::mean},
@@ -69,6 +78,8 @@ TEST(EmbeddingFiles, PromptsAndDimensions) {
                     .config = R"({"matryoshka_dimensions": [2, 4]})"};
   const EmbeddingConfig config = read(files).config;
   ASSERT_EQ(config.prompts.size(), 2u);
+  EXPECT_EQ(read({}).config.prompts,
+            (std::vector<std::pair<std::string, std::string>>{{"query", ""}, {"document", ""}}));
   EXPECT_EQ(config.prompts[0], (std::pair<std::string, std::string>("query", "Q: ")));
   EXPECT_EQ(config.default_prompt, "query");
   EXPECT_TRUE(config.is_matryoshka);
@@ -80,6 +91,27 @@ TEST(EmbeddingFiles, PromptsAndDimensions) {
   EXPECT_FALSE(read({.config = refused}).config.is_matryoshka);
 }
 
+TEST(EmbeddingFiles, TextsAreCutAtTheLengthThatAFileStates) {
+  const auto length = [](const Files& files) {
+    const auto cut = read(files).config.cut;
+    return cut ? cut->max_tokens : 0;
+  };
+  const std::string config = R"({"model_type": "llama", "max_position_embeddings": 40})";
+  EXPECT_EQ(length({}), 0);
+  EXPECT_EQ(length({.config = config}), 40);
+  EXPECT_EQ(length({.config = config, .tokenizer = R"({"model_max_length": 30})"}), 30);
+  EXPECT_EQ(length({.config = config, .tokenizer = R"({"model_max_length": 50})"}), 40);
+  EXPECT_EQ(length({.config = config, .tokenizer = R"({"model_max_length": 1e30})"}), 40);
+  EXPECT_EQ(length({.sentence_bert = R"({"max_seq_length": 50})", .config = config}), 50);
+  EXPECT_EQ(length({.sentence_bert = R"({"max_seq_length": 50, "processing_kwargs":
+                                         {"text": {"max_length": 20}}})"}),
+            20);
+  EXPECT_EQ(length({.sentence_bert = R"({"max_seq_length": 50, "processing_kwargs":
+                                         {"text": {"truncation": false}}})"}),
+            0);
+  EXPECT_EQ(read({.pooling = R"({"pooling_mode": ["max"]})"}).config.pooling, Pooling::max);
+}
+
 TEST(EmbeddingFiles, RefusesByFileAndField) {
   struct Refusal {
     Files files;
@@ -88,32 +120,89 @@ TEST(EmbeddingFiles, RefusesByFileAndField) {
   };
   const Refusal refusals[] = {
       {{.modules = "{}"}, ErrorCode::invalid, {"modules.json", "array"}},
-      {{.modules = with_module("2", "x.LSTM")}, ErrorCode::unsupported, {"[1].type", "LSTM"}},
-      {{.modules = with_module("../up", "x.Dense")}, ErrorCode::invalid, {"[1].path", "leads"}},
-      {{.modules = with_module("/up", "x.Dense")}, ErrorCode::invalid, {"[1].path", "leads"}},
-      {{.modules = with_module("0_T", "x.Transformer")}, ErrorCode::unsupported, {"0_T"}},
-      {{.modules = R"([{"path": "", "type": "Normalize"}, )" + std::string(kPoolingModule) + "]"},
+      {{.modules = with_module("2", "LSTM")}, ErrorCode::unsupported, {"[2].type", "LSTM"}},
+      {{.modules = with_module("../up", "Dense")}, ErrorCode::invalid, {"[2].path", "leads"}},
+      {{.modules = with_module("/up", "Dense")}, ErrorCode::invalid, {"[2].path", "leads"}},
+      {{.modules = with_module("0_T", "Transformer")}, ErrorCode::unsupported, {"[2].type", "0_T"}},
+      {{.modules = R"([{"path": "", "type": "my_module.Transformer"}])"},
        ErrorCode::unsupported,
-       {"[1].type", "after Normalize"}},
-      {{.modules = R"([{"path": "", "type": "Transformer"}])"}, ErrorCode::invalid, {"no Pooling"}},
-      {{.modules = with_module("1_Pooling", "x.Pooling")},
+       {"[0].type", "my_module.Transformer", "sentence-transformers"}},
+      {{.modules = R"([{"path": "", "type": "sentence_transformers.models.Pooling"}])"},
        ErrorCode::unsupported,
-       {"[1].type", "second Pooling"}},
+       {"[0].type", "Pooling", "Transformer"}},
+      {{.modules = R"([{"path": "", "type": "sentence_transformers.models.Transformer"}])"},
+       ErrorCode::invalid,
+       {"no Pooling"}},
+      {{.modules = R"([{"path": "", "type": "x", "revision": "a"}])"},
+       ErrorCode::invalid,
+       {"modules.json", "[0]", "unknown field revision"}},
+      {{.modules = with_module("1_Pooling", "Pooling")},
+       ErrorCode::unsupported,
+       {"[2].type", "second Pooling"}},
       {{.modules =
-            R"([{"path": "2_Dense", "type": "Dense"}, )" + std::string(kPoolingModule) + "]"},
+            R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+                {"path": "1_Dense", "type": "sentence_transformers.models.Dense"}])"},
        ErrorCode::unsupported,
-       {"[0].type", "before Pooling"}},
-      {{.pooling = "{}"}, ErrorCode::invalid, {"1_Pooling/config.json", "no pooling mode"}},
+       {"[1].type", "before Pooling"}},
+      {{.pooling = R"({"pooling_mode": "mean", "word_embedding_dimension": 9})"},
+       ErrorCode::invalid,
+       {"1_Pooling/config.json", "word_embedding_dimension", "9", "8"}},
+      {{.pooling = R"({"pooling_mode": "mean", "p": 3})"},
+       ErrorCode::invalid,
+       {"1_Pooling/config.json", "unknown field p"}},
       {{.pooling = R"({"pooling_mode": ["cls", "mean"]})"}, ErrorCode::unsupported, {"lasttoken"}},
       {{.pooling = R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true})"},
        ErrorCode::unsupported,
        {"pooling_mode_mean_tokens", "second"}},
-      {{.pooling = R"({"pooling_mode": "mean", "include_prompt": false})"},
-       ErrorCode::unsupported,
-       {"include_prompt"}},
       {{.prompts = R"({"default_prompt_name": "q"})"}, ErrorCode::invalid, {"default_prompt_name"}},
       {{.prompts = R"({"prompts": {"q": 1}})"}, ErrorCode::invalid, {"prompts", "string"}},
       {{.sentence_bert = R"({"do_lower_case": true})"}, ErrorCode::unsupported, {"do_lower_case"}},
+      {{.prompts = R"({"model_type": "SparseEncoder"})"},
+       ErrorCode::unsupported,
+       {"config_sentence_transformers.json", "model_type", "SparseEncoder"}},
+      {{.prompts = R"({"similarity_fn_name": "maxsim"})"},
+       ErrorCode::unsupported,
+       {"similarity_fn_name", "maxsim"}},
+      {{.prompts = R"({"scale": 2})"}, ErrorCode::invalid, {"unknown field scale"}},
+      {{.sentence_bert = R"({"pad_to": 2})"},
+       ErrorCode::invalid,
+       {"sentence_bert_config.json", "unknown field pad_to"}},
+      {{.sentence_bert = R"({"transformer_task": "fill-mask"})"},
+       ErrorCode::unsupported,
+       {"transformer_task", "fill-mask"}},
+      {{.sentence_bert = R"({"query_length": 32})"}, ErrorCode::unsupported, {"query_length"}},
+      {{.sentence_bert = R"({"model_kwargs": {"x": 1}})"},
+       ErrorCode::unsupported,
+       {"model_kwargs"}},
+      {{.sentence_bert = R"({"modality_config": {"image": {}}})"},
+       ErrorCode::unsupported,
+       {"modality_config", "no text"}},
+      {{.sentence_bert = R"({"modality_config": {"text": {"method": "get_text_features"}}})"},
+       ErrorCode::unsupported,
+       {"modality_config.text.method", "get_text_features"}},
+      {{.sentence_bert = R"({"modality_config": {"text": {"method_output_name": "logits"}}})"},
+       ErrorCode::unsupported,
+       {"modality_config.text.method_output_name", "logits"}},
+      {{.sentence_bert = R"({"modality_config": {"message": {"format": "auto"}}})"},
+       ErrorCode::unsupported,
+       {"modality_config.message.format", "auto"}},
+      {{.sentence_bert = R"({"modality_config": {"message": {"format": "flat"}}})"},
+       ErrorCode::invalid,
+       {"modality_config.message", "chat template"}},
+      {{.sentence_bert = R"({"processing_kwargs": {"text": {"add_special_tokens": false}}})"},
+       ErrorCode::unsupported,
+       {"processing_kwargs.text.add_special_tokens"}},
+      {{.sentence_bert = R"({"processing_kwargs": {"text": {"max_length": 0}}})"},
+       ErrorCode::invalid,
+       {"processing_kwargs.text.max_length"}},
+      {{.sentence_bert = R"({"modality_config": {"message": {"format": "flat"}},
+                             "processing_kwargs": {"chat_template": {"chat_template": "x"}}})"},
+       ErrorCode::unsupported,
+       {"processing_kwargs.chat_template.chat_template"}},
+      {{.sentence_bert = R"({"max_seq_length": -1})"}, ErrorCode::invalid, {"max_seq_length"}},
+      {{.tokenizer = R"({"model_max_length": 9, "truncation_side": "both"})"},
+       ErrorCode::unsupported,
+       {"tokenizer_config.json", "truncation_side", "both"}},
       {{.config = R"({"matryoshka_dimensions": [9]})"}, ErrorCode::invalid, {"matryoshka", "8"}},
   };
   for (const Refusal& refusal : refusals) {

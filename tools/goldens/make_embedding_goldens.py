@@ -5,8 +5,9 @@
 
 Needs sentence-transformers, torch, transformers (5.24.0 made these) and tokenizers. Each folder is a model
 directory with `golden.json`: `embeddings` of sentence-transformers, one per case and, for one text, per pooling
-mode; or the labels' `logits` and `scores` of transformers and of the method on Qwen3-Reranker's model card. All in
-float32 with one thread.
+mode; or the labels' `logits` and `scores` of transformers and of the method on Qwen3-Reranker's model card.
+`variants.json` has other files for the model in `qwen3`, with the embeddings and scores of pairs that follow from
+them. All in float32 with one thread.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import torch
 import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Transformer
-from sentence_transformers.sentence_transformer.modules import Pooling
+from sentence_transformers.sentence_transformer.modules import Dropout, Pooling
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 GOLDENS = Path(__file__).resolve().parents[2] / "tests" / "goldens"
@@ -148,6 +149,124 @@ def make_both_ways(out: Path) -> None:
     write_golden(out, {"cases": embedding_cases(model, 16)[:4]})
 
 
+FLAT = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{{ opening }}{% endif %}")
+PARTS = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{% for part in m.content %}{% if part.type == 'text' %}"
+         "{{ part.text | trim }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
+         "{% if add_generation_prompt %}<|im_start|>assistant\n{{ opening }}{% endif %}")
+UNDER_TEST = ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json",
+              "chat_template.jinja", "1_Pooling/config.json"]
+
+
+def write_variant(base: Path, change) -> tuple[SentenceTransformer, dict[str, str | None]]:
+    """The model of `base` as `change` alters its SentenceTransformer or, if it returns some, its files; what was
+    written. None: there is no such file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model = SentenceTransformer(str(base), device="cpu")
+        files = change(model) or {}
+        model.save(str(path), create_model_card=False)
+        for name, text in files.items():
+            (path / name).write_text(text)
+        written = {name: (path / name).read_text() if (path / name).exists() else None for name in UNDER_TEST}
+        of_base = {name: (base / name).read_text() if (base / name).exists() else None for name in UNDER_TEST}
+        loaded = SentenceTransformer(str(path), device="cpu",
+                                     model_kwargs={"attn_implementation": "eager", "dtype": torch.float32})
+        return loaded, {name: text for name, text in written.items() if text != of_base[name]}
+
+
+def with_chat(template: str, **processing):
+    """The Transformer as sentence-transformers makes it of a base with a chat template."""
+    def change(model: SentenceTransformer) -> None:
+        tokenizer = model[0].tokenizer
+        tokenizer.chat_template = template
+        with tempfile.TemporaryDirectory() as folder:
+            model[0].model.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            model[0] = Transformer(folder, processing_kwargs=processing)
+        assert "message" in model[0].modality_config
+    return change
+
+
+def with_pooling(mode: str, include_prompt: bool):
+    def change(model: SentenceTransformer) -> None:
+        model[1] = Pooling(32, pooling_mode=mode, include_prompt=include_prompt)
+    return change
+
+
+def with_length(length: int, side: str = "right"):
+    def change(model: SentenceTransformer) -> None:
+        model.max_seq_length = length
+        model[0].tokenizer.truncation_side = side
+    return change
+
+
+def with_attributes(**attributes):
+    def change(model: SentenceTransformer) -> None:
+        for name, value in attributes.items():
+            setattr(model, name, value)
+    return change
+
+
+def both(*changes):
+    def change(model: SentenceTransformer) -> dict[str, str]:
+        files = {}
+        for one in changes:
+            files |= one(model) or {}
+        return files
+    return change
+
+
+def with_file(name: str, content: dict):
+    return lambda model: {name: json.dumps(content)}
+
+
+def with_dropout(model: SentenceTransformer) -> None:
+    model.append(Dropout(0.5))
+
+
+def unnormalised(model: SentenceTransformer) -> None:
+    del model[2]
+
+
+VARIANTS = {
+    "chat": with_chat(FLAT),
+    "chat_of_parts": both(with_chat(PARTS), with_pooling("mean", True)),
+    "chat_with_kwargs": with_chat(FLAT, chat_template={"add_generation_prompt": True, "opening": "<think>"}),
+    "chat_by_default_prompt": both(with_chat(FLAT), with_attributes(default_prompt_name="query")),
+    "chat_without_its_prompt": both(with_chat(FLAT), with_pooling("mean", False)),
+    "chat_cut": both(with_chat(FLAT), with_length(30)),
+    "chat_cut_left": both(with_chat(PARTS), with_length(31, "left")),
+    "chat_cut_with_kwargs": both(with_chat(FLAT, text={"max_length": 24},
+                                           chat_template={"add_generation_prompt": True, "restore_suffix": True})),
+    "chat_cut_without_its_end": with_chat(FLAT, text={"max_length": 25}, chat_template={"restore_suffix": False}),
+    "cut": with_length(20),
+    "cut_left": both(with_length(21, "left"), with_pooling("mean", True)),
+    "cut_by_old_file": with_file("sentence_bert_config.json", {"max_seq_length": 18, "do_lower_case": False}),
+    "not_cut": with_file("sentence_bert_config.json",
+                         {"max_seq_length": 18, "processing_kwargs": {"text": {"truncation": False}}}),
+    "shortened": with_attributes(truncate_dim=12),
+    "dropout": with_dropout,
+    **{f"without_its_prompt_{mode}": both(unnormalised, with_pooling(mode, False)) for mode in POOLINGS},
+    **{similarity: both(unnormalised, with_attributes(similarity_fn_name=similarity), with_pooling("mean", True))
+       for similarity in ("dot", "euclidean", "manhattan")},
+}
+
+
+def make_variants(qwen3: Path, out: Path) -> None:
+    """The model of `qwen3` with other files: what they hold, and what becomes of it."""
+    variants = []
+    for name, change in VARIANTS.items():
+        model, files = write_variant(qwen3, change)
+        cases = [{"text": text, "embedding": embed(model, text)} for text in TEXTS[1:3]]
+        cases += [{"text": TEXTS[0], "prompt_name": prompt, "embedding": embed(model, TEXTS[0], prompt_name=prompt)}
+                  for prompt in PROMPTS]
+        pairs = [{"texts": pair, "score": float(model.similarity_pairwise(*(model.encode([text]) for text in pair))[0])}
+                 for pair in PAIRS]
+        variants.append({"name": name, "files": files, "cases": cases, "pairs": pairs})
+    out.write_text(json.dumps(variants, ensure_ascii=False, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n")
+
+
 def make_classifier(out: Path, labels: list[str], seed: int) -> None:
     """A score head over the last token; a pair is one text after the other."""
     tokenizer = make_tokenizer("$")
@@ -195,6 +314,7 @@ def main() -> None:
     make_qwen3(out / "qwen3")
     make_gemma3(out / "gemma3")
     make_both_ways(out / "qwen3_both_ways")
+    make_variants(out / "qwen3", out / "variants.json")
     make_classifier(out / "classifier", ["bad", "fair", "good"], 6)
     make_classifier(out / "cross_encoder", ["LABEL_0"], 7)
     make_reranker(out / "reranker")
