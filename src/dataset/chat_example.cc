@@ -27,18 +27,53 @@ size_t common_prefix(std::string_view a, std::string_view b) {
 
 enum class MarkPlace : uint8_t { begin, end };
 
-// `chat` with the mark in a message's content, at one end of what isn't white space there:
-// templates may trim it.
+Json* find_field(Json::Object& fields, std::string_view key) {
+  for (auto& [name, value] : fields) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+// At one end of what isn't white space: templates may trim it.
+Json marked_text(const Json& text, MarkPlace place) {
+  std::string marked = text.as_string("content");
+  const size_t first = std::min(marked.find_first_not_of(kWhiteSpace), marked.size());
+  const size_t last = marked.find_last_not_of(kWhiteSpace) + 1;  // npos + 1 is 0
+  marked.insert(place == MarkPlace::begin ? first : last, kMark);
+  return Json(std::move(marked));
+}
+
+// In the function's name, which every template writes as it is.
+Json marked_call(const Json& call, MarkPlace place, std::string_view behind = {}) {
+  Json::Object members = *call.object();
+  Json* const function = find_field(members, "function");
+  Json::Object of_function = *function->object();
+  Json* const name = find_field(of_function, "name");
+  *name = Json(marked_text(*name, place).as_string("name") + std::string(behind));
+  *function = Json(std::move(of_function));
+  return Json(std::move(members));
+}
+
+bool is_blank(const Json& text) {
+  return text.as_string("content").find_first_not_of(kWhiteSpace) == std::string::npos;
+}
+
+// `chat` with the mark at the beginning or the end of what a message says: in its content or, where
+// calls stand at that end, in the first or last one. A mark in an empty content would make it one
+// that isn't empty, which templates write otherwise.
 DatasetChat with_mark(const DatasetChat& chat, size_t message, MarkPlace place) {
   DatasetChat marked = chat;
-  for (auto& [key, value] : marked.messages[message].fields) {
-    if (key != "content") continue;
-    std::string content = value.as_string("content");
-    const size_t first = std::min(content.find_first_not_of(kWhiteSpace), content.size());
-    const size_t last = content.find_last_not_of(kWhiteSpace) + 1;  // npos + 1 is 0
-    content.insert(place == MarkPlace::begin ? first : last, kMark);
-    value = Json(std::move(content));
+  Json::Object& fields = marked.messages[message].fields;
+  Json& content = *find_field(fields, "content");
+  Json* const calls = find_field(fields, "tool_calls");
+  if (calls == nullptr || (place == MarkPlace::begin && !is_blank(content))) {
+    content = marked_text(content, place);
+    return marked;
   }
+  Json::Array all = *calls->array();
+  Json& call = place == MarkPlace::begin ? all.front() : all.back();
+  call = marked_call(call, place);
+  *calls = Json(std::move(all));
   return marked;
 }
 
@@ -56,6 +91,21 @@ std::optional<Unmarked> remove_mark(std::string text) {
   return Unmarked{.text = std::move(text), .mark = place};
 }
 
+// Turns whose reasoning the template leaves out.
+int64_t num_silent_thoughts(const DatasetChat& chat, const std::string& text) {
+  int64_t count = 0;
+  for (const DatasetMessage& message : chat.messages) {
+    for (const auto& [key, value] : message.fields) {
+      if (key != "reasoning_content" || is_blank(value)) continue;
+      const std::string& thoughts = *value.string();
+      const size_t begin = thoughts.find_first_not_of(kWhiteSpace);
+      const size_t end = thoughts.find_last_not_of(kWhiteSpace) + 1;
+      count += text.find(thoughts.substr(begin, end - begin)) == std::string::npos ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 // The beginning of the token that has bytes on both sides of `at`; else `at`.
 size_t token_begin(const Tokenizer& tokenizer, const std::string& text, size_t at) {
   const Encoding encoding = tokenizer.encode_with_spans(text);
@@ -67,19 +117,37 @@ size_t token_begin(const Tokenizer& tokenizer, const std::string& text, size_t a
 
 }  // namespace
 
+void add_system_prompt(const JsonCursor& line, DatasetChat& chat) {
+  const std::optional<JsonCursor> system = line.find("system");
+  if (!system || system->string().empty()) return;
+  if (!chat.messages.empty() && chat.messages.front().role == "system") {
+    system->fail("found a system prompt beside a system message, expected one of them");
+  }
+  chat.messages.insert(chat.messages.begin(), text_message("system", system->string()));
+}
+
+ChatExamples::ChatExamples(const DatasetModel& model, const DatasetOptions& options)
+    : model_(model), options_(options) {
+  if (!has_template()) return;
+  turns_.emplace(*model.chat_template, model.tokenizer);
+  renderer_ = {
+      .chat_template = model.chat_template, .tokenizer = &model.tokenizer, .turns = &*turns_};
+}
+
 std::string ChatExamples::render_part(const DatasetChat& chat, size_t num_messages,
                                       bool add_generation_prompt) const {
   ChatInput input{.messages = {},
                   .tools_json = chat.tools,
                   .kwargs_json = options_.template_variables,
                   .add_generation_prompt = add_generation_prompt,
-                  .special_tokens = model_.tokenizer.special_tokens(),
                   .now = options_.now};
   for (size_t i = 0; i < num_messages; ++i) {
-    input.messages.push_back({.role = {}, .content = {}, .json = to_json(chat.messages[i].fields)});
+    const DatasetMessage& message = chat.messages[i];
+    input.messages.push_back(
+        {.role = message.role, .content = {}, .json = to_json(message.fields)});
   }
   try {
-    return model_.chat_template->render(input);
+    return render_chat(renderer_, input);
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("{}: the chat template fails on the first {} of {} "
@@ -124,7 +192,7 @@ ChatExamples::TurnBegin ChatExamples::turn_begin(const DatasetChat& chat, size_t
 
 // Where the rendering of the messages up to this one ends, if it is the beginning of the whole
 // text. Templates may write the last turn otherwise than earlier ones (some drop the thoughts of
-// those): then it is what follows a mark behind the content in both renderings.
+// those): then it is what follows a mark behind what the turn says in both renderings.
 size_t ChatExamples::turn_end(const DatasetChat& chat, size_t message,
                               const std::string& whole) const {
   if (message + 1 == chat.messages.size()) return whole.size();
@@ -143,6 +211,38 @@ size_t ChatExamples::turn_end(const DatasetChat& chat, size_t message,
                           "writes: the rendering up to it isn't the beginning of the whole chat; "
                           "learn the last turn only, or all tokens",
                           chat.where, message));
+}
+
+// A turn without its calls would teach the model to answer nothing.
+void ChatExamples::check_calls(const DatasetChat& chat) const {
+  DatasetChat marked = chat;
+  struct MarkedCall {
+    std::string where;
+    std::string mark;
+  };
+  std::vector<MarkedCall> all;
+  for (size_t i = 0; i < chat.messages.size(); ++i) {
+    Json* const calls = find_field(marked.messages[i].fields, "tool_calls");
+    if (calls == nullptr) continue;
+    Json::Array written = *calls->array();
+    for (size_t j = 0; j < written.size(); ++j) {
+      const std::string number = fmt::format("{}x", all.size());
+      all.push_back({.where = fmt::format("{}[{}].tool_calls[{}]", chat.where, i, j),
+                     .mark = std::string(kMark) + number});
+      written[j] = marked_call(written[j], MarkPlace::end, number);
+    }
+    *calls = Json(std::move(written));
+  }
+  if (all.empty()) return;
+  const std::string text = render_part(marked, marked.messages.size(), false);
+  for (const MarkedCall& call : all) {
+    if (text.find(call.mark) != std::string::npos) continue;
+    throw Error(ErrorCode::invalid,
+                call.where +
+                    ": the chat template leaves this call out, so it couldn't be learnt (some "
+                    "write one call a turn, or calls without a content only); change the messages, "
+                    "or give another template");
+  }
 }
 
 void ChatExamples::find_assistant_turns(const DatasetChat& chat, ExampleText& example) const {
@@ -167,6 +267,14 @@ void ChatExamples::find_assistant_turns(const DatasetChat& chat, ExampleText& ex
   }
 }
 
+ExampleText ChatExamples::without_template(const std::string& prompt,
+                                           const std::string& answer) const {
+  ExampleText example{.text = prompt + answer, .learnt = {}};
+  const bool is_masked = loss_tokens() != LossTokens::all;
+  example.learnt = {{.begin = is_masked ? prompt.size() : 0, .end = example.text.size()}};
+  return example;
+}
+
 ExampleText ChatExamples::render(const DatasetChat& chat) const {
   if (!has_template()) {
     throw Error(ErrorCode::unsupported,
@@ -176,6 +284,8 @@ ExampleText ChatExamples::render(const DatasetChat& chat) const {
   }
   ExampleText example{
       .text = render_part(chat, chat.messages.size(), false), .learnt = {}, .is_rendered = true};
+  check_calls(chat);
+  example.num_silent_thoughts = num_silent_thoughts(chat, example.text);
   switch (options_.loss_tokens) {
     case LossTokens::all:
       example.learnt = {{.begin = 0, .end = example.text.size()}};

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dataset/dataset_message.h"
 #include "dataset/example_text.h"
+#include "text/chat_prompt.h"
+#include "text/chat_turns.h"
 
 namespace paceline {
 
@@ -17,22 +20,28 @@ struct DatasetChat {
   std::string where = {};          // for messages
 };
 
+// Puts a line's `system` in front of the chat. Throws Error invalid when the chat begins with a
+// system message of its own.
+void add_system_prompt(const JsonCursor& line, DatasetChat& chat);
+
 class ChatExamples {
  public:
   // `model` and `options` must outlive it. `options.now` must be set.
-  ChatExamples(const DatasetModel& model, const DatasetOptions& options)
-      : model_(model), options_(options) {}
+  ChatExamples(const DatasetModel& model, const DatasetOptions& options);
 
   bool has_template() const { return model_.chat_template != nullptr; }
   LossTokens loss_tokens() const { return options_.loss_tokens; }
 
-  // The text of all messages. The prompt of a turn is the rendering of the messages before it with
-  // the generation prompt, as the server writes it; a turn begins where its prompt ends, or, if the
-  // generation prompt ends otherwise than the whole text has it, with the first token that differs
-  // (ExampleText::num_other_prompts). Throws Error unsupported when the model has no chat template;
-  // invalid, naming the message, when the template fails or doesn't write a turn behind what it
-  // writes of the messages before.
+  // The text of all messages, rendered as serving does (render_chat). The prompt of a turn is the
+  // rendering of the messages before it with the generation prompt, as the server writes it; a turn
+  // begins where its prompt ends, or, if the generation prompt ends otherwise than the whole text
+  // has it, with the first token that differs (ExampleText::num_other_prompts). Throws Error
+  // unsupported when the model has no chat template; invalid, naming the message, when the template
+  // fails, leaves out a call, or doesn't write a turn behind what it writes of the messages before.
   ExampleText render(const DatasetChat& chat) const;
+
+  // A prompt and its answer put together.
+  ExampleText without_template(const std::string& prompt, const std::string& answer) const;
 
  private:
   struct TurnBegin {
@@ -45,10 +54,13 @@ class ChatExamples {
   size_t past_end(const DatasetChat& chat, size_t message, const std::string& prompt) const;
   TurnBegin turn_begin(const DatasetChat& chat, size_t message, const std::string& whole) const;
   size_t turn_end(const DatasetChat& chat, size_t message, const std::string& whole) const;
+  void check_calls(const DatasetChat& chat) const;
   void find_assistant_turns(const DatasetChat& chat, ExampleText& example) const;
 
   const DatasetModel& model_;
   const DatasetOptions& options_;
+  std::optional<ChatTurns> turns_;  // of the template
+  ChatRenderer renderer_;
 };
 
 }  // namespace paceline

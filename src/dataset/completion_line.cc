@@ -1,5 +1,6 @@
 // Lines of a prompt and its completion.
 #include "base/error.h"
+#include "dataset/dataset_tools.h"
 #include "dataset/line_format.h"
 
 namespace paceline {
@@ -9,29 +10,18 @@ bool has_completion(const JsonCursor& line) {
   return line.contains("prompt") && line.contains("completion");
 }
 
-DatasetMessage text_message(std::string role, const std::string& content) {
-  DatasetMessage message{.role = std::move(role), .fields = {}};
-  message.fields.emplace_back("role", message.role);
-  message.fields.emplace_back("content", content);
-  return message;
-}
-
 ExampleText read_texts(const JsonCursor& line, const ChatExamples& chats) {
   const std::string& prompt = line.at("prompt").string();
   const JsonCursor completion = line.at("completion");
   const std::string& answer = completion.string();
   if (answer.empty()) completion.mismatch("a text to learn");
-  if (chats.has_template()) {
-    return chats.render(
-        {.messages = {text_message("user", prompt), text_message("assistant", answer)},
-         .num_prompt_messages = 1,
-         .tools = read_dataset_tools(line),
-         .where = line.where()});
-  }
-  ExampleText example{.text = prompt + answer, .learnt = {}};
-  const bool is_masked = chats.loss_tokens() != LossTokens::all;
-  example.learnt = {{.begin = is_masked ? prompt.size() : 0, .end = example.text.size()}};
-  return example;
+  if (!chats.has_template()) return chats.without_template(prompt, answer);
+  DatasetChat chat{.messages = {text_message("user", prompt), text_message("assistant", answer)},
+                   .tools = read_dataset_tools(line),
+                   .where = line.where()};
+  add_system_prompt(line, chat);
+  chat.num_prompt_messages = chat.messages.size() - 1;
+  return chats.render(chat);
 }
 
 ExampleText read_message_lists(const JsonCursor& line, const ChatExamples& chats) {
@@ -40,6 +30,7 @@ ExampleText read_message_lists(const JsonCursor& line, const ChatExamples& chats
                    .num_prompt_messages = 0,
                    .tools = read_dataset_tools(line),
                    .where = line.where() + ": prompt and completion"};
+  add_system_prompt(line, chat);
   chat.num_prompt_messages = chat.messages.size();
   std::vector<DatasetMessage> answer = read_dataset_messages(completion);
   if (answer.empty()) completion.fail("found no message, expected at least one");

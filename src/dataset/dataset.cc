@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "chat/strftime.h"
-#include "dataset/json_lines.h"
+#include "dataset/data_file_kind.h"
+#include "dataset/json_examples.h"
 #include "dataset/plain_text.h"
 
 namespace paceline {
@@ -28,10 +29,9 @@ Dataset read_dataset(const std::filesystem::path& file, const DatasetModel& mode
   }
   DatasetOptions fixed = options;
   if (!fixed.now) fixed.now = machine_time();
-  const std::filesystem::path extension = file.extension();
-  const bool is_json = extension == ".jsonl" || extension == ".json";
-  return is_json ? read_json_lines(file.string(), model, fixed)
-                 : read_plain_text(file.string(), model, fixed);
+  return data_file_kind(file) == DataFileKind::json
+             ? read_json_examples(file.string(), model, fixed)
+             : read_plain_text(file.string(), model, fixed);
 }
 
 }  // namespace paceline

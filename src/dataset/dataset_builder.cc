@@ -49,6 +49,7 @@ void DatasetBuilder::add(EncodedExample encoded, std::string_view where) {
   report.num_truncated += is_cut ? 1 : 0;
   report.num_straddling += encoded.num_straddling;
   report.num_other_prompts += encoded.num_other_prompts;
+  report.num_silent_thoughts += encoded.num_silent_thoughts;
   report.num_tokens += example.num_tokens();
   report.num_counted += example.num_counted();
   report.memory_bytes +=
@@ -97,6 +98,12 @@ std::vector<std::string> dataset_warnings(const DatasetReport& report) {
         "generation prompt opens or skips thoughts that these turns haven't; variables of the "
         "template may change it (as enable_thinking), or write the thoughts into the data",
         report.file, report.num_other_prompts));
+  }
+  if (report.num_silent_thoughts > 0) {
+    warnings.push_back(fmt::format(
+        "{}: the chat template leaves out the reasoning of {} turns, which isn't learnt "
+        "(many templates write that of the last turn only)",
+        report.file, report.num_silent_thoughts));
   }
   return warnings;
 }

@@ -12,21 +12,24 @@ DatasetFiles find_dataset_files(const fs::path& path) {
   if (!fs::exists(status)) {
     throw Error(ErrorCode::not_found,
                 path.string() +
-                    ": no such file or directory; training data is a .jsonl file, a "
-                    "text file, or a directory with train.jsonl");
+                    ": no such file or directory; training data is a .jsonl or .json "
+                    "file, a text file, or a directory with train.jsonl");
   }
   if (!fs::is_directory(status)) return {.train = path, .valid = {}, .test = {}};
-  const auto part = [&](const char* name) {
-    const fs::path file = path / name;
-    return fs::exists(file, ignored) ? std::optional(file) : std::nullopt;
+  const auto part = [&](const std::string& name) -> std::optional<fs::path> {
+    for (const char* const extension : {".jsonl", ".json"}) {
+      const fs::path file = path / (name + extension);
+      if (fs::exists(file, ignored)) return file;
+    }
+    return std::nullopt;
   };
-  const std::optional<fs::path> train = part("train.jsonl");
+  const std::optional<fs::path> train = part("train");
   if (!train) {
     throw Error(ErrorCode::not_found, path.string() +
                                           ": found no train.jsonl, expected it in a "
                                           "directory of training data");
   }
-  return {.train = *train, .valid = part("valid.jsonl"), .test = part("test.jsonl")};
+  return {.train = *train, .valid = part("valid"), .test = part("test")};
 }
 
 }  // namespace paceline

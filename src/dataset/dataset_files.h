@@ -13,8 +13,8 @@ struct DatasetFiles {
 };
 
 // A file is all for training; of a directory it is train.jsonl, and beside it valid.jsonl and
-// test.jsonl if they are there, as mlx_lm.lora reads --data. Throws Error not_found when there is
-// no such file or directory, or no train.jsonl in it.
+// test.jsonl if they are there, as mlx_lm.lora reads --data; .json stands in for a missing .jsonl.
+// Throws Error not_found when there is no such file or directory, or no train.jsonl in it.
 DatasetFiles find_dataset_files(const std::filesystem::path& path);
 
 }  // namespace paceline

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
-#include "base/json_writer.h"
 #include "base/suggest.h"
 
 namespace paceline {
@@ -14,6 +15,10 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kRoles = {"system",    "developer", "user",
                                                     "assistant", "tool",      "function"};
+// Members that read_message() reads itself.
+constexpr std::array<std::string_view, 10> kReadMembers = {
+    "role",      "content",    "name",          "tool_call_id", "reasoning_content",
+    "reasoning", "tool_calls", "function_call", "refusal",      "weight"};
 
 std::string read_role(const JsonCursor& role) {
   const std::string& name = role.string();
@@ -48,28 +53,73 @@ Json read_arguments(const JsonCursor& arguments) {
   return parsed;
 }
 
-// `object` with the value of `key` replaced, or added.
-Json with_member(const Json& object, std::string_view key, Json value) {
-  Json::Object members = *object.object();
-  const auto place = std::find_if(members.begin(), members.end(),
-                                  [&](const Json::Member& member) { return member.first == key; });
-  if (place == members.end()) {
-    members.emplace_back(std::string(key), std::move(value));
-  } else {
-    place->second = std::move(value);
-  }
-  return Json(std::move(members));
+// In the shape that requests to the server give to templates.
+Json read_call(const JsonCursor& call) {
+  const JsonCursor function = call.find("function").value_or(call);
+  const std::optional<JsonCursor> arguments = function.find("arguments"), id = call.find("id");
+  Json::Object read{{"name", Json(function.at("name").string())},
+                    {"arguments", arguments ? read_arguments(*arguments) : Json(Json::Object())}};
+  return Json(Json::Object{{"id", Json(id ? id->string() : std::string())},
+                           {"type", Json(std::string("function"))},
+                           {"function", Json(std::move(read))}});
 }
 
-// {"name", "arguments"} inside "function", or without it.
-Json read_call(const JsonCursor& call) {
-  const std::optional<JsonCursor> inside = call.find("function");
-  const JsonCursor& function = inside ? *inside : call;
-  function.at("name").string();
-  const std::optional<JsonCursor> arguments = function.find("arguments");
-  Json read = with_member(function.node().json(), "arguments",
-                          arguments ? read_arguments(*arguments) : Json(Json::Object()));
-  return inside ? with_member(call.node().json(), "function", std::move(read)) : read;
+void add_text(const JsonCursor& message, std::string_view key, std::string_view name,
+              DatasetMessage& read) {
+  const std::optional<JsonCursor> text = message.find(key);
+  if (text) read.fields.emplace_back(std::string(name), Json(text->string()));
+}
+
+void read_calls(const JsonCursor& message, DatasetMessage& read) {
+  if (const auto calls = message.find("tool_calls"); calls && calls->num_items() > 0) {
+    for (const JsonCursor& call : calls->items()) add_call(call, read);
+  } else if (const auto call = message.find("function_call")) {
+    add_call(*call, read);
+  }
+}
+
+DatasetMessage read_message(const JsonCursor& cursor) {
+  std::optional<JsonCursor> content = cursor.find("content");
+  if (!content) content = cursor.find("refusal");
+  DatasetMessage message =
+      text_message(read_role(cursor.at("role")), content ? read_content(*content) : std::string());
+  add_text(cursor, "name", "name", message);
+  add_text(cursor, "tool_call_id", "tool_call_id", message);
+  const bool is_short = !cursor.find("reasoning_content");
+  add_text(cursor, is_short ? "reasoning" : "reasoning_content", "reasoning_content", message);
+  const size_t num_fields = message.fields.size();
+  read_calls(cursor, message);
+  if (!content && message.fields.size() == num_fields) {
+    cursor.fail("no content; only a message with tool_calls may omit it");
+  }
+  for (const auto& [key, value] : cursor.members()) {
+    const bool is_read =
+        std::find(kReadMembers.begin(), kReadMembers.end(), key) != kReadMembers.end();
+    if (!is_read && !value.is_null()) message.fields.emplace_back(std::string(key), value.json());
+  }
+  if (const auto weight = cursor.find("weight")) message.is_learnt = read_weight(*weight);
+  return message;
+}
+
+}  // namespace
+
+DatasetMessage text_message(std::string_view role, std::string content) {
+  return {.role = std::string(role),
+          .fields = {{"role", Json(std::string(role))}, {"content", Json(std::move(content))}}};
+}
+
+void add_call(const JsonCursor& call, DatasetMessage& message) {
+  Json read = read_call(call);
+  const auto calls =
+      std::find_if(message.fields.begin(), message.fields.end(),
+                   [](const Json::Member& field) { return field.first == "tool_calls"; });
+  if (calls == message.fields.end()) {
+    message.fields.emplace_back("tool_calls", Json(Json::Array{std::move(read)}));
+    return;
+  }
+  Json::Array all = *calls->second.array();
+  all.push_back(std::move(read));
+  calls->second = Json(std::move(all));
 }
 
 bool read_weight(const JsonCursor& weight) {
@@ -78,47 +128,10 @@ bool read_weight(const JsonCursor& weight) {
   return number == 1;
 }
 
-DatasetMessage read_message(const JsonCursor& cursor) {
-  DatasetMessage message{.role = read_role(cursor.at("role")), .fields = {}};
-  const std::optional<JsonCursor> content = cursor.find("content"),
-                                  calls = cursor.find("tool_calls");
-  const bool has_calls = calls && calls->num_items() > 0;
-  if (!content && !has_calls) {
-    cursor.fail("no content; only a message with tool_calls may omit it");
-  }
-  message.fields.emplace_back("role", message.role);
-  message.fields.emplace_back("content", content ? read_content(*content) : std::string());
-  for (const auto& [key, value] : cursor.members()) {
-    const JsonCursor member = cursor.below(key, value);
-    if (key == "role" || key == "content") continue;
-    if (member.is_null()) continue;
-    if (key == "weight") {
-      message.is_learnt = read_weight(member);
-    } else if (key == "tool_calls") {
-      Json::Array read;
-      for (const JsonCursor& call : member.items()) read.push_back(read_call(call));
-      if (!read.empty()) message.fields.emplace_back("tool_calls", std::move(read));
-    } else {
-      if (key == "name" || key == "reasoning_content") member.string();
-      message.fields.emplace_back(std::string(key), value.json());
-    }
-  }
-  return message;
-}
-
-}  // namespace
-
 std::vector<DatasetMessage> read_dataset_messages(const JsonCursor& messages) {
   std::vector<DatasetMessage> read;
   for (const JsonCursor& message : messages.items()) read.push_back(read_message(message));
   return read;
-}
-
-std::string read_dataset_tools(const JsonCursor& line) {
-  const std::optional<JsonCursor> tools = line.find("tools");
-  if (!tools || tools->num_items() == 0) return {};
-  for (const JsonCursor& tool : tools->items()) tool.object();
-  return to_json(tools->node().json());
 }
 
 }  // namespace paceline

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_cursor.h"
@@ -14,14 +15,20 @@ struct DatasetMessage {
   bool is_learnt = true;  // OpenAI's "weight": 0 takes a turn out of LossTokens::assistant_turns
 };
 
-// OpenAI's message objects: `role`, `content` (a string, parts of text, or null beside tool_calls),
-// `tool_calls`, `name`, `reasoning_content`, `weight`; other members go to the template as they
-// are. As requests to the server are read, arguments of calls in a string become an object, missing
-// content becomes an empty text and the role developer becomes system. Throws Error invalid naming
-// the field.
-std::vector<DatasetMessage> read_dataset_messages(const JsonCursor& messages);
+DatasetMessage text_message(std::string_view role, std::string content);
 
-// The tools of a line as a JSON array; empty when there are none.
-std::string read_dataset_tools(const JsonCursor& line);
+// Adds {"name", "arguments"}, alone or inside "function", to the message's calls; arguments are an
+// object, or the JSON of one in a string. Throws Error invalid naming the field.
+void add_call(const JsonCursor& call, DatasetMessage& message);
+
+// "weight", which is 0 or 1. Throws Error invalid for another number.
+bool read_weight(const JsonCursor& weight);
+
+// OpenAI's message objects: `role`, `content` (a string, parts of text, or null beside calls),
+// `tool_calls` or the older `function_call`, `reasoning_content` (or `reasoning`), `refusal`,
+// `name`, `weight`; other members go to the template as they are. As requests to the server are
+// read, arguments of calls in a string become an object, missing content becomes an empty text or
+// the refusal, and the role developer becomes system. Throws Error invalid naming the field.
+std::vector<DatasetMessage> read_dataset_messages(const JsonCursor& messages);
 
 }  // namespace paceline

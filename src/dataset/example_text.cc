@@ -42,7 +42,9 @@ std::optional<TokenId> end_of_text(const Tokenizer& tokenizer) {
 
 EncodedExample encode_example(const ExampleText& text, const DatasetModel& model) {
   const EncodeOptions options{.add_special = !text.is_rendered};
-  EncodedExample encoded{.example = {}, .num_other_prompts = text.num_other_prompts};
+  EncodedExample encoded{.example = {},
+                         .num_other_prompts = text.num_other_prompts,
+                         .num_silent_thoughts = text.num_silent_thoughts};
   auto& [tokens, counts] = encoded.example;
   if (is_learnt_whole(text)) {
     tokens = model.tokenizer.encode(text.text, options);

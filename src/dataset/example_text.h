@@ -15,7 +15,8 @@ struct ExampleText {
       learnt;  // ascending bytes of `text`: a token inside one is part of the loss
   // Learnt turns whose prompt ends otherwise here than the server writes it.
   int64_t num_other_prompts = 0;
-  bool is_rendered = false;  // by a chat template, which writes the special tokens itself
+  int64_t num_silent_thoughts = 0;  // turns whose reasoning the chat template leaves out
+  bool is_rendered = false;         // by a chat template, which writes the special tokens itself
 };
 
 struct EncodedExample {
@@ -23,7 +24,8 @@ struct EncodedExample {
   // Tokens with bytes on both sides of the beginning of a learnt part. They aren't part of the
   // loss: where the prompt ends, the model never draws them.
   int64_t num_straddling = 0;
-  int64_t num_other_prompts = 0;  // as the text says
+  int64_t num_other_prompts = 0;    // as the text says
+  int64_t num_silent_thoughts = 0;  // the same
 };
 
 // Tokenises the whole text at once. A text that no template rendered gets the special tokens of the

@@ -1,6 +1,7 @@
 // LineFormat is what the lines of a JSON Lines file of training data hold.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/json_cursor.h"
@@ -21,14 +22,25 @@ struct LineFormat {
 
 // {"messages": [...], "tools": [...]}: OpenAI's chats; tools may be absent.
 extern const LineFormat kChatLines;
+// {"conversations": [{"from": "human", "value": ...}, ...]}: ShareGPT's chats.
+extern const LineFormat kShareGptLines;
 // {"prompt": ..., "completion": ...}: two strings, which are a turn of the user and one of the
 // assistant where the model has a chat template; or two lists of messages, as TRL writes them.
 extern const LineFormat kCompletionLines;
+// {"instruction": ..., "input": ..., "output": ...}: Alpaca's; the input may be empty or absent.
+extern const LineFormat kAlpacaLines;
 // {"text": ...}
 extern const LineFormat kTextLines;
 
 // The format whose keys a line has; of several the first of prompt and completion, messages, text,
-// as mlx_lm chooses. nullptr: none.
+// as mlx_lm chooses, then conversations, instruction and output. nullptr: none.
 const LineFormat* find_line_format(const JsonCursor& line);
+
+// What a line may have: "messages, or conversations, or ...".
+std::string known_line_keys();
+
+// Throws Error unsupported for a line that compares or judges answers (DPO, KTO): learnt as an
+// example, a bad answer would count as a good one.
+void refuse_judged_answers(const JsonCursor& line);
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "dataset/data_file_kind.h"
 #include "dataset/dataset_builder.h"
 #include "dataset/text_encoding.h"
 
@@ -34,6 +35,7 @@ Dataset read_plain_text(const std::string& file, const DatasetModel& model,
   }
   std::string text = read_text_file(file, options.max_text_bytes);
   skip_byte_order_mark(text);
+  check_plain_text(file, text);
   check_text_encoding(text, file);
   text = with_line_feeds(std::move(text));
   if (text.empty()) throw Error(ErrorCode::invalid, file + ": found no text, expected some");

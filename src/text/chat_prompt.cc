@@ -3,17 +3,64 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json.h"
+#include "base/json_writer.h"
 #include "engine/engine.h"
 #include "text/chat_turns.h"
 #include "text/make_request.h"
+#include "text/text_model.h"
 #include "tools/told_calls.h"
 
 namespace paceline {
 namespace {
 
-const ChatTemplate& template_of(const TextModel& model) {
+const ChatTemplate& template_of(const ChatRenderer& model) {
   if (model.chat_template != nullptr) return *model.chat_template;
   throw Error(ErrorCode::not_found, model.chat_problem);
+}
+
+Json with_member(const Json& object, std::string_view key, Json value) {
+  Json::Object members = *object.object();
+  for (auto& [name, old] : members) {
+    if (name == key) old = std::move(value);
+  }
+  return Json(std::move(members));
+}
+
+Json with_arguments_as_text(const Json& call) {
+  const Json* const function = call.find_value("function");
+  const Json* const arguments = function == nullptr ? nullptr : function->find_value("arguments");
+  if (arguments == nullptr || arguments->is_string()) return call;
+  return with_member(call, "function",
+                     with_member(*function, "arguments", Json(to_json(*arguments))));
+}
+
+// A message with calls and no content: some templates write calls only where it is null or absent.
+Json with_no_content(const Json& message, CallMessageShape::Content form) {
+  using enum CallMessageShape::Content;
+  const Json* const content = message.find_value("content");
+  const bool is_empty = content != nullptr && content->is_string() && content->string()->empty();
+  if (content != nullptr && (!is_empty || form == empty)) return message;
+  Json::Object members = *message.object();
+  std::erase_if(members, [](const Json::Member& member) { return member.first == "content"; });
+  if (form != absent) members.emplace_back("content", form == empty ? Json(std::string()) : Json());
+  return Json(std::move(members));
+}
+
+// Calls of earlier turns as the template asks for them.
+void shape_calls(const CallMessageShape& shape, ChatInput& input) {
+  for (ChatMessage& message : input.messages) {
+    if (message.json.empty()) continue;
+    const Json json = parse_json(message.json, "messages");
+    const Json* const calls = json.find_value("tool_calls");
+    if (calls == nullptr || !calls->is_array() || calls->array()->empty()) continue;
+    Json::Array written;
+    for (const Json& call : *calls->array()) {
+      written.push_back(shape.arguments_are_text ? with_arguments_as_text(call) : call);
+    }
+    message.json = to_json(with_no_content(
+        with_member(json, "tool_calls", Json(std::move(written))), shape.no_content));
+  }
 }
 
 // A chat's answer may be as long as the context allows.
@@ -25,7 +72,7 @@ int64_t remaining_context(const TextModel& model, size_t prompt_tokens) {
 
 }  // namespace
 
-std::string render_chat(const TextModel& model, const ChatInput& asked) {
+std::string render_chat(const ChatRenderer& model, const ChatInput& asked) {
   const ChatTemplate& chat_template = template_of(model);
   ChatInput input = asked;
   if (input.special_tokens.empty() && model.tokenizer != nullptr) {
@@ -33,9 +80,21 @@ std::string render_chat(const TextModel& model, const ChatInput& asked) {
   }
   if (model.turns != nullptr && has_tools(input)) {
     const TurnFormat& format = *model.turns->format();
-    if (format.tells_calls) input = with_told_tools(input, format.writes_system);
+    if (format.tells_calls) {
+      input = with_told_tools(input, format.writes_system);
+    } else if (format.calls) {
+      shape_calls(format.calls->message, input);
+    }
   }
   return chat_template.render(input);
+}
+
+std::string render_chat(const TextModel& model, const ChatInput& input) {
+  return render_chat(ChatRenderer{.chat_template = model.chat_template,
+                                  .chat_problem = model.chat_problem,
+                                  .tokenizer = model.tokenizer,
+                                  .turns = model.turns},
+                     input);
 }
 
 std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,

@@ -1,4 +1,4 @@
-// Renders a conversation with the model's chat template.
+// Renders a conversation with the model's chat template, as serving and training see it.
 #pragma once
 
 #include <string>
@@ -6,13 +6,26 @@
 
 #include "paceline/chat_template.h"
 #include "paceline/options.h"
-#include "text/text_model.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 
-// Uses the model's special tokens when the input has none, and explains tools in the prompt where
-// the template writes no calls. Throws Error not_found when the model has no chat template, and
-// what ChatTemplate::render throws.
+class ChatTurns;
+struct TextModel;
+
+// What conversations are rendered with; TextModel has the same members.
+struct ChatRenderer {
+  const ChatTemplate* chat_template = nullptr;  // nullptr: `chat_problem` says why
+  std::string chat_problem = {};
+  const Tokenizer* tokenizer = nullptr;  // nullptr: the input's special tokens hold
+  const ChatTurns* turns = nullptr;      // of the template; nullptr: tools go to it as they are
+};
+
+// Uses the model's special tokens when the input has none, gives messages with calls the shape that
+// the template asks for (CallMessageShape), and explains tools in the prompt where the template
+// writes no calls.
+// Throws Error not_found when the model has no chat template, and what ChatTemplate::render throws.
+std::string render_chat(const ChatRenderer& model, const ChatInput& input);
 std::string render_chat(const TextModel& model, const ChatInput& input);
 
 // The token ids of a rendered conversation; sets the defaults of chats in `options`.

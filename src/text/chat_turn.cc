@@ -36,35 +36,6 @@ bool is_switched_off(const ReasoningFormat& format, const ChatInput& input) {
   return value != nullptr && to_json(*value) == format.toggle->off;
 }
 
-Json with_member(const Json& object, std::string_view key, Json value) {
-  Json::Object members = *object.object();
-  for (auto& [name, old] : members) {
-    if (name == key) old = std::move(value);
-  }
-  return Json(std::move(members));
-}
-
-Json with_arguments_as_text(const Json& call) {
-  const Json* const function = call.find_value("function");
-  const Json* const arguments = function == nullptr ? nullptr : function->find_value("arguments");
-  if (arguments == nullptr || arguments->is_string()) return call;
-  return with_member(call, "function",
-                     with_member(*function, "arguments", Json(to_json(*arguments))));
-}
-
-// Calls of earlier turns as the template asks for them: their arguments as the text of an object.
-void write_arguments_as_text(ChatInput& input) {
-  for (ChatMessage& message : input.messages) {
-    if (message.json.empty()) continue;
-    const Json json = parse_json(message.json, "messages");
-    const Json* const calls = json.find_value("tool_calls");
-    if (calls == nullptr || !calls->is_array()) continue;
-    Json::Array written;
-    for (const Json& call : *calls->array()) written.push_back(with_arguments_as_text(call));
-    message.json = to_json(with_member(json, "tool_calls", Json(std::move(written))));
-  }
-}
-
 std::vector<std::string> end_texts(const TextModel& model) {
   std::vector<std::string> texts;
   for (const TokenId id : model.generation.eos_tokens) {
@@ -141,11 +112,8 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   ChatInput input = asked_input;
   std::shared_ptr<const TurnFormat> format;
   if (model.turns != nullptr) format = model.turns->format();
-  if (format != nullptr) {
-    if (asked.reasoning_effort && format->reasoning) {
-      add_effort(*format->reasoning, *asked.reasoning_effort, input);
-    }
-    if (format->calls && format->calls->message.arguments_are_text) write_arguments_as_text(input);
+  if (format != nullptr && asked.reasoning_effort && format->reasoning) {
+    add_effort(*format->reasoning, *asked.reasoning_effort, input);
   }
   const std::string prompt = render_chat(model, input);
   ChatTurn turn{.prompt = encode_chat_text(model, prompt, options), .shape = {}, .constraint = {}};

@@ -1,4 +1,5 @@
 // Chats: what is rendered, and which tokens are learnt.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,15 +90,94 @@ TEST_F(ChatLineTest, ReadsMessagesAsTheServerDoes) {
                R"( "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f",)"
                R"( "arguments": "{}"}}]}]})",
                LossTokens::all);
-  EXPECT_EQ(example.tokens, ids_of(tokenizer(), {"<|im_start|>system\na\nb<|im_end|>\n",
-                                                 "<|im_start|>assistant\n<|im_end|>\n"}));
+  EXPECT_EQ(example.tokens,
+            ids_of(tokenizer(), {"<|im_start|>system\na\nb<|im_end|>\n<|im_start|>assistant\n",
+                                 "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"
+                                 "<|im_end|>\n"}));
+}
+
+constexpr std::string_view kCall =
+    R"({"messages": [{"role": "user", "content": "Oslo?"}, {"role": "assistant", "content": null,)"
+    R"( "tool_calls": [{"id": "1", "type": "function", "function": {"name": "weather",)"
+    R"( "arguments": "{\"city\": \"Oslo\"}"}}]}], "tools": [{"type": "function", "function":)"
+    R"( {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type":)"
+    R"( "string"}}}}}]})";
+
+// The bundled template writes neither tools nor calls: they stand in the prompt, as in a request.
+TEST_F(ChatLineTest, LearnsACallWithoutAContent) {
+  const std::string_view call =
+      "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\":\"Oslo\"}}\n</tool_call>"
+      "<|im_end|>\n";
+  for (const LossTokens loss : {LossTokens::completion, LossTokens::assistant_turns}) {
+    const std::string four = fmt::format("{0}\n{0}\n{0}\n{0}\n", kCall);
+    const Dataset dataset = read("train.jsonl", four, {.loss_tokens = loss});
+    ASSERT_EQ(dataset.examples.size(), 4u);
+    for (const Example& example : dataset.examples) {
+      EXPECT_EQ(learnt_text(example), call);
+      const std::string text = tokenizer().decode(example.tokens);
+      EXPECT_THAT(text, testing::StartsWith("<|im_start|>system\n# Tools\n\nThese functions"));
+      EXPECT_THAT(text, testing::HasSubstr(R"({"name":"weather","parameters":{"type":"object")"));
+      EXPECT_EQ(example.num_counted(), static_cast<int64_t>(tokenizer().encode(call).size()));
+      EXPECT_GT(example.num_tokens(), 200);
+    }
+  }
+}
+
+TEST_F(ChatLineTest, ReadsToolsInTheFormsOfDatasets) {
+  const Example expected = read_one(kCall, LossTokens::all);
+  const std::string_view messages =
+      R"("messages": [{"role": "user", "content": "Oslo?"}, {"role": "assistant", "content": null,)"
+      R"( "function_call": {"name": "weather", "arguments": "{\"city\": \"Oslo\"}"}}])";
+  const std::string_view bare =
+      R"({"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type":)"
+      R"( "string"}}}})";
+  const std::string_view as_text =
+      R"("[{\"name\": \"weather\", \"parameters\": {\"type\": \"object\", \"properties\":)"
+      R"( {\"city\": {\"type\": \"string\"}}}}]")";
+  for (const std::string& tools :
+       {fmt::format(R"("tools": [{}])", bare), fmt::format(R"("functions": [{}])", bare),
+        fmt::format(R"("tools": {})", as_text)}) {
+    EXPECT_EQ(read_one(fmt::format("{{{}, {}}}", messages, tools), LossTokens::all).tokens,
+              expected.tokens)
+        << tools;
+  }
+  const std::string none = fmt::format(R"({{{}, "tools": ""}})", messages);
+  EXPECT_EQ(read_one(none, LossTokens::all).tokens,
+            read_one(fmt::format(R"({{{}}})", messages), LossTokens::all).tokens);
+  expect_fault(fmt::format(R"({{{}, "tools": "x"}})", messages), {"tools: "});
+  expect_fault(fmt::format(R"({{{}, "tools": [], "functions": []}})", messages),
+               {"found both tools and functions"});
+}
+
+TEST_F(ChatLineTest, PutsASystemPromptInFront) {
+  const std::string_view hi =
+      R"([{"role": "user", "content": "Hi"}, {"role": "assistant", "content":)"
+      R"( "Hello"}])";
+  const Example example = read_one(fmt::format(R"({{"system": "Be short.", "messages": {}}})", hi),
+                                   LossTokens::completion);
+  EXPECT_EQ(tokenizer().decode(example.tokens),
+            "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+            "<|im_start|>assistant\nHello<|im_end|>\n");
+  EXPECT_EQ(learnt_text(example), "Hello<|im_end|>\n");
+  expect_fault(R"({"system": "a", "messages": [{"role": "system", "content": "b"}]})",
+               {"system: found a system prompt beside a system message"});
+}
+
+TEST_F(ChatLineTest, CountsReasoningThatTheTemplateLeavesOut) {
+  const Dataset dataset =
+      read("train.jsonl", R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant",)"
+                          R"( "content": "b", "reasoning_content": "They say a."}]})");
+  EXPECT_EQ(dataset.report.num_silent_thoughts, 1);
+  EXPECT_THAT(dataset_warnings(dataset.report),
+              ElementsAre(testing::HasSubstr("leaves out the reasoning of 1 turns")));
 }
 
 TEST_F(ChatLineTest, GivesCallsToolsAndReasoningToTheTemplate) {
   const ChatTemplate shows = ChatTemplate::parse(
       "{% for m in messages %}[{{ m.role }} {{ m.name }} {{ m.reasoning_content }} {{ m.content }}"
-      "{% for c in m.tool_calls %} {{ c.function.name }} {{ c.function.arguments.x }}{% endfor %}]"
-      "{% endfor %}{% for t in tools %}{{ t.function.name }}{% endfor %}{{ style }}",
+      "{% for c in m.tool_calls %}<call>{{ c.function.name }} {{ c.function.arguments | tojson }}"
+      "</call>{% endfor %}]{% endfor %}{% for t in tools or [] %}{{ t.function.name }}{% endfor %}"
+      "{{ style }}",
       "shows");
   const DatasetModel with_shows{tokenizer(), &shows, end_of_text(tokenizer())};
   const Dataset dataset = read(
@@ -108,7 +188,7 @@ TEST_F(ChatLineTest, GivesCallsToolsAndReasoningToTheTemplate) {
       R"( "tools": [{"type": "function", "function": {"name": "f"}}]})",
       {.template_variables = R"({"style": "!"})"}, with_shows);
   EXPECT_EQ(tokenizer().decode(dataset.examples.at(0).tokens),
-            "[user ann  q][assistant  hm  f 5][tool   r]f!");
+            "[user ann  q][assistant  hm <call>f {\"x\": 5}</call>][tool   r]f!");
 }
 
 TEST_F(ChatLineTest, NamesTheFieldAtFault) {

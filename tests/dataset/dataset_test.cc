@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <random>
+
 #include "base/line_reader.h"
 #include "dataset/dataset_files.h"
+#include "dataset/json_array.h"
 #include "tests/dataset/training_files.h"
 #include "tests/expect_error.h"
 
@@ -45,18 +49,120 @@ TEST_F(DatasetTest, RefusesAFileWithoutExamples) {
                [&] { read_dataset(files_.directory() / "no.jsonl", model(), {}); });
 }
 
-TEST_F(DatasetTest, AnArrayOfExamplesIsRefusedAsAWhole) {
+TEST_F(DatasetTest, ReadsAnArrayOfExamples) {
+  const auto lines = tokens_of(read_lines("{\"text\": \"a]\\\" [\"}\n{\"text\": \"b\"}\n"));
   for (const std::string_view array :
-       {"[{\"text\": \"a\"}]", "\n [\n  {\n    \"text\": \"a\"\n  }\n]\n",
-        "\xEF\xBB\xBF[{\"text\": \"a\"},\n{\"text\": \"b\"}]\n"}) {
-    expect_error(ErrorCode::invalid,
-                 {"train.jsonl: found a JSON array, expected one object a line", "jq -c '.[]'"},
-                 [&] { read_lines(array); });
+       {R"([{"text": "a]\" ["}, {"text": "b"}])",
+        "\n [\n  {\n    \"text\": \"a]\\\" [\"\n  },\n  {\"text\":\n\"b\"}\r\n]\n\n",
+        "\xEF\xBB\xBF[{\"text\": \"a]\\\" [\", \"more\": [{}, [1]]},\n{\"text\": \"b\"}]\n"}) {
+    EXPECT_EQ(tokens_of(read("train.json", array).examples), lines) << array;
+    EXPECT_EQ(tokens_of(read_lines(array)), lines) << array;
   }
+  const Dataset chats = read("train.json", fmt::format("[{0},\n{0}]", kChat),
+                             {.loss_tokens = LossTokens::completion});
+  EXPECT_EQ(chats.report.format, "chats");
+  EXPECT_EQ(chats.examples.size(), 2u);
+}
+
+TEST_F(DatasetTest, NamesTheItemOfAnArrayAtFault) {
+  const auto expect_fault = [&](std::string_view array, const std::string& part) {
+    SCOPED_TRACE(array);
+    expect_error(ErrorCode::invalid, {part}, [&] { read("train.json", array); });
+  };
+  expect_fault("[]", "train.json: found no example");
+  expect_fault("[\n", "train.json:2: found the end of the file, expected an item");
+  expect_fault(R"([{"text": "a"}, {"text": 1}])",
+               "train.json[1]: text: found 1, expected a string");
+  expect_fault(R"([{"text": 2}, {"text": 1}])", "train.json: 2 examples at fault:");
+  expect_fault(R"([{"text": "a"}, 7])", "train.json[1]: found 7, expected an object");
+  expect_fault(R"([{"text": "a"} {"text": "b"}])",
+               R"(train.json:1: found "{\"text\": \"b\"}]", expected a comma or ] behind)");
+  expect_fault("[{\"text\": \"a\"},\n]", "train.json:2: found \"]\", expected an item");
+  expect_fault(R"([{"text": "a"}] {})", R"(found "{}", expected nothing behind the array)");
+  expect_fault(R"([{"text": "a"}, {"text": "b])", "train.json");
+  expect_fault("[" + std::string(100, '[') + std::string(101, ']'), "train.json[0]: ");
   expect_error(ErrorCode::invalid, {"train.jsonl:2: found an array, expected an object"},
                [&] { read_lines("{\"text\": \"a\"}\n[{\"text\": \"a\"}]\n"); });
   expect_error(ErrorCode::invalid, {"train.jsonl:2: "},
                [&] { read_lines("{\"text\": \"a\"}\n" + std::string(100, '[')); });
+  expect_fault("{\n  \"text\": \"a\"\n}\n",
+               "train.json: found a JSON object over several lines, expected one object a line");
+}
+
+// Random values, cut where a parser says that they end.
+TEST_F(DatasetTest, FindsTheItemsOfAnArrayWhateverTheyHold) {
+  std::mt19937 random(3);
+  const std::vector<std::string> pieces = {"1",  "null", R"("a,]}\"\\")", "-2.5e3",
+                                           "[]", "{}",   "\"\""};
+  const std::function<std::string(int)> value = [&](int depth) -> std::string {
+    const auto kind = random() % (depth > 3 ? 1 : 3);
+    if (kind == 0) return pieces[random() % pieces.size()];
+    std::string text = kind == 1 ? "[" : "{";
+    const auto count = random() % 4;
+    for (uint32_t i = 0; i < count; ++i) {
+      text += fmt::format("{}{}{}", i > 0 ? " ,\n" : "",
+                          kind == 1 ? "" : "\"]k\" : ", value(depth + 1));
+    }
+    return text + (kind == 1 ? "]" : "}");
+  };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::string> expected(random() % 5);
+    std::string array = " [ ";
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] = value(0);
+      array += fmt::format("{}{}{}", i > 0 ? "," : "", expected[i], random() % 2 == 0 ? " \n" : "");
+    }
+    array += "] \n";
+    JsonArrayItems items(array, "a.json");
+    std::vector<std::string> found;
+    while (const auto item = items.next()) found.emplace_back(*item);
+    EXPECT_EQ(found, expected) << array;
+  }
+}
+
+TEST_F(DatasetTest, RefusesJudgedAnswersWhateverTheirRows) {
+  const auto expect_refused = [&](const std::string& line, const std::string& part) {
+    SCOPED_TRACE(line);
+    expect_error(ErrorCode::unsupported, {"train.jsonl:2: ", part, "expected an answer to learn"},
+                 [&] { read_lines(fmt::format("{{\"text\": \"a\"}}\n{}\n", line)); });
+  };
+  for (const char* label : {"false", "true", "0", "1"}) {
+    expect_refused(
+        fmt::format(R"({{"prompt": "a", "completion": "b", "label": {}, "text": ""}})", label),
+        fmt::format(R"(found a judged answer ("label": {}, as KTO takes them))", label));
+  }
+  expect_refused(R"({"messages": [], "label": false})", "KTO");
+  expect_refused(R"({"conversations": [], "kto_tag": true})", R"(judged answer ("kto_tag": true)");
+  expect_refused(R"({"prompt": "a", "chosen": "b", "rejected": "c"})",
+                 R"(found a preference (the key "chosen": a pair of answers, as DPO takes them))");
+  expect_refused(R"({"chosen": [], "rejected": [], "messages": []})", "preference");
+  expect_refused(R"({"text": "a", "rejected": "c"})", R"(preference (the key "rejected")");
+  // Classes of texts, and empty columns.
+  EXPECT_EQ(read_lines(R"({"text": "a", "label": 1, "chosen": null, "kto_tag": null})").size(), 1u);
+  EXPECT_EQ(read_lines(R"({"prompt": "a", "completion": "b", "label": "spam"})").size(), 1u);
+}
+
+TEST_F(DatasetTest, RefusesTablesArchivesAndDocuments) {
+  const auto expect_refused = [&](std::string_view name, std::string_view text,
+                                  const std::string& part) {
+    SCOPED_TRACE(name);
+    expect_error(ErrorCode::unsupported,
+                 {std::string(name) + ": found " + part,
+                  "expected JSON Lines (.jsonl), a JSON array (.json) or a plain text"},
+                 [&] { read(name, text); });
+  };
+  expect_refused("a.csv", "prompt,completion\na,b\n", "a table (CSV)");
+  expect_refused("a.TSV", "prompt\tcompletion\na\tb\n", "a table (CSV)");
+  expect_refused("a.parquet", "PAR1", "a table in binary form");
+  expect_refused("a.jsonl.gz", "x", "an archive");
+  expect_refused("a.xlsx", "x", "a document or a table in binary form");
+  expect_refused("a", "PAR1\x15\x04", "a Parquet file");
+  expect_refused("a.txt", "%PDF-1.7\n", "a PDF document");
+  expect_refused("a.txt", std::string(kChat) + "\n", "an example in JSON, which would be learnt");
+  expect_refused("a.txt", fmt::format("[\n {}]", kChat), "an example in JSON");
+  EXPECT_EQ(read("a.txt", "{\"city\": \"Oslo\"} is JSON.").report.format, "plain text");
+  EXPECT_EQ(read("a.txt", "[1] A note.").report.format, "plain text");
+  EXPECT_EQ(read("a.ndjson", kChat).report.format, "chats");
 }
 
 TEST_F(DatasetTest, NamesLinesThatAreNoExamples) {
@@ -68,9 +174,12 @@ TEST_F(DatasetTest, NamesLinesThatAreNoExamples) {
   expect_fault("{\"text\": \"a\"} {}", "");
   expect_fault("{\"text\": \"a\", \"text\": \"b\"}", "");
   expect_fault("\"a\"", "found \"a\", expected an object");
-  expect_fault("{}", "found no key, expected messages, or prompt and completion, or text");
-  expect_fault(R"({"prompt": "a", "answer": "b"})",
-               R"(found the keys "prompt", "answer", expected messages, or prompt and completion)");
+  expect_fault("{}",
+               "found no key, expected messages, or conversations, or prompt and completion, or "
+               "instruction and output, or text");
+  expect_fault(
+      R"({"prompt": "a", "answer": "b"})",
+      R"(found the keys "prompt", "answer", expected messages, or conversations, or prompt)");
   expect_fault("{\"text\": \"a\xFF\"}", "found byte 0xFF at line 1, byte 12, expected UTF-8");
   expect_fault("{\"text\": \"" + std::string(kMaxLineBytes, 'a') + "\"}",
                "the line has more than 8388608 bytes");
@@ -176,6 +285,10 @@ TEST_F(DatasetTest, FindsTheFilesOfADirectory) {
   EXPECT_EQ(find_dataset_files(directory).test, test);
   EXPECT_EQ(find_dataset_files(valid).train, valid);
   EXPECT_FALSE(find_dataset_files(valid).test);
+  const TrainingFiles arrays;
+  EXPECT_EQ(find_dataset_files(std::filesystem::path(arrays.write("train.json", "")).parent_path())
+                .train.filename(),
+            "train.json");
   expect_error(ErrorCode::not_found, {"nowhere: no such file or directory"},
                [&] { find_dataset_files(directory / "nowhere"); });
   expect_error(ErrorCode::invalid, {directory.string()},
