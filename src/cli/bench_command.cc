@@ -78,7 +78,6 @@ BenchReport measure_variant(const Settings& settings, const BenchVariant& varian
   std::optional<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
     trace.emplace(settings.load.trace_file, found.name, *model->engine);
-    model->engine->set_observer(&*trace);
   }
   report.rows = measure_runs(
       *model, {.runs = found.planned.runs,
@@ -86,13 +85,13 @@ BenchReport measure_variant(const Settings& settings, const BenchVariant& varian
                .decode_bytes = report.decode_bytes,
                .repetitions = settings.bench.repetitions,
                .max_step_slowdown = settings.max_step_slowdown.value_or(kSlowdown),
+               .observer = trace ? &*trace : nullptr,
                .notice =
                    [&](const BenchRun& run) {
                      if (!session.shows_progress(settings)) return;
                      session.print_note(fmt::format("{}: {}", found.name, bench_run_name(run)));
                    },
                .stop = session.stop_token()});
-  model->engine->set_observer(nullptr);
   if (settings.bench.roofline) report.choices = model->backend->measured_choices();
   if (trace) trace->finish();
   return report;

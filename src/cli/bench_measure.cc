@@ -99,8 +99,9 @@ class WorkRates {
   double read_bytes(const BenchSample& sample) const {
     const auto steps = static_cast<double>(sample.steps);
     const double rows = ratio(static_cast<double>(sample.rows), steps);
-    return ratio(static_cast<double>(task_.decode_bytes) * task_.costs.reading_of(rows) * steps,
-                 sample.seconds);
+    const double weights =
+        static_cast<double>(task_.decode_bytes) * task_.costs.reading_of(rows) * steps;
+    return ratio(weights + static_cast<double>(sample.kv_bytes), sample.seconds);
   }
 
  private:
@@ -140,6 +141,8 @@ BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const
   row.unit_seconds = median(all, [](M m) { return m.sample.unit_seconds; });
   row.operations = median(all, [&](M m) { return rates.operations(m.sample); });
   row.read_bytes = median(all, [&](M m) { return rates.read_bytes(m.sample); });
+  row.kv_bytes = median(
+      all, [](M m) { return ratio(static_cast<double>(m.sample.kv_bytes), m.sample.seconds); });
   row.ceilings = {
       .read_bytes = median(all, [](M m) { return m.ceilings.read_bytes; }),
       .operations = median(all, [](M m) { return m.ceilings.operations; }),
@@ -206,7 +209,7 @@ BenchProducts products_of(const LoadedModel& model) {
 }
 
 std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task) {
-  BenchRunner runner(model, task.max_step_slowdown, task.stop);
+  BenchRunner runner(model, task.max_step_slowdown, task.stop, task.observer);
   const std::unique_ptr<CeilingSampler> sampler = make_sampler(model);
   const WorkRates rates(task);
   std::vector<BenchRow> rows;

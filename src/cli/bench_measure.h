@@ -46,7 +46,8 @@ struct BenchRow {
   double tokens = 0;  // 0: nothing was timed
   double unit_seconds = 0;
   double operations = 0;  // two per weight and row
-  double read_bytes = 0;  // of weights, once per forward
+  double read_bytes = 0;  // of weights, once per forward, and of keys and values
+  double kv_bytes = 0;    // of these, keys and values
   BenchCeilings ceilings;
   BenchLimit limit = BenchLimit::operations;
   double fraction = 0;         // of the limit
@@ -90,6 +91,7 @@ struct BenchTask {
   size_t decode_bytes = 0;
   int64_t repetitions = 3;  // at most; none begins after 10 seconds
   double max_step_slowdown = 2.5;
+  StepObserver* observer = nullptr;             // of the model's engine
   std::function<void(const BenchRun&)> notice;  // called before each run
   std::stop_token stop;                         // ends the runs; finished ones are reported
 };

@@ -143,6 +143,7 @@ void write_speed(const BenchReport& report, const BenchRow& row, JsonWriter& wri
   writer.member("tokens_per_second", row.tokens).member("seconds", row.unit_seconds);
   writer.member("flops_per_second", row.operations);
   writer.member("bytes_per_second", row.read_bytes);
+  writer.member("kv_bytes_per_second", row.kv_bytes);
   writer.member("roofline_flops_per_second", row.ceilings.operations);
   writer.member("roofline_bytes_per_second", row.ceilings.read_bytes);
   writer.member("limit", limit_name(report, row)).member("fraction", row.fraction);

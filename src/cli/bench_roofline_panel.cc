@@ -108,8 +108,7 @@ class RooflinePanel {
       svg_.line("grid", {box_.x, y_.at(tick)}, {box_.right(), y_.at(tick)});
       svg_.text("axis", {box_.x - 8, y_.at(tick) + 4}, without_zeros(figure_of(tick, "OP/s")));
     }
-    svg_.text("tick", {box_.x + box_.width / 2, box_.bottom() + 34},
-              "operations per byte of weights read");
+    svg_.text("tick", {box_.x + box_.width / 2, box_.bottom() + 34}, "operations per byte read");
   }
 
   // Draws the bandwidth's slope up to the instruction's rate, then the level; keeps labels off it.

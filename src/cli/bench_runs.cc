@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "models/decoder.h"
 #include "runner/model_runner.h"
 
 namespace paceline {
@@ -13,27 +14,34 @@ namespace {
 // Times the steps from its construction to finish().
 class Stopwatch {
  public:
-  explicit Stopwatch(const BenchDriver& driver)
-      : driver_(driver), steps_(driver.num_steps()), cached_(driver.num_cached_tokens()) {}
+  Stopwatch(const BenchDriver& driver, const KvReads& reads)
+      : driver_(driver),
+        reads_(reads),
+        steps_(driver.num_steps()),
+        kv_bytes_(reads.bytes()),
+        cached_(driver.num_cached_tokens()) {}
 
   BenchSample finish() const {
     return {.seconds = seconds_since(begin_),
             .steps = driver_.num_steps() - steps_,
+            .kv_bytes = reads_.bytes() - kv_bytes_,
             .cached_tokens = driver_.num_cached_tokens() - cached_};
   }
 
  private:
   const BenchDriver& driver_;
+  const KvReads& reads_;
   int64_t steps_;
+  int64_t kv_bytes_;
   int64_t cached_;
   BenchClock::time_point begin_ = BenchClock::now();
 };
 
 // Times a request to its first token and to its end.
-BenchSample time_prompt(BenchDriver& driver, GenerateRequest request) {
+BenchSample time_prompt(BenchDriver& driver, const KvReads& reads, GenerateRequest request) {
   const auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   request.max_tokens = 1;
-  const Stopwatch watch(driver);
+  const Stopwatch watch(driver, reads);
   driver.submit(std::move(request));
   while (driver.step() == 0) {
   }
@@ -62,11 +70,17 @@ size_t heap_bytes() {
 
 }  // namespace
 
-BenchRunner::BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop)
+BenchRunner::BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop,
+                         StepObserver* observer)
     : model_(model),
       max_step_slowdown_(max_step_slowdown),
       stop_(stop),
-      driver_(*model.engine, stop) {}
+      reads_(model.decoder->config(), model.kv_dtype, observer),
+      driver_(*model.engine, stop) {
+  model.engine->set_observer(&reads_);
+}
+
+BenchRunner::~BenchRunner() { model_.engine->set_observer(nullptr); }
 
 void BenchRunner::warm_up() {
   constexpr int64_t kPrompt = 64;
@@ -108,7 +122,7 @@ BenchSample BenchRunner::run(const BenchRun& run) {
 }
 
 BenchSample BenchRunner::prefill(const BenchRun& run) {
-  return time_prompt(driver_, driver_.request(run.prompt_tokens, 1));
+  return time_prompt(driver_, reads_, driver_.request(run.prompt_tokens, 1));
 }
 
 BenchSample BenchRunner::decode(const BenchRun& run) {
@@ -119,7 +133,7 @@ BenchSample BenchRunner::decode(const BenchRun& run) {
   driver_.submit(std::move(request));
   while (driver_.step() == 0) {
   }
-  const Stopwatch watch(driver_);
+  const Stopwatch watch(driver_, reads_);
   int64_t tokens = 0;
   while (driver_.is_busy()) tokens += driver_.step();
   BenchSample sample = watch.finish();
@@ -136,13 +150,15 @@ BenchSample BenchRunner::batch(const BenchRun& run) {
   }
   BenchSample decoding;
   bool prompts_are_done = false;
-  const Stopwatch watch(driver_);
+  const Stopwatch watch(driver_, reads_);
   do {
     const auto begin = BenchClock::now();
+    const int64_t kv_bytes = reads_.bytes();
     const int64_t drawn = driver_.step();
     if (drawn == run.sequences && prompts_are_done) {
       decoding.tokens += drawn;
       decoding.seconds += seconds_since(begin);
+      decoding.kv_bytes += reads_.bytes() - kv_bytes;
       ++decoding.steps;
     }
     prompts_are_done = prompts_are_done || drawn == run.sequences;
@@ -163,6 +179,8 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   EngineLimits limits = model_.engine->limits();
   limits.max_step_slowdown = max_step_slowdown_;
   Engine engine(*model_.runner, model_.memory, *model_.cache, limits, {});
+  KvReads reads(model_.decoder->config(), model_.kv_dtype);
+  engine.set_observer(&reads);
   BenchDriver driver(engine, stop_);
   const double alone = prefill(run).seconds;
   const int64_t stream_prompt = context_of(run) - run.prompt_tokens;
@@ -172,7 +190,7 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   }
   while (!driver.has_event(streams.back())) driver.step();
   const double unloaded = median_step(driver, kSteps);
-  const Stopwatch watch(driver);
+  const Stopwatch watch(driver, reads);
   const RequestId prompt = driver.submit(driver_.request(run.prompt_tokens, 1));
   auto last_token = BenchClock::now();
   double longest_gap = 0;
@@ -197,7 +215,7 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
 
 BenchSample BenchRunner::classify(const BenchRun& run) {
   constexpr int64_t kCalls = 4;
-  const Stopwatch watch(driver_);
+  const Stopwatch watch(driver_, reads_);
   for (int64_t call = 0; call < kCalls; ++call) {
     for (int64_t i = 0; i < run.sequences; ++i) {
       GenerateRequest request = driver_.request(run.prompt_tokens, 0);
@@ -226,8 +244,8 @@ BenchSample BenchRunner::cached(const BenchRun& run) {
   for (size_t i = size - std::min(kEnd, size); i < size; ++i) {
     second.prompt[i] = (second.prompt[i] + 1) % vocab_size;
   }
-  const double cold = time_prompt(driver_, first).seconds;
-  BenchSample sample = time_prompt(driver_, second);
+  const double cold = time_prompt(driver_, reads_, first).seconds;
+  BenchSample sample = time_prompt(driver_, reads_, second);
   sample.figures = {{"cold_seconds", cold}};
   return sample;
 }
@@ -240,7 +258,8 @@ BenchSample BenchRunner::speculate() {
                      .tokens = plain.tokens,
                      .rows = plain.tokens,
                      .head_rows = plain.tokens,
-                     .steps = plain.steps};
+                     .steps = plain.steps,
+                     .kv_bytes = plain.kv_bytes};
   sample.unit_seconds = sample.seconds / static_cast<double>(std::max<int64_t>(sample.steps, 1));
   sample.drafted.assign(samples.begin() + 1, samples.end());
   return sample;

@@ -11,6 +11,7 @@
 #include "cli/bench_driver.h"
 #include "cli/bench_plan.h"
 #include "cli/bench_speculation.h"
+#include "cli/kv_reads.h"
 #include "load/loaded_model.h"
 
 namespace paceline {
@@ -22,6 +23,7 @@ struct BenchSample {
   int64_t rows = 0;           // computed by all layers in that time
   int64_t head_rows = 0;      // rows that passed the head
   int64_t steps = 0;          // forwards; each reads all weights
+  int64_t kv_bytes = 0;       // of keys and values that these read
   int64_t cached_tokens = 0;  // prompt tokens taken from the prefix cache
   double unit_seconds = 0;    // per prompt, per output token (of all sequences), or per call
   std::vector<std::pair<std::string_view, double>> figures;
@@ -32,8 +34,10 @@ struct BenchSample {
 class BenchRunner {
  public:
   // `max_step_slowdown` limits the steps of mixed runs. A stop request makes every call throw Error
-  // cancelled.
-  BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop);
+  // cancelled. `observer`, if any, observes the model's engine, as the runner does.
+  BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop,
+              StepObserver* observer = nullptr);
+  ~BenchRunner();
 
   // Touches memory and wakes threads. Call it before the first run.
   void warm_up();
@@ -55,6 +59,7 @@ class BenchRunner {
   LoadedModel& model_;
   double max_step_slowdown_;
   std::stop_token stop_;
+  KvReads reads_;  // of the model's engine
   BenchDriver driver_;
   GenerateRequest context_;  // of decode, in the prefix cache
   std::optional<SpeculationBench> speculation_;

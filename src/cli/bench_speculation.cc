@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "cli/bench_driver.h"
 #include "cli/bench_prompts.h"
+#include "cli/kv_reads.h"
+#include "models/decoder.h"
 #include "runner/model_runner.h"
 
 namespace paceline {
@@ -40,6 +42,7 @@ void add_counters(const SpeculationCounters& counters, SpeculationCounters& sum,
 struct SpeculationBench::Side {
   SpeculationLimits limits;
   std::optional<ReplayDrafter> replay;
+  std::optional<KvReads> reads;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<BenchDriver> driver;
 };
@@ -98,6 +101,7 @@ void SpeculationBench::add_side(LoadedModel& model, const SpeculationLimits& lim
   engine_limits.speculation = limits;
   side->engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, engine_limits,
                                           TokenTexts(), limits.num_tokens > 0 ? drafter : nullptr);
+  side->engine->set_observer(&side->reads.emplace(model.decoder->config(), model.kv_dtype));
   side->driver = std::make_unique<BenchDriver>(*side->engine, stop);
   sides_.push_back(std::move(side));
 }
@@ -125,6 +129,7 @@ void SpeculationBench::decode(Side& side, size_t first, SpeculationSample& sampl
   bool any_ended = false;
   while (driver.is_busy() || num_begun == 0) {
     const bool is_timed = num_begun == count && !any_ended;
+    const int64_t kv_bytes = side.reads->bytes();
     const auto begin = BenchClock::now();
     const int64_t drawn = driver.step();
     const double seconds = seconds_since(begin);
@@ -137,6 +142,7 @@ void SpeculationBench::decode(Side& side, size_t first, SpeculationSample& sampl
     if (!is_timed) continue;
     sample.tokens += drawn;
     sample.seconds += seconds;
+    sample.kv_bytes += side.reads->bytes() - kv_bytes;
     ++sample.steps;
   }
   add_counters(side.engine->counters().speculation, sample.counters);

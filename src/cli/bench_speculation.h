@@ -18,6 +18,7 @@ struct SpeculationSample {
   SpeculationLimits limits;  // num_tokens 0: without drafts
   int64_t tokens = 0;
   int64_t steps = 0;
+  int64_t kv_bytes = 0;  // of keys and values that these read
   double seconds = 0;
   SpeculationCounters counters;
 };

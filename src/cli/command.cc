@@ -231,8 +231,9 @@ constexpr CommandDef kCommands[] = {
      .details =
          "Prefill is compared with the rate of the instruction that multiplies, counting two "
          "operations for each token and each weight outside the embedding. Decode is compared "
-         "with the read bandwidth, counting the weights read for each token. Batches are compared "
-         "with the nearer of the two limits. Both limits are measured beside each run, in the "
+         "with the read bandwidth, counting the weights, keys and values read for each token. "
+         "Batches are compared with the nearer of the two limits. Both limits are measured beside "
+         "each run, in the "
          "same process. Only the test `cached` finds its prompt in the prefix cache. Sizes that "
          "need a longer context than the model or --max-model-len allows are shortened, with a "
          "note.",

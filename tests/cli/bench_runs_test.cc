@@ -14,6 +14,8 @@ namespace {
 using testing::Key;
 using testing::UnorderedElementsAre;
 
+constexpr int64_t kKvBytes = 2 * 2 * 8 * 4;  // of a token: layers, keys and values, head, float32
+
 constexpr std::string_view kTiny =
     R"({"model_type": "llama", "vocab_size": 50, "hidden_size": 16, "intermediate_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8,
@@ -57,6 +59,7 @@ TEST_F(BenchRunnerTest, PrefillComputesTheWholePromptEveryTime) {
   EXPECT_EQ(sample.rows, 100);
   EXPECT_EQ(sample.cached_tokens, 0);
   EXPECT_EQ(sample.steps, 4);  // of 32 rows
+  EXPECT_EQ(sample.kv_bytes, (32 + 64 + 96 + 100) * kKvBytes);
   EXPECT_GT(sample.seconds, 0);
   EXPECT_EQ(sample.unit_seconds, sample.seconds);
 }
@@ -68,6 +71,8 @@ TEST_F(BenchRunnerTest, DecodeCountsTheStepsBehindTheContext) {
   EXPECT_EQ(sample.rows, 20);
   EXPECT_EQ(sample.head_rows, 20);
   EXPECT_EQ(sample.steps, 20);
+  // The first row is the token that prefill drew.
+  EXPECT_EQ(sample.kv_bytes, (101 + 120) * 20 / 2 * kKvBytes);
   EXPECT_DOUBLE_EQ(sample.unit_seconds, sample.seconds / 20);
 }
 
@@ -78,6 +83,9 @@ TEST_F(BenchRunnerTest, BatchCountsStepsOfAllSequencesAlone) {
   EXPECT_EQ(sample.tokens, 4 * sample.steps);
   EXPECT_GE(sample.steps, 20);
   EXPECT_LT(sample.steps, 30);
+  // Each row sees its prompt, and at most all but the last of its output.
+  EXPECT_GT(sample.kv_bytes, sample.tokens * 20 * kKvBytes);
+  EXPECT_LT(sample.kv_bytes, sample.tokens * 50 * kKvBytes);
   EXPECT_EQ(sample.cached_tokens, 0);
   EXPECT_THAT(sample.figures, UnorderedElementsAre(Key("total_tokens_per_second")));
 }
@@ -118,6 +126,7 @@ TEST_F(BenchRunnerTest, SpeculateReplaysAnswersWithTheAskedAcceptance) {
   const BenchSample right = make(run);
   EXPECT_EQ(right.tokens, 3 * 40);
   EXPECT_EQ(right.steps, 40);
+  EXPECT_EQ(right.kv_bytes, 3 * (21 + 60) * 40 / 2 * kKvBytes);
   ASSERT_EQ(right.drafted.size(), 3);
   EXPECT_EQ(right.drafted[0].steps, 20);
   EXPECT_EQ(right.drafted[1].steps, 8);
@@ -152,7 +161,7 @@ TEST_F(BenchRunnerTest, MemoryLeavesTheEngineIdle) {
   const BenchSample sample = make({.test = BenchTest::memory, .prompt_tokens = 16, .sequences = 8});
   EXPECT_EQ(sample.seconds, 0);
   EXPECT_EQ(sample.figures.back().first, "kv_bytes_per_token");
-  EXPECT_EQ(sample.figures.back().second, 2 * 2 * 8 * 4);  // layers, keys and values, head, float32
+  EXPECT_EQ(sample.figures.back().second, kKvBytes);
   EXPECT_EQ(model_->engine->num_running() + model_->engine->num_waiting(), 0);
 }
 

@@ -10,6 +10,7 @@ EMULATION = {"PACELINE_CUDA_EMULATION": "1"}
 # 2 layers: attention 32 x (2 x 64 + 2 x 32), MLP 3 x 32 x 64; the embedding is the head, too.
 BLOCK_WEIGHTS = 2 * (32 * 192 + 3 * 32 * 64)
 EMBEDDING = 300 * 32
+KV = 2 * 2 * 2 * 16 * 4  # bytes of a token: layers, keys and values, heads, head_dim, float32
 
 
 class BenchTest(ProgramTest):
@@ -27,8 +28,11 @@ class BenchTest(ProgramTest):
         self.assertEqual((prefill["tokens"], prefill["prompt_tokens"]), (64, 64))
         self.assertEqual((decode["tokens"], decode["context"], decode["output_tokens"]), (8, 1, 8))
         self.assertAlmostEqual(prefill["flops_per_second"] / prefill["tokens_per_second"], 2 * BLOCK_WEIGHTS, delta=1)
-        self.assertAlmostEqual(decode["bytes_per_second"] / decode["tokens_per_second"], 4 * (BLOCK_WEIGHTS + EMBEDDING),
-                               delta=1)
+        # Rows 1 to 8 see 2 to 9 positions.
+        seen = sum(range(2, 10)) / 8
+        self.assertAlmostEqual(decode["bytes_per_second"] / decode["tokens_per_second"],
+                               4 * (BLOCK_WEIGHTS + EMBEDDING) + seen * KV, delta=1)
+        self.assertAlmostEqual(decode["kv_bytes_per_second"] / decode["tokens_per_second"], seen * KV, delta=1)
         self.assertEqual(decode["limit"], "read bandwidth")
         self.assertIn("fp32", prefill["limit"])
         for row, rate in [(prefill, "flops_per_second"), (decode, "bytes_per_second")]:
@@ -66,8 +70,15 @@ class BenchTest(ProgramTest):
             self.assertEqual("tokens_per_second" in row, row["test"] != "memory")
         if not IS_SANITIZED:  # their heaps don't say how full they are
             self.assertGreater(report["results"][-1]["bytes_per_waiting_sequence"], 0)
-        # 2 layers x (keys, values) x 2 heads x 16 x float32
-        self.assertEqual(report["results"][-1]["kv_bytes_per_token"], 2 * 2 * 2 * 16 * 4)
+        self.assertEqual(report["results"][-1]["kv_bytes_per_token"], KV)
+
+    def test_what_decode_reads_grows_with_the_context(self):
+        near, far = self.bench("--tests", "decode", "--contexts", "1,100", "--output-tokens", "8")["results"]
+        for row in near, far:
+            read = (row["bytes_per_second"] - row["kv_bytes_per_second"]) / row["tokens_per_second"]
+            self.assertAlmostEqual(read, 4 * (BLOCK_WEIGHTS + EMBEDDING), delta=1)
+        more = far["kv_bytes_per_second"] / far["tokens_per_second"] - near["kv_bytes_per_second"] / near["tokens_per_second"]
+        self.assertAlmostEqual(more, 99 * KV, delta=1)
 
     def test_speculate_replays_answers_with_errors(self):
         asked = ["--tests", "speculate", "--prompt-tokens", "10", "--output-tokens", "40", "--sequences", "1,2", "--acceptance",

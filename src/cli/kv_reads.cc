@@ -1,0 +1,39 @@
+#include "cli/kv_reads.h"
+
+#include <algorithm>
+
+#include "load/cache_sizing.h"
+
+namespace paceline {
+namespace {
+
+// Every row sees its own position and those before it, as far as the window reaches.
+int64_t positions_seen(const StepRecord::Slice& slice, int64_t window) {
+  const int64_t oldest = window == 0 ? 0 : std::max<int64_t>(slice.first - window + 1, 0);
+  return slice.first + slice.count - oldest;
+}
+
+}  // namespace
+
+KvReads::KvReads(const DecoderConfig& config, DType dtype, StepObserver* next)
+    : position_bytes_(static_cast<int64_t>(kv_token_bytes(config, dtype)) / config.num_layers()),
+      next_(next) {
+  for (const LayerConfig& layer : config.layers) windows_.push_back(layer.window);
+}
+
+void KvReads::on_submitted(const Sequence& sequence, int64_t step) {
+  if (next_ != nullptr) next_->on_submitted(sequence, step);
+}
+
+void KvReads::on_cancelled(RequestId id, int64_t step) {
+  if (next_ != nullptr) next_->on_cancelled(id, step);
+}
+
+void KvReads::on_step(const StepRecord& record) {
+  for (const StepRecord::Slice& slice : record.slices) {
+    for (const int64_t window : windows_) bytes_ += position_bytes_ * positions_seen(slice, window);
+  }
+  if (next_ != nullptr) next_->on_step(record);
+}
+
+}  // namespace paceline

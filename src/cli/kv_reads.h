@@ -1,0 +1,33 @@
+// Counts the bytes of keys and values that an engine's steps read.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/step_record.h"
+#include "models/decoder_config.h"
+
+namespace paceline {
+
+// What attention has to read: the keys and values that a slice's rows see, once in every layer,
+// with the scales of 8-bit codes. A layer with a window sees no more than that many positions a
+// row.
+class KvReads final : public StepObserver {
+ public:
+  // `next`, if any, observes too.
+  KvReads(const DecoderConfig& config, DType dtype, StepObserver* next = nullptr);
+
+  int64_t bytes() const { return bytes_; }
+
+  void on_submitted(const Sequence& sequence, int64_t step) override;
+  void on_cancelled(RequestId id, int64_t step) override;
+  void on_step(const StepRecord& record) override;
+
+ private:
+  int64_t position_bytes_;        // of one layer
+  std::vector<int64_t> windows_;  // by layer; 0: none
+  StepObserver* next_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace paceline
