@@ -138,7 +138,7 @@ int run_classify(const Settings& settings, Session& session) {
               write_table(result, result.labels.empty() ? own_labels.mapped() : result.labels,
                           session);
             }
-            if (settings.verbose) print_metrics(llm.metrics(), session, "");
+            if (settings.verbose) print_metrics(done.metrics, session, "");
           }};
   const int code = for_each_item_pooled(items, settings, session, llm, work);
   llm.close();

@@ -59,7 +59,7 @@ int run_embed(const Settings& settings, Session& session) {
                             [&](int64_t, RequestPool::Done&& done) {
                               write_json_line(session,
                                               embedding_json(std::get<Embedding>(done.result)));
-                              if (settings.verbose) print_metrics(llm.metrics(), session, "");
+                              if (settings.verbose) print_metrics(done.metrics, session, "");
                             }};
   const int code = for_each_item_pooled(items, settings, session, llm, work);
   llm.close();

@@ -78,7 +78,7 @@ int generate_lines(ItemSource& items, const Settings& settings, Session& session
                               const bool with_logprobs = wants_logprobs.extract(tag).mapped();
                               write_json_line(session, completion_json(completion, with_logprobs));
                               if (settings.verbose)
-                                print_metrics(llm.metrics(), session, finish_text(completion));
+                                print_metrics(done.metrics, session, finish_text(completion));
                             }};
   return for_each_item_pooled(items, settings, session, llm, work);
 }

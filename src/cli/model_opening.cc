@@ -132,9 +132,9 @@ void print_metrics(const Metrics& metrics, Session& session, std::string_view re
   std::string line = fmt::format("prefill: {} tokens, {} tok/s", metrics.prompt_tokens,
                                  grouped_number(metrics.prefill_tokens_per_second));
   if (metrics.completion_tokens > 0) {
-    line += fmt::format("; decode: {} tokens, {} tok/s; first token after {:.0f} ms",
+    line += fmt::format("; decode: {} tokens, {} tok/s; first token after {}",
                         metrics.completion_tokens, grouped_number(metrics.decode_tokens_per_second),
-                        1e3 * metrics.time_to_first_token_seconds);
+                        duration_figure(metrics.time_to_first_token_seconds));
   }
   if (metrics.drafted_tokens > 0) {
     line += "; " + draft_figures({.drafted = metrics.drafted_tokens,

@@ -46,7 +46,7 @@ void check_adapter_names(const Settings& settings, const std::vector<std::string
 // Reads only the tokenizer's files.
 Tokenizer open_tokenizer(const Settings& settings);
 
-// With --verbose, prints a line about the last call.
+// With --verbose, prints a line about a call.
 void print_metrics(const Metrics& metrics, Session& session, std::string_view rest);
 
 // "draft model: PATH, weights 1.5 MiB, keys and values 2.0 MiB; drafts up to 8 tokens a step".

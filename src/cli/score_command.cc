@@ -105,19 +105,19 @@ int run_score(const Settings& settings, Session& session) {
                             },
                         .write =
                             [&](int64_t, RequestPool::Done&& done) {
-                              if (const auto* pair = std::get_if<PairScores>(&done.result)) {
-                                return write_json_line(session, pair_json(*pair));
-                              }
-                              const auto& tokens = std::get<std::vector<Logprob>>(done.result);
-                              if (settings.jsonl) {
-                                write_json_line(session, score_json(tokens));
+                              const auto* pair = std::get_if<PairScores>(&done.result);
+                              const auto* tokens = std::get_if<std::vector<Logprob>>(&done.result);
+                              if (pair != nullptr) {
+                                write_json_line(session, pair_json(*pair));
+                              } else if (settings.jsonl) {
+                                write_json_line(session, score_json(*tokens));
                               } else {
                                 if (!is_first) session.out().write("\n");
                                 is_first = false;
-                                session.out().write(score_table(tokens));
+                                session.out().write(score_table(*tokens));
                                 session.out().flush();
                               }
-                              if (settings.verbose) print_metrics(llm.metrics(), session, "");
+                              if (settings.verbose) print_metrics(done.metrics, session, "");
                             }};
   const int code = for_each_item_pooled(items, settings, session, llm, work);
   llm.close();

@@ -46,6 +46,7 @@ void EngineCore::commit() {
     Sequence& sequence = *slice.sequence;
     if (sequence.finished || sequence.num_computed < sequence.num_wanted()) continue;
     if (sequence.request().max_tokens > 0) continue;
+    sequence.stats.queue_seconds = seconds_between(sequence.shared->submitted, sequence.started);
     sequence.stats.prefill_seconds = seconds_between(sequence.started, computed_at_);
     retire(sequence, {.reason = FinishReason::length, .stop_token = {}, .stop_string = {}});
   }

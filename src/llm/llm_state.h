@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/engine_thread.h"
 #include "engine/trace_writer.h"
+#include "llm/call_metrics.h"
 #include "load/loaded_model.h"
 #include "paceline/llm.h"
 #include "text/completion_builder.h"
@@ -30,10 +31,9 @@ struct LLM::State {
   void open(std::unique_ptr<LoadedModel> loaded);
   // Throws Error exhausted when too many requests wait.
   GenerationStream begin(GenerateRequest request, CompletionShape shape);
-  // Stores the rates of a finished call and the peak of the memory.
+  // Stores the figures of a finished call and the peak of the memory.
   void record(const GenerationStats& stats);
-  // The same for several that ran together since `begin`: total rates.
-  void record_together(const GenerationStats& totals, EngineClock::time_point begin);
+  void record(const CallMetrics& call);
 };
 
 // One generation and its emitted text.

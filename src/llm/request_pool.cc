@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <thread>
@@ -53,9 +54,15 @@ struct Job {
   std::optional<Embedding> embedded;
   std::optional<PairJob> pairs;
   std::optional<ErrorInfo> error;
-  std::vector<RequestId> ids;  // its engine requests in the order of submission
+  std::vector<RequestId> ids;                      // its engine requests in the order of submission
+  std::vector<EngineClock::time_point> submitted;  // the same
+  CallMetrics metrics = {};
   size_t num_unsubmitted = 0;
   int64_t prompt_tokens = 0;
+
+  size_t index_of(RequestId id) const {
+    return static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin());
+  }
 };
 
 // Why the request of this event has no result.
@@ -102,8 +109,7 @@ struct RequestPool::State {
   std::deque<Waiting> waiting;  // waiting for room in the engine's queue
   int64_t num_open = 0;         // engine requests in flight
   std::deque<int64_t> finished;
-  EngineClock::time_point begin;  // start of the busy period that the metrics cover
-  GenerationStats totals;
+  CallMetrics totals;  // since the pool was last empty
   std::vector<TokenEvent> events;
   SharedPrefix shared_prefix;  // of classifications
 };
@@ -112,10 +118,7 @@ int64_t RequestPool::State::add(Job job, std::vector<GenerateRequest> requests) 
   for (GenerateRequest& request : requests) {
     model.engine.check(request);  // before anything is submitted
   }
-  if (jobs.empty()) {
-    begin = EngineClock::now();
-    totals = {};
-  }
+  if (jobs.empty()) totals = {};
   const int64_t job_id = next_job_id++;
   job.num_unsubmitted = requests.size();
   jobs.emplace(job_id, std::move(job));
@@ -128,9 +131,11 @@ void RequestPool::State::submit_waiting() {
   while (!waiting.empty()) {
     Waiting& next = waiting.front();
     Job& job = jobs.at(next.job_id);
+    const auto now = EngineClock::now();
     const auto id = model.engine.submit(next.request, channel, next.job_id);
     if (!id) return;
     job.ids.push_back(*id);
+    job.submitted.push_back(now);
     --job.num_unsubmitted;
     num_open += next.request.n;
     waiting.pop_front();
@@ -151,10 +156,14 @@ bool RequestPool::State::is_finished(const Job& job) const {
 
 void RequestPool::State::take(TokenEvent& event) {
   Job& job = jobs.at(event.tag);
-  if (event.ending) --num_open;
+  if (event.ending) {
+    --num_open;
+    const auto submitted = job.submitted[job.index_of(event.request)];
+    job.metrics.add(event.ending->stats, submitted);
+    totals.add(event.ending->stats, submitted);
+  }
   if (job.classification || job.pairs) {
-    size_t index = 0;
-    while (job.ids[index] != event.request) ++index;
+    const size_t index = job.index_of(event.request);
     if (job.classification) {
       job.classification->add(index, event);
     } else {
@@ -181,7 +190,7 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
   auto node = jobs.extract(job_id);
   Job& job = node.mapped();
   Done done{.tag = job.tag, .result = ErrorInfo{}};
-  totals.prompt_tokens += job.prompt_tokens;
+  int64_t cached_tokens = 0;
   if (job.classification) {
     ClassifyJob& classification = *job.classification;
     if (classification.hold_index()) model.engine.release(job.ids[*classification.hold_index()]);
@@ -194,26 +203,26 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
   } else if (job.scored) {
     done.result = std::move(*job.scored);
   } else if (job.pairs) {
-    totals.cached_tokens += job.pairs->usage.cached_tokens;
+    cached_tokens = job.pairs->usage.cached_tokens;
     if (!job.error) done.result = job.pairs->finish();
   } else if (job.embedded) {
-    totals.cached_tokens += job.embedded->usage.cached_tokens;
+    cached_tokens = job.embedded->usage.cached_tokens;
     done.result = std::move(*job.embedded);
   } else {
     std::vector<Completion> completions;
+    if (!job.choices.empty()) cached_tokens = job.choices.front().stats().cached_tokens;
     for (CompletionBuilder& choice : job.choices) {
       completions.push_back(choice.take());
       completions.back().prompt_logprobs = completions.front().prompt_logprobs;
-      totals.cached_tokens += choice.stats().cached_tokens;
-      totals.preemptions += choice.stats().preemptions;
-      totals.output_tokens += choice.stats().output_tokens;
-      totals.drafted_tokens += choice.stats().drafted_tokens;
-      totals.accepted_tokens += choice.stats().accepted_tokens;
     }
     done.result = std::move(completions);
   }
   if (job.error) done.result = *job.error;
-  llm.record_together(totals, begin);
+  job.metrics.add_prompt(job.prompt_tokens, cached_tokens);
+  totals.add_prompt(job.prompt_tokens, cached_tokens);
+  llm.record(totals);
+  done.metrics = job.metrics.metrics();
+  done.metrics.peak_memory_bytes = llm.metrics.peak_memory_bytes;
   return done;
 }
 

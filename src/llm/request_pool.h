@@ -41,6 +41,7 @@ class RequestPool {
     std::variant<std::vector<Completion>, Classification, ErrorInfo, std::vector<Logprob>,
                  Embedding, PairScores>
         result;
+    Metrics metrics = {};  // of this request alone
   };
   // Waits for the next request to end; nullopt when none is in flight.
   std::optional<Done> next();

@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import time
@@ -132,6 +133,15 @@ class GenerateTest(ProgramTest):
         for word in ["model:", "qwen3", "tok/s", "first token after", "peak memory", "seed 7", "finished by length"]:
             self.assertIn(word, done.stderr)
         self.assertNotIn("tok/s", done.stdout)
+
+    def test_verbose_beside_jsonl_says_how_each_line_went(self):
+        items = [{"prompt": PROMPT, "max_tokens": n, "ignore_eos": True} for n in (3, 40)]
+        done = self.generate("--jsonl", "-v", stdin=lines(*items))
+        figures = re.findall(r"decode: (\d+) tokens, ([\d,.]+) tok/s; first token after (\d\S*) m?s;", done.stderr)
+        self.assertEqual([count for count, _, _ in figures], ["3", "40"])
+        for _, rate, first_token in figures:
+            self.assertGreater(float(rate.replace(",", "")), 0)
+            self.assertGreater(float(first_token), 0)
 
     def test_nothing_is_left_for_zero_tokens(self):
         answer = self.answer(max_tokens=0)
