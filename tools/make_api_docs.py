@@ -30,7 +30,10 @@ With `--api-key` every route but those marked *open* wants `Authorization: Beare
   (`paceline:unknown_fields_total`). A null counts as absent.
 - **"The model's"** is what its `generation_config.json`, or the metadata of its GGUF file, says.
 - **Streams** (`"stream": true`) are server-sent events: `data: {...}` each, `data: [DONE]` at the end, `: ping` while
-  no token is ready. A stream that breaks off ends with an error object and without `[DONE]`. Streams of
+  no token is ready. Each token is an event of its own, or with `stream_interval` that many are. More come in one event
+  where a character takes several tokens, where text is held back that may become a stop string, and where someone is
+  slow: the client has more than 256 KiB to read, or the server is 100 ms behind its engine.
+  A stream that breaks off ends with an error object and without `[DONE]`. Streams of
   `/completion`, `/completions` and `/infill` end with their last result, as llama.cpp's do, and have no `[DONE]`.
 - **The same request with the same seed** has the same answer, bit for bit, alone or among others, streamed or whole,
   with a cold or a warm cache. `system_fingerprint` changes with whatever may change the bits.

@@ -20,9 +20,13 @@ void protect(PendingResponse& response, const Work& work) {
 }  // namespace
 
 EngineLink::EngineLink(Engine& engine, HttpServer& http)
-    : engine_(engine), http_(http), channel_(std::make_shared<Channel>([this] {
-        if (!is_awake_.exchange(true)) http_.post([this] { dispatch(); });
-      })) {}
+    : engine_(engine), http_(http), channel_(std::make_shared<Channel>([this] { wake(); })) {}
+
+void EngineLink::wake() {
+  if (is_awake_.exchange(true)) return;
+  came_at_.store(std::chrono::steady_clock::now());
+  http_.post([this] { dispatch(); });
+}
 
 std::optional<RequestId> EngineLink::submit(const std::shared_ptr<PendingResponse>& response,
                                             ResponsePart which, GenerateRequest request) {
@@ -60,8 +64,9 @@ std::vector<int64_t> EngineLink::tags_of(const PendingResponse& response) const 
 }
 
 void EngineLink::dispatch() {
-  is_awake_.store(false);
   woken_at_ = std::chrono::steady_clock::now();
+  lags_ = woken_at_ - came_at_.load() > kMostLag;
+  is_awake_.store(false);
   channel_->poll(events_);
   std::unordered_set<PendingResponse*> seen;
   std::vector<std::shared_ptr<PendingResponse>> touched;

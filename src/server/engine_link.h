@@ -79,18 +79,26 @@ class EngineLink {
   std::vector<int64_t> tags_of(const PendingResponse& response) const;
   // When the events arrived that are being dispatched.
   std::chrono::steady_clock::time_point woken_at() const { return woken_at_; }
+  // The I/O thread has more to do than it gets done: these events waited longer than kMostLag.
+  bool lags() const { return lags_; }
+  static constexpr std::chrono::milliseconds kMostLag{100};
   int64_t num_running() const { return engine_.num_running(); }
   int64_t num_waiting() const { return engine_.num_waiting(); }
   Engine& engine() { return engine_; }
 
  private:
+  // The engine's thread.
+  void wake();
   void dispatch();
 
   Engine& engine_;
   HttpServer& http_;
   std::atomic<bool> is_awake_ = false;  // a dispatch is scheduled
+  // The first event came that the scheduled dispatch will find.
+  std::atomic<std::chrono::steady_clock::time_point> came_at_ = {};
   std::shared_ptr<Channel> channel_;
   std::chrono::steady_clock::time_point woken_at_;
+  bool lags_ = false;
   int64_t next_tag_ = 1;
   std::unordered_map<int64_t, Target> targets_;  // by tag
   std::unordered_map<const PendingResponse*, std::shared_ptr<PendingResponse>> kept_;

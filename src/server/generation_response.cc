@@ -181,8 +181,16 @@ void GenerationResponse::take(ResponsePart which, TokenEvent& event) {
   }
   if (is_over_ || choices_.empty()) return;
   if (has_prompt && !echoed_[which.part]) echo_prompt(which.part);
-  choices_[static_cast<size_t>(first_choice(which.part)) + k].add(text, event.was_drafted,
-                                                                  choice.turn_events());
+  const size_t index = static_cast<size_t>(first_choice(which.part)) + k;
+  choices_[index].add(text, event.was_drafted, choice.turn_events());
+  // A chunk of its own for each token, however many of them came together.
+  if (!error_ && keeps_up()) emit_choice(index);
+}
+
+// Otherwise the tokens that come meanwhile are told in one chunk: it is shorter than one for each.
+bool GenerationResponse::keeps_up() const {
+  return !call_->context().link.lags() && call_->exchange().buffered_bytes() + output_.size() <=
+                                              call_->context().options.soft_buffer_bytes;
 }
 
 void GenerationResponse::count_token(size_t choice) {
@@ -225,6 +233,12 @@ void GenerationResponse::cut_off() {
 }
 
 void GenerationResponse::emit_chunks() {
+  for (size_t i = 0; i < choices_.size(); ++i) emit_choice(i);
+  pending_bytes_ = 0;
+}
+
+// Tells what there is to say of a choice.
+void GenerationResponse::emit_choice(size_t index) {
   const auto& options = std::visit(
       [](const auto& one) -> const GenerateOptions& { return one.options; }, prepared_.request);
   StreamTerms terms{.options = options,
@@ -232,15 +246,12 @@ void GenerationResponse::emit_chunks() {
                     .names = call_->context().names,
                     .num_top_logprobs = num_alternatives_of(prepared_.request),
                     .prompt_logprobs = {}};
-  for (size_t i = 0; i < choices_.size(); ++i) {
-    const auto per_part = static_cast<size_t>(n());
-    const PreparedPart& part = prepared_.parts[i / per_part];
-    const CompletionBuilder& builder = part.choices[i % per_part];
-    terms.prompt_logprobs = part.choices[0].completion().prompt_logprobs;
-    choices_[i].emit(builder.completion(), builder.finished(), terms,
-                     [this](ResponseChunk& chunk) { write_chunk(std::move(chunk)); });
-  }
-  pending_bytes_ = 0;
+  const auto per_part = static_cast<size_t>(n());
+  const PreparedPart& part = prepared_.parts[index / per_part];
+  const CompletionBuilder& builder = part.choices[index % per_part];
+  terms.prompt_logprobs = part.choices[0].completion().prompt_logprobs;
+  choices_[index].emit(builder.completion(), builder.finished(), terms,
+                       [this](ResponseChunk& chunk) { write_chunk(std::move(chunk)); });
 }
 
 // A client that lags has enough to read while others are computed, in its places and with its

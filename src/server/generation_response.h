@@ -41,7 +41,9 @@ class GenerationResponse : public PendingResponse,
   void cancel_parts();
   void cut_off();
   void count_token(size_t choice);
+  bool keeps_up() const;
   void emit_chunks();
+  void emit_choice(size_t index);
   void watch_reader();
   void begin_stream();
   void echo_prompt(size_t part);

@@ -115,7 +115,7 @@ class FieldsTest(ServerCase):
                 self.assertEqual(event["usage"]["total_tokens"], whole["total_tokens"])
             self.assertEqual(events[-1]["choices"], [])
         [*pieces, last] = self.stream("/generate", **EVERYTHING, max_tokens=5, stream_options=options)
-        told = 0  # a piece has the tokens that came since the last one: on a fast machine more than one
+        told = 0  # a piece has the tokens that came since the last one: where the server is late more than one
         for piece in pieces:
             told += len(piece["token_ids"])
             self.assertEqual(piece["usage"]["completion_tokens"], told)

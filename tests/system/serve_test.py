@@ -1,6 +1,7 @@
 """`paceline serve`: answers whole and streamed, models, health, the page."""
 import json
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 from program import BUNDLED, ROOT
 from serving import ServerCase, until
@@ -46,6 +47,22 @@ class ServeTest(ServerCase):
             with self.subTest(**fields):
                 self.client.post("/v1/chat/completions", {"messages": MESSAGES, "seed": 7, **fields})
                 self.compare("/v1/chat/completions", {"messages": MESSAGES, "seed": 7, **fields})
+
+    def test_hundreds_of_streams_tell_token_after_token(self):
+        count, num_tokens = 200, 24
+        bodies = [{"prompt": f"{i} {PROMPT}", "max_tokens": num_tokens, "ignore_eos": True, "seed": i,
+                   "return_token_ids": True, "stream_options": {"include_usage": True}} for i in range(count)]
+        with ThreadPoolExecutor(count) as pool:
+            streams = list(pool.map(lambda body: self.client.stream("/v1/completions", body), bodies))
+        sizes = []
+        for events, done in streams:
+            self.assertTrue(done)
+            told = [len(event["choices"][0]["token_ids"]) for event in events[:-1]]
+            self.assertEqual(sum(told), num_tokens)
+            self.assertEqual(events[-1]["usage"]["completion_tokens"], num_tokens)
+            sizes += told
+        # A token each, where the machine has time for it.
+        self.assertEqual(sorted(sizes)[len(sizes) // 2], 1)
 
     def compare(self, path, body):
         whole = self.client.post(path, body).json

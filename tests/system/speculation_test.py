@@ -141,6 +141,23 @@ class ServedTest(unittest.TestCase):
                         self.assertEqual("".join(piece["text"] for piece in pieces), choice["text"])
                 self.assertEqual(accepted != "", name != "plain")
 
+    def test_tokens_that_come_together_have_chunks_of_their_own(self):
+        body = {"prompt": PROMPT, "max_tokens": 100, "ignore_eos": True, "temperature": 0, "return_token_ids": True}
+        for interval in (1, 3):
+            # On a busy machine the server may be late once, and merge tokens: not in every one of these streams.
+            most = 100
+            for _ in range(5):
+                before = figures(self.clients["model"])
+                events, _ = self.clients["model"].stream("/v1/completions", {**body, "stream_interval": interval})
+                self.assertGreater(figures(self.clients["model"])["num_accepted_tokens_total"],
+                                   before["num_accepted_tokens_total"])
+                counts = [len(event["choices"][0]["token_ids"]) for event in events]
+                self.assertEqual(sum(counts), 100)
+                most = min(most, max(counts))
+                if most == interval:
+                    break
+            self.assertEqual(most, interval)
+
     def test_a_prediction(self):
         body = {"messages": MESSAGES, "max_tokens": 60, "temperature": 0, "seed": 1}
         for name, client in self.clients.items():
