@@ -1,9 +1,12 @@
 #include "cli/chat_terminal.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <stop_token>
@@ -14,6 +17,7 @@
 #include "cli/model_opening.h"
 #include "cli/slash_command.h"
 #include "cli/text_file.h"
+#include "cli/text_wrap.h"
 
 namespace paceline {
 namespace {
@@ -21,6 +25,13 @@ namespace {
 constexpr std::string_view kPrompt = "> ";
 constexpr std::string_view kMorePrompt = "... ";
 constexpr std::string_view kBlockMark = "\"\"\"";
+constexpr std::string_view kClearScreen = "\x1b[H\x1b[2J\x1b[3J";
+
+// 0: not known.
+int64_t terminal_columns() {
+  winsize size = {};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 // A signal stops the answer being written, or else the line being typed.
 class Signals {
@@ -28,16 +39,26 @@ class Signals {
   Signals(Interrupt& interrupt, LineEditor& editor)
       : editor_(editor), handler_(interrupt, [this](int signal) { on_signal(signal); }) {}
 
-  // The stop token of a new answer.
-  std::stop_token begin_answer() {
-    const std::lock_guard lock(mutex_);
-    answer_.emplace();
-    return answer_->get_token();
-  }
-  void end_answer() {
-    const std::lock_guard lock(mutex_);
-    answer_.reset();
-  }
+  // While one lives, an answer is written, and signals stop it.
+  class Answer {
+   public:
+    explicit Answer(Signals& signals) : signals_(signals) {
+      const std::lock_guard lock(signals_.mutex_);
+      stop_token_ = signals_.answer_.emplace().get_token();
+    }
+    ~Answer() {
+      const std::lock_guard lock(signals_.mutex_);
+      signals_.answer_.reset();
+    }
+    Answer(const Answer&) = delete;
+    Answer& operator=(const Answer&) = delete;
+
+    const std::stop_token& stop_token() const { return stop_token_; }
+
+   private:
+    Signals& signals_;
+    std::stop_token stop_token_;
+  };
   // The signal that ends the program, or 0.
   int terminated_by() const { return terminated_by_; }
 
@@ -89,14 +110,17 @@ class TerminalChat {
     const SlashCommand command = read_slash_command(*line);
     switch (command.kind) {
       case SlashCommand::Kind::none:
-        if (command.text.find_first_not_of(" \t\n") != std::string::npos) answer(command.text);
+        if (command.text.find_first_not_of(" \t\n") != std::string::npos) ask(command.text);
         return;
       case SlashCommand::Kind::system:
         return set_system(command.text);
+      case SlashCommand::Kind::clear:
+        show(kClearScreen);
+        return reset();
       case SlashCommand::Kind::reset:
-        conversation_.clear();
-        last_usage_ = {};
-        return session_.print_note("new conversation");
+        return reset();
+      case SlashCommand::Kind::regenerate:
+        return regenerate();
       case SlashCommand::Kind::save:
         return save(command.text);
       case SlashCommand::Kind::load:
@@ -134,33 +158,74 @@ class TerminalChat {
     return input.outcome == LineEditor::Outcome::line;
   }
 
-  void answer(std::string question) {
+  void reset() {
+    conversation_.clear();
+    last_usage_ = {};
+    session_.print_note("new conversation");
+  }
+
+  void ask(std::string question) {
     conversation_.add_question(std::move(question));
-    GenerateOptions options = settings_.generate;
-    options.cancelled = signals_.begin_answer();
+    num_again_ = 0;
     try {
-      GenerationStream stream = llm_.chat(chat_input(conversation_, settings_), options);
-      for (const std::string_view piece : stream) show(piece);
-      const Completion& completion = stream.completion();
-      finish(completion);
-    } catch (const Error&) {
-      signals_.end_answer();
+      answer();
+    } catch (const Error& error) {
+      const bool is_full = fills_context();
       conversation_.drop_question();
+      if (!is_full) throw;
+      throw Error(error.code(), fmt::format("{}; /reset starts a new conversation", error.what()));
+    }
+  }
+
+  void regenerate() {
+    std::optional<ChatMessage> old = conversation_.take_answer();
+    if (!old) {
+      throw Error(ErrorCode::invalid, "/regenerate: there is no answer yet, expected a question");
+    }
+    ++num_again_;
+    try {
+      answer();
+    } catch (const Error&) {
+      conversation_.put_answer(std::move(*old));
       throw;
     }
-    signals_.end_answer();
+  }
+
+  // Streams the answer to the last question and adds it.
+  void answer() {
+    GenerateOptions options = settings_.generate;
+    if (options.seed) *options.seed += num_again_;  // the same seed would give the same answer
+    const Signals::Answer running(signals_);
+    options.cancelled = running.stop_token();
+    TextWrap wrap;
+    GenerationStream stream = llm_.chat(chat_input(conversation_, settings_), options);
+    for (const std::string_view piece : stream) show(wrap.add(piece, terminal_columns()));
+    show(wrap.finish());
+    finish(stream.completion());
+  }
+
+  // Whether the conversation leaves no room for an answer.
+  bool fills_context() const {
+    const std::string text = llm_.render(chat_input(conversation_, settings_));
+    return std::ssize(llm_.tokenize(text)) >= llm_.model_info().max_model_len;
   }
 
   void finish(const Completion& completion) {
     const std::string& text = *completion.text;
     show(text.ends_with('\n') ? "" : "\n");
-    if (completion.finish_reason == "cancelled") {
-      session_.print_note("(stopped; what was written so far is part of the conversation)");
-    } else if (completion.finish_reason == "length") {
-      session_.print_note("(cut off at --max-tokens or at the end of the context)");
-    }
     conversation_.add_answer(completion);
     last_usage_ = completion.usage;
+    const int64_t used = last_usage_.prompt_tokens + last_usage_.completion_tokens;
+    const int64_t context = llm_.model_info().max_model_len;
+    if (completion.finish_reason == "cancelled") {
+      session_.print_note("(stopped; what was written so far is part of the conversation)");
+    } else if (completion.finish_reason == "length" && used >= context) {
+      session_.print_note(fmt::format(
+          "(cut off: the context of {} tokens is full; /reset starts a new conversation)",
+          context));
+    } else if (completion.finish_reason == "length") {
+      session_.print_note("(cut off at --max-tokens)");
+    }
     if (settings_.verbose) print_metrics(llm_.metrics(), session_, "");
   }
 
@@ -174,7 +239,20 @@ class TerminalChat {
     session_.print_note("the system message is set");
   }
 
+  // A file that is there is overwritten only where the answer is yes.
+  bool may_write(const std::string& path) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return true;
+    const LineEditor::Input input =
+        editor_.ask(fmt::format("{} exists. Overwrite it? [y/N] ", path));
+    const bool is_answered = input.outcome == LineEditor::Outcome::line;
+    if (is_answered && (input.text == "y" || input.text == "Y" || input.text == "yes")) return true;
+    session_.print_note("not saved");
+    return false;
+  }
+
   void save(const std::string& path) {
+    if (!may_write(path)) return;
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file << conversation_.to_json();
     if (!file.flush()) throw Error(ErrorCode::invalid, fmt::format("{}: can't be written", path));
@@ -212,6 +290,7 @@ class TerminalChat {
   Signals signals_;
   Conversation conversation_;
   Usage last_usage_;
+  uint64_t num_again_ = 0;  // times that the last question was answered again
   bool is_ended_ = false;
 };
 

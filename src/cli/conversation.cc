@@ -40,6 +40,16 @@ void Conversation::drop_question() {
   if (!turns_.empty() && turns_.back().role == "user") turns_.pop_back();
 }
 
+std::optional<ChatMessage> Conversation::take_answer() {
+  const size_t size = turns_.size();
+  if (size < 2 || turns_[size - 1].role != "assistant" || turns_[size - 2].role != "user") {
+    return std::nullopt;
+  }
+  ChatMessage answer = std::move(turns_.back());
+  turns_.pop_back();
+  return answer;
+}
+
 std::vector<ChatMessage> Conversation::messages() const {
   std::vector<ChatMessage> all;
   if (!system_.empty()) all.push_back({"system", system_});

@@ -1,8 +1,10 @@
 // Conversation is the history of a chat: sent to the model, saved and loaded.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "paceline/chat_template.h"
@@ -22,6 +24,10 @@ class Conversation {
   void add_answer(const Completion& completion);
   // Removes the last question, which got no answer.
   void drop_question();
+  // Removes the last turn if it is an answer to a question, and returns it.
+  std::optional<ChatMessage> take_answer();
+  // Puts an answer back.
+  void put_answer(ChatMessage answer) { turns_.push_back(std::move(answer)); }
   void clear() { turns_.clear(); }
 
   // Questions and answers so far.

@@ -26,12 +26,26 @@ void use_utf8() {
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-// A terminal discards pending output on an interrupt: it could discard our answer to the interrupt.
-void keep_output_of_interrupts(termios& found) {
+// What is typed while nothing is read waits, unseen and as it was typed. A terminal discards
+// pending output on an interrupt: it could discard our answer to the interrupt.
+void keep_keys_and_output(termios& found) {
   if (tcgetattr(STDIN_FILENO, &found) != 0) return;
   termios wanted = found;
   wanted.c_lflag |= NOFLSH;
+  wanted.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON);
   tcsetattr(STDIN_FILENO, TCSADRAIN, &wanted);
+}
+
+// A line of the history, with the marks of pasted newlines.
+std::wstring wide_of(std::string_view text) {
+  std::wstring line;
+  while (!text.empty()) {
+    const DecodedCodePoint next = decode_utf8(text);
+    line.push_back(next.code_point == U'\n' ? kPastedNewline
+                                            : static_cast<wchar_t>(next.code_point));
+    text.remove_prefix(next.size);
+  }
+  return line;
 }
 
 std::string text_of(const wchar_t* line, int length) {
@@ -62,7 +76,7 @@ LineEditor::State& LineEditor::state_of(void* editor) {
 
 LineEditor::LineEditor() : state_(std::make_unique<State>()) {
   use_utf8();
-  keep_output_of_interrupts(state_->terminal);
+  keep_keys_and_output(state_->terminal);
   state_->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   state_->keys = TerminalKeys(STDIN_FILENO, state_->wake);
   state_->editor = el_init("paceline", stdin, stdout, stderr);
@@ -79,6 +93,7 @@ LineEditor::LineEditor() : state_(std::make_unique<State>()) {
   el_wset(editor, EL_HIST, history_w, state_->history);
   el_wset(editor, EL_SIGNAL, 0);  // signals are the session's
   el_wset(editor, EL_SETTY, L"-d", L"+noflsh", nullptr);
+  el_wset(editor, EL_SETTY, L"-x", L"+noflsh", L"-echo", L"-icanon", nullptr);  // between lines
   el_wset(editor, EL_BIND, L"^I", L"ed-insert", nullptr);
   el_wset(editor, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
   el_set(
@@ -89,9 +104,13 @@ LineEditor::LineEditor() : state_(std::make_unique<State>()) {
         if (next) *key = *next;
         return next ? 1 : 0;
       });
+  std::fputs(kMarkPastedText, stdout);
+  std::fflush(stdout);
 }
 
 LineEditor::~LineEditor() {
+  std::fputs(kLeavePastedTextUnmarked, stdout);
+  std::fflush(stdout);
   if (state_->editor != nullptr) el_end(state_->editor);
   if (state_->history != nullptr) history_wend(state_->history);
   tcsetattr(STDIN_FILENO, TCSADRAIN, &state_->terminal);
@@ -99,16 +118,22 @@ LineEditor::~LineEditor() {
 }
 
 LineEditor::Input LineEditor::read(std::string_view prompt) {
+  Input input = read_line(prompt);
+  if (input.outcome != Outcome::line || input.text.empty()) return input;
+  HistEventW event;
+  history_w(state_->history, &event, H_ENTER, wide_of(input.text).c_str());
+  return input;
+}
+
+LineEditor::Input LineEditor::ask(std::string_view question) { return read_line(question); }
+
+LineEditor::Input LineEditor::read_line(std::string_view prompt) {
   state_->prompt = prompt;
   el_resize(state_->editor);
   // Before libedit, which shows the prompt first: an earlier Ctrl-D would be lost.
   el_wset(state_->editor, EL_PREP_TERM, 1);
-  std::fputs(kMarkPastedText, stdout);
-  std::fflush(stdout);
   int length = 0;
   const wchar_t* line = el_wgets(state_->editor, &length);
-  std::fputs(kLeavePastedTextUnmarked, stdout);
-  std::fflush(stdout);
   uint64_t wakes = 0;
   if (::read(state_->wake, &wakes, sizeof wakes) == sizeof wakes) {
     state_->keys.drop();
@@ -119,11 +144,6 @@ LineEditor::Input LineEditor::read(std::string_view prompt) {
   if (line == nullptr || length <= 0) {
     std::fputs("\n", stdout);
     return {.outcome = Outcome::closed, .text = {}};
-  }
-  if (line[0] != L'\n') {
-    HistEventW event;
-    const std::wstring whole(line, line + length - (line[length - 1] == L'\n' ? 1 : 0));
-    history_w(state_->history, &event, H_ENTER, whole.c_str());
   }
   return {.outcome = Outcome::line, .text = text_of(line, length)};
 }

@@ -20,12 +20,17 @@ struct Definition {
   Argument argument;
 };
 
-constexpr Definition kDefinitions[] = {
-    {"/system", Kind::system, Argument::optional}, {"/reset", Kind::reset, Argument::none},
-    {"/save", Kind::save, Argument::file},         {"/load", Kind::load, Argument::file},
-    {"/stats", Kind::stats, Argument::none},       {"/help", Kind::help, Argument::none},
-    {"/exit", Kind::exit, Argument::none},         {"/quit", Kind::exit, Argument::none},
-    {"/bye", Kind::exit, Argument::none}};
+constexpr Definition kDefinitions[] = {{"/system", Kind::system, Argument::optional},
+                                       {"/reset", Kind::reset, Argument::none},
+                                       {"/clear", Kind::clear, Argument::none},
+                                       {"/regenerate", Kind::regenerate, Argument::none},
+                                       {"/save", Kind::save, Argument::file},
+                                       {"/load", Kind::load, Argument::file},
+                                       {"/stats", Kind::stats, Argument::none},
+                                       {"/help", Kind::help, Argument::none},
+                                       {"/exit", Kind::exit, Argument::none},
+                                       {"/quit", Kind::exit, Argument::none},
+                                       {"/bye", Kind::exit, Argument::none}};
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t");
@@ -64,7 +69,9 @@ SlashCommand read_slash_command(std::string_view line) {
 std::string_view slash_help() {
   return "/system TEXT   set the system message; without TEXT, show it\n"
          "/reset         start a new conversation\n"
-         "/save FILE     write the conversation as JSON\n"
+         "/clear         the same, and clear the screen\n"
+         "/regenerate    answer the last question again\n"
+         "/save FILE     write the conversation as JSON; asks before it overwrites\n"
          "/load FILE     continue a saved conversation\n"
          "/stats         tokens, speed and memory of the last answer\n"
          "/exit          leave (also Ctrl-D)\n"

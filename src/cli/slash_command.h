@@ -7,7 +7,7 @@
 namespace paceline {
 
 struct SlashCommand {
-  enum class Kind { none, system, reset, save, load, stats, help, exit };
+  enum class Kind { none, system, reset, clear, regenerate, save, load, stats, help, exit };
   Kind kind = Kind::none;  // none: `text` is for the model
   std::string text;        // the line, or the command's argument
 };

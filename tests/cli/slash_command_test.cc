@@ -30,7 +30,8 @@ TEST(SlashCommand, WhatDoesNotExistIsAnErrorWithASuggestion) {
 }
 
 TEST(SlashCommand, AnArgumentThatACommandDoesNotTakeIsAnError) {
-  for (const char* line : {"/exit now", "/reset all", "/stats 1", "/help /save", "/bye bye"}) {
+  for (const char* line : {"/exit now", "/reset all", "/stats 1", "/help /save", "/bye bye",
+                           "/clear x", "/regenerate 2"}) {
     expect_error(ErrorCode::invalid, {"takes no argument", "//"},
                  [&] { read_slash_command(line); });
   }
@@ -39,7 +40,8 @@ TEST(SlashCommand, AnArgumentThatACommandDoesNotTakeIsAnError) {
 }
 
 TEST(SlashCommand, TheHelpNamesEveryCommand) {
-  for (const char* name : {"/system", "/reset", "/save", "/load", "/stats", "/exit"}) {
+  for (const char* name :
+       {"/system", "/reset", "/clear", "/regenerate", "/save", "/load", "/stats", "/exit"}) {
     EXPECT_NE(slash_help().find(name), std::string_view::npos) << name;
   }
 }

@@ -1,10 +1,13 @@
 """`chat`: single turns, piped turns, --jsonl, and a conversation on a terminal."""
+import fcntl
 import json
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -116,13 +119,14 @@ class ChatTest(ProgramTest):
 
 
 class Terminal:
-    """A chat on a pseudo-terminal."""
+    """A chat on a pseudo-terminal; without `columns`, one whose width isn't known."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, columns=0):
         self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24 if columns else 0, columns, 0, 0))
         self.child = subprocess.Popen([BINARY, "chat", "-m", BUNDLED, *map(str, arguments)], stdin=slave, stdout=slave,
                                       stderr=slave, env=program.environment(TERM="xterm"), start_new_session=True,
-                                      preexec_fn=lambda: __import__("fcntl").ioctl(0, 0x540E, 0))
+                                      preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
         self.shown = ""
 
@@ -160,8 +164,8 @@ class Terminal:
 
 
 class ChatTerminalTest(ProgramTest):
-    def start(self, *arguments):
-        terminal = Terminal(*arguments)
+    def start(self, *arguments, **options):
+        terminal = Terminal(*arguments, **options)
         self.addCleanup(terminal.close)
         terminal.read_until("> ")
         return terminal
@@ -217,6 +221,80 @@ class ChatTerminalTest(ProgramTest):
         terminal.type("\x04")
         self.finish(terminal)
 
+    def answer(self, terminal, question):
+        """What is shown of the answer."""
+        start = len(terminal.shown)
+        terminal.type(question + "\r")
+        terminal.read_until("\n", start)
+        start = terminal.shown.index("\n", start) + 1
+        end = terminal.read_until("\n> ", start)
+        return terminal.shown[start:end - len("\n> ")].replace("\r\n", "\n").rstrip("\r")
+
+    def test_no_word_is_cut_at_the_edge(self):
+        options = ["--temperature", "0", "--max-tokens", "200", "--ignore-eos"]
+        shown = self.answer(self.start(*options, columns=24), "The old house").split("\n(cut off")[0]
+        broken = shown.split("\n")
+        self.assertGreater(len(broken), 12)
+        self.assertLessEqual(max(map(len, broken)), 24)
+        unbroken = self.answer(self.start(*options), "The old house").split("\n(cut off")[0]
+        self.assertEqual(shown.split(), unbroken.split())
+        self.assertLess(unbroken.count("\n"), shown.count("\n"))
+
+    def test_keys_that_are_typed_during_an_answer_wait(self):
+        terminal = self.start("--ignore-eos", "--max-kv-size", "4096", "--max-tokens", "1500", "-q")
+        start = len(terminal.shown)
+        terminal.type("Tell me\r")
+        terminal.read_until("\n", start)
+        while len(terminal.shown) < start + 60:  # the answer has begun
+            terminal.read_some()
+        terminal.type("/system Be qu\x7f\x7fkind.\r/syst")
+        end = terminal.read_until("\n> ", start)
+        self.assertNotIn("/system", terminal.shown[start:terminal.shown.index("\n> ", start)])
+        terminal.read_until("is set", end - 2)
+        terminal.read_until("/syst", terminal.shown.index("is set"))
+        terminal.command("em", "Be kind.")
+
+    def test_saving_asks_before_it_overwrites(self):
+        terminal = self.start(*GREEDY, "-q")
+        file = self.write("a.json", "mine")
+        for reply, kept in (("", True), ("n", True), ("\x03", True), ("y", False)):
+            start = len(terminal.shown)
+            terminal.type(f"/save {file}\r")
+            terminal.read_until("a.json exists. Overwrite it? [y/N] ", start)
+            start = len(terminal.shown)
+            terminal.type(reply if reply == "\x03" else reply + "\r")
+            terminal.read_until("not saved" if kept else "0 messages", start)
+            terminal.read_until("> ", len(terminal.shown) - 2)
+            self.assertEqual(file.read_text() == "mine", kept)
+        terminal.type("\x1b[A")  # the replies aren't in the history
+        terminal.read_until("/save", len(terminal.shown) - 5)
+
+    def test_an_answer_is_made_again(self):
+        terminal = self.start("--max-tokens", "40", "--temperature", "1", "-s", "3", "-q")
+        terminal.command("/regenerate", "no answer yet")
+        first = self.answer(terminal, "The old house")
+        second = self.answer(terminal, "/regenerate")
+        third = self.answer(terminal, "/regenerate")
+        self.assertEqual(len({first, second, third}), 3)
+        messages = self.saved(terminal, "a.json")
+        self.assertEqual([m["role"] for m in messages], ["user", "assistant"])
+        self.assertEqual(messages[1]["content"].split(), third.split("\n(cut off")[0].split())
+
+    def test_clearing_begins_anew_on_an_empty_screen(self):
+        terminal = self.start(*GREEDY)
+        terminal.command("The old house", "\n")
+        self.assertIn("\x1b[2J", terminal.command("/clear", "new conversation"))
+        self.assertEqual(self.saved(terminal, "a.json"), [])
+
+    def test_a_full_context_names_the_way_out(self):
+        terminal = self.start("-c", "64", "--max-tokens", "1000", "--ignore-eos")
+        self.assertIn("(cut off: the context of 64 tokens is full; /reset starts a new conversation)",
+                      self.answer(terminal, "The old house"))
+        self.assertIn("; /reset starts a new conversation", self.answer(terminal, "And then?"))
+        self.assertEqual(len(self.saved(terminal, "a.json")), 2)
+        terminal.command("/reset", "new conversation")
+        self.assertIn("is full", self.answer(terminal, "The old house"))
+
     def test_pasted_lines_are_one_text(self):
         terminal = self.start(*GREEDY)
         start = len(terminal.shown)
@@ -245,6 +323,8 @@ class ChatTerminalTest(ProgramTest):
         terminal = self.start()
         terminal.child.send_signal(signal.SIGTERM)
         self.finish(terminal, 128 + signal.SIGTERM)
+        for flag in (termios.ECHO, termios.ICANON):
+            self.assertTrue(termios.tcgetattr(terminal.master)[3] & flag)
 
 
 if __name__ == "__main__":
