@@ -153,11 +153,11 @@ void compare_models(const std::string& path, const std::string& drafter_path,
   tokens.resize(std::min(tokens.size(), num_tokens));
 
   const std::vector<SamplingOptions> variants = {
-      {.temperature = 1.0f},
-      {.temperature = 0.7f},
-      {.temperature = 1.0f, .top_p = 0.9f},
-      {.temperature = 0.7f, .top_p = 0.9f},
-      {.temperature = 0.8f, .top_k = 40},
+      {{.temperature = 1.0f}},
+      {{.temperature = 0.7f}},
+      {{.temperature = 1.0f, .top_p = 0.9f}},
+      {{.temperature = 0.7f, .top_p = 0.9f}},
+      {{.temperature = 0.8f, .top_k = 40}},
   };
   std::vector<Agreement> agreements(variants.size());
   const int64_t vocab_size = model->runner->vocab_size();

@@ -77,37 +77,37 @@ void sample_full_chain_mlx(benchmark::State& state) {
 BENCHMARK(sample_full_chain_mlx)->Unit(benchmark::kMicrosecond);
 
 void sample_greedy(benchmark::State& state) {
-  Fixture(3.0f).run(state, {.temperature = 0.0f}, false);
+  Fixture(3.0f).run(state, {{.temperature = 0.0f}}, false);
 }
 BENCHMARK(sample_greedy)->Unit(benchmark::kMicrosecond);
 
 void sample_temperature_only(benchmark::State& state) {
-  Fixture(3.0f).run(state, {.temperature = 0.8f}, false);
+  Fixture(3.0f).run(state, {{.temperature = 0.8f}}, false);
 }
 BENCHMARK(sample_temperature_only)->Unit(benchmark::kMicrosecond);
 
 void sample_top_p_peaked(benchmark::State& state) {
-  Fixture(3.0f).run(state, {.top_p = 0.9f}, false);
+  Fixture(3.0f).run(state, {{.top_p = 0.9f}}, false);
 }
 BENCHMARK(sample_top_p_peaked)->Unit(benchmark::kMicrosecond);
 
 void sample_top_p_flat(benchmark::State& state) {
-  Fixture(0.1f).run(state, {.top_p = 0.9f}, false);
+  Fixture(0.1f).run(state, {{.top_p = 0.9f}}, false);
 }
 BENCHMARK(sample_top_p_flat)->Unit(benchmark::kMicrosecond);
 
 void sample_top_k_10000(benchmark::State& state) {
-  Fixture(1.0f).run(state, {.top_k = 10000}, false);
+  Fixture(1.0f).run(state, {{.top_k = 10000}}, false);
 }
 BENCHMARK(sample_top_k_10000)->Unit(benchmark::kMicrosecond);
 
 void sample_top_n_sigma(benchmark::State& state) {
-  Fixture(3.0f).run(state, {.temperature = 0.8f, .top_n_sigma = 2.0f}, false);
+  Fixture(3.0f).run(state, {{.temperature = 0.8f, .top_n_sigma = 2.0f}}, false);
 }
 BENCHMARK(sample_top_n_sigma)->Unit(benchmark::kMicrosecond);
 
 void sample_typical_p(benchmark::State& state) {
-  Fixture(3.0f).run(state, {.temperature = 0.8f, .min_p = 0.001f, .typical_p = 0.9f}, false);
+  Fixture(3.0f).run(state, {{.temperature = 0.8f, .min_p = 0.001f, .typical_p = 0.9f}}, false);
 }
 BENCHMARK(sample_typical_p)->Unit(benchmark::kMicrosecond);
 

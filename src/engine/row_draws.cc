@@ -11,6 +11,19 @@ namespace {
 
 constexpr int64_t kBits = 64;
 
+// Stands for a member of any type.
+struct AnyMember {
+  template <class T>
+  operator T() const;  // NOLINT(google-explicit-constructor)
+};
+template <class T>
+concept HasFourMembers = requires(AnyMember any) {
+  T{any, any, any, any};
+}
+&&!requires(AnyMember any) { T{any, any, any, any, any}; };
+// The numbers, which come as one; logit_bias, mask and logprob_token_ids, each by its name.
+static_assert(HasFourMembers<SamplingOptions>, "RowDraws::add() takes every member of its options");
+
 void forbid(int32_t id, std::span<uint64_t> words) {
   const auto word = static_cast<size_t>(id / kBits);
   if (word < words.size()) words[word] &= ~(uint64_t{1} << id % kBits);
@@ -25,22 +38,11 @@ void RowDraws::clear() {
 
 void RowDraws::add(const TokenDraw& draw, int64_t vocab_size) {
   const SamplingOptions& options = draw.options;
-  RowDraw row{.temperature = options.temperature,
-              .top_k = options.top_k,
-              .top_p = options.top_p,
-              .min_p = options.min_p,
-              .typical_p = options.typical_p,
-              .top_n_sigma = options.top_n_sigma,
-              .repetition_penalty = options.repetition_penalty,
-              .frequency_penalty = options.frequency_penalty,
-              .presence_penalty = options.presence_penalty,
-              .is_mlx_order = options.order == SamplerOrder::mlx,
-              .seed = options.seed,
-              .position = draw.position,
-              .forced = draw.chosen,
-              .wants_logprob = draw.wants_logprob,
-              .num_top_logprobs = options.num_top_logprobs,
-              .logprob_token_ids = options.logprob_token_ids};
+  RowDraw row{options};  // its numbers
+  row.position = draw.position;
+  row.forced = draw.chosen;
+  row.wants_logprob = draw.wants_logprob;
+  row.logprob_token_ids = options.logprob_token_ids;
   if (!draw.chosen) {
     if (penalises(options)) row.history = draw.history.tokens();
     row.logit_bias = options.logit_bias;

@@ -8,33 +8,22 @@
 #include <utility>
 
 #include "base/sample.h"
+#include "base/sampling_numbers.h"
 #include "base/token_count.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
 
-// How the token of one row is drawn; the settings are those of sampling/sampling_options.h, within
-// its ranges, and the filters' order is that of `is_mlx_order`. Spans are read while begin() runs,
-// ids are below the vocabulary's size and in a span once.
-struct RowDraw {
-  float temperature = 1.0f;
-  int32_t top_k = 0;
-  float top_p = 1.0f;
-  float min_p = 0.0f;
-  float typical_p = 1.0f;
-  float top_n_sigma = 0.0f;
-  float repetition_penalty = 1.0f;
-  float frequency_penalty = 0.0f;
-  float presence_penalty = 0.0f;
-  bool is_mlx_order = false;
-  uint64_t seed = 0;
+// How the token of one row is drawn; the numbers are within the ranges of
+// sampling/sampling_options.h. Spans are read while begin() runs, ids are below the vocabulary's
+// size and in a span once.
+struct RowDraw : SamplingNumbers {
   int64_t position = 0;                      // of the token to be drawn
   std::span<const TokenCount> history = {};  // of prompt and output, for penalties
   std::span<const std::pair<int32_t, float>> logit_bias = {};
   std::span<const uint64_t> allowed = {};  // a bit for each token that may; none: all
   std::optional<int32_t> forced = {};      // the token, without a draw
-  bool wants_logprob = false;              // of the token, and those below
-  int32_t num_top_logprobs = 0;            // at most kMaxTopLogprobs
+  bool wants_logprob = false;              // of the token, and num_top_logprobs or those below
   std::span<const int32_t> logprob_token_ids = {};
 };
 

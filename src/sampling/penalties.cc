@@ -5,11 +5,6 @@
 
 namespace paceline {
 
-bool penalises(const SamplingOptions& options) {
-  return options.repetition_penalty != 1.0f || options.frequency_penalty != 0.0f ||
-         options.presence_penalty != 0.0f;
-}
-
 bool changes_logits(const SamplingOptions& options, const TokenHistory& history) {
   return !options.logit_bias.empty() || options.mask != nullptr ||
          (penalises(options) && !history.tokens().empty());

@@ -8,9 +8,6 @@
 
 namespace paceline {
 
-// Whether tokens that already occurred lose some of their logit.
-bool penalises(const SamplingOptions& options);
-
 // False when apply_penalties changes no row.
 bool changes_logits(const SamplingOptions& options, const TokenHistory& history);
 

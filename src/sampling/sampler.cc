@@ -169,7 +169,7 @@ Sample Sampler::score(const LogitsRow& row, int32_t id, int32_t num_top_logprobs
   Sample failed;
   failed.status = status_of(raw_row);
   if (failed.status != SampleStatus::ok) return failed;
-  return with_logprobs(raw_row, *row.log_sum_exp, id, {.num_top_logprobs = num_top_logprobs});
+  return with_logprobs(raw_row, *row.log_sum_exp, id, {{.num_top_logprobs = num_top_logprobs}});
 }
 
 Sample Sampler::with_logprobs(BlockedRow& row, float log_sum_exp, int32_t id,

@@ -21,8 +21,12 @@ constexpr int64_t kBlockSize = 4;
 constexpr int64_t kInputs = 1100;  // of adapters
 constexpr int32_t kAnyBlock[] = {0};
 using Status = DecodedToken::Status;
-const RowDraw kGreedy = {.temperature = 0};
-const RowDraw kWithLogprob = {.temperature = 0, .wants_logprob = true};
+const RowDraw kGreedy = {{.temperature = 0}};
+const RowDraw kWithLogprob = [] {
+  RowDraw draw = kGreedy;
+  draw.wants_logprob = true;
+  return draw;
+}();
 
 // The token that follows a token has the largest number in its row.
 using LogitTable = std::vector<std::vector<float>>;
@@ -186,7 +190,7 @@ TEST(CudaDecodeSlots, FeedEachTokenToTheNextStep) {
     slots.push_back({.token = 7 * i + 3,
                      .position = 5 * i,
                      .num_steps = 1 + 3 * i % 11,
-                     .draw = {.temperature = 0, .wants_logprob = i % 2 == 0}});
+                     .draw = i % 2 == 0 ? kWithLogprob : kGreedy});
   }
   slots[4].num_steps = 0;  // empty from the start
   slots[7] = {.token = 5, .position = 100, .num_steps = 9, .stop_ids = stops, .draw = kGreedy};
@@ -296,7 +300,8 @@ TEST(CudaDecodeSlots, DrawAsTheRowSamplerDoes) {
   for (size_t i = 0; i < slots.size(); ++i) {
     slots[i] = {.token = static_cast<int32_t>(9 * i), .position = static_cast<int32_t>(7 * i)};
     slots[i].num_steps = 12;
-    slots[i].draw = {.temperature = 1.2f, .seed = i, .wants_logprob = true};
+    slots[i].draw = {{.temperature = 1.2f, .seed = i}};
+    slots[i].draw.wants_logprob = true;
   }
   slots[1].draw.top_k = 20;
   slots[1].draw.num_top_logprobs = 4;

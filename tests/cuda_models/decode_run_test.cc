@@ -166,17 +166,17 @@ void ask(GpuEngine& gpu, RequestId& cancelled) {
   ends.adapter = gpu.adapter(0);
   gpu.submit(ends);
   GenerateRequest sampled = greedy(4, 8, 6);
-  sampled.sampling = {.seed = 3};
+  sampled.sampling = {{.seed = 3}};
   sampled.adapter = gpu.adapter(1);
   gpu.submit(sampled);
   GenerateRequest penalised = greedy(12, 31, 25);
-  penalised.sampling = {.temperature = 0.9f,
-                        .top_p = 0.95f,
-                        .repetition_penalty = 1.2f,
-                        .frequency_penalty = 0.3f,
-                        .logit_bias = {{7, -2.0f}, {90, 1.0f}},
-                        .seed = 5,
-                        .num_top_logprobs = 3};
+  penalised.sampling = {{.temperature = 0.9f,
+                         .top_p = 0.95f,
+                         .repetition_penalty = 1.2f,
+                         .frequency_penalty = 0.3f,
+                         .num_top_logprobs = 3,
+                         .seed = 5}};
+  penalised.sampling.logit_bias = {{7, -2.0f}, {90, 1.0f}};
   penalised.adapter = gpu.adapter(2);
   gpu.submit(penalised);
   for (int i = 0; i < 24; ++i) gpu.step();

@@ -256,12 +256,12 @@ TEST_F(DecodeRunTest, EndsWhereAWindowReleasesBlocksForAWaitingOne) {
 TEST_F(DecodeRunTest, TakesAllSettingsOfTheSampler) {
   std::vector<GenerateRequest> requests(6, greedy({1, 2, 3}, 9));
   requests[0].sampling.presence_penalty = 2.0f;
-  requests[1].sampling = {.temperature = 1, .top_k = 5, .seed = 3};
+  requests[1].sampling = {{.temperature = 1, .top_k = 5, .seed = 3}};
   requests[2].sampling.logit_bias = {{6, -100.0f}, {9, 15.0f}};
   requests[3].want_logprobs = true;
   requests[3].sampling.num_top_logprobs = 2;
   requests[4].allowed_token_ids = {4, 5, 6, 10, 11};
-  requests[5].sampling = {.temperature = 1.5f, .repetition_penalty = 1.5f, .seed = 8};
+  requests[5].sampling = {{.temperature = 1.5f, .repetition_penalty = 1.5f, .seed = 8}};
   requests[5].want_logprobs = true;
   requests[5].sampling.logprob_token_ids = {7, 9};
   for (const GenerateRequest& request : requests) {

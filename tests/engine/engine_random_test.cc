@@ -83,7 +83,7 @@ class RandomEngine : public EngineTest {
     if (below(4) == 0) request.sampling.presence_penalty = 0.5f;
     if (below(4) == 0) request.sampling.top_k = 5;
     if (below(4) == 0) request.sampling.num_top_logprobs = 2;
-    if (loops_ && below(2) == 0) request.sampling = {.temperature = 0};
+    if (loops_ && below(2) == 0) request.sampling = {{.temperature = 0}};
     if (below(3) == 0) request.eos_tokens = {static_cast<TokenId>(below(kVocab))};
     if (below(4) == 0) request.stop_strings = {"a", "bc"};
     if (loops_ && request.max_tokens > 0 && below(3) == 0) {

@@ -209,19 +209,8 @@ class ScriptedRunner : public Runner {
   Sample draw_row(int64_t output, const RowDraw& row) {
     LogitsRow logits{.logits = this->logits(output, 1), .allowed = row.allowed};
     if (row.wants_logprob) logits.log_sum_exp = log_sum_exp(0);
-    SamplingOptions options{.temperature = row.temperature,
-                            .top_k = row.top_k,
-                            .top_p = row.top_p,
-                            .min_p = row.min_p,
-                            .typical_p = row.typical_p,
-                            .top_n_sigma = row.top_n_sigma,
-                            .repetition_penalty = row.repetition_penalty,
-                            .frequency_penalty = row.frequency_penalty,
-                            .presence_penalty = row.presence_penalty,
-                            .logit_bias = {row.logit_bias.begin(), row.logit_bias.end()},
-                            .order = row.is_mlx_order ? SamplerOrder::mlx : SamplerOrder::standard,
-                            .seed = row.seed,
-                            .num_top_logprobs = row.num_top_logprobs};
+    SamplingOptions options{row};  // its numbers
+    options.logit_bias.assign(row.logit_bias.begin(), row.logit_bias.end());
     options.logprob_token_ids.assign(row.logprob_token_ids.begin(), row.logprob_token_ids.end());
     TokenHistory history;
     for (const auto [id, in_output] : row.history) {

@@ -86,16 +86,16 @@ TEST_F(TraceWriterTest, ARequestIsALineForEachChoiceWithAllThatItAskedFor) {
   trace();
   GenerateRequest request = greedy({1, 2, 3}, 4);
   request.n = 2;
-  request.sampling = {.temperature = 0.5f,
-                      .top_k = 3,
-                      .top_p = 0.25f,
-                      .min_p = 0.125f,
-                      .repetition_penalty = 1.5f,
-                      .frequency_penalty = 0.75f,
-                      .presence_penalty = -0.25f,
-                      .logit_bias = {{4, 2.5f}, {5, -std::numeric_limits<float>::infinity()}},
-                      .order = SamplerOrder::mlx,
-                      .seed = 90};
+  request.sampling = {{.temperature = 0.5f,
+                       .top_k = 3,
+                       .top_p = 0.25f,
+                       .min_p = 0.125f,
+                       .repetition_penalty = 1.5f,
+                       .frequency_penalty = 0.75f,
+                       .presence_penalty = -0.25f,
+                       .seed = 90,
+                       .order = SamplerOrder::mlx}};
+  request.sampling.logit_bias = {{4, 2.5f}, {5, -std::numeric_limits<float>::infinity()}};
   request.allowed_token_ids = {9, 4, 8};
   request.banned_sequences = {{8}, {4, 9}};
   request.stop_token_ids = {8};

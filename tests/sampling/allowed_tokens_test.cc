@@ -36,7 +36,7 @@ TEST(AllowedTokens, DrawLikeAListOfIds) {
           ids.push_back(static_cast<int32_t>(id));
         }
       }
-      SamplingOptions options{.temperature = random() % 3 == 0 ? 0.0f : 0.9f, .seed = random()};
+      SamplingOptions options{{.temperature = random() % 3 == 0 ? 0.0f : 0.9f, .seed = random()}};
       if (random() % 2 == 0) options.top_k = 7;
       if (random() % 2 == 0) options.logit_bias = {{0, 2.0f}};
       const LogitsRow row{.logits = logits, .log_sum_exp = 12.0f, .allowed = bits};

@@ -176,7 +176,7 @@ TEST_F(DrawTest, TheSameSeedAndPositionGiveTheSameTokenWhateverCameBefore) {
   variants[3].order = SamplerOrder::mlx;
   variants[3].min_p = 0.1f;
   for (const SamplingNumber& number : kSamplingNumbers) {
-    const auto* member = std::get_if<float SamplingOptions::*>(&number.member);
+    const auto* member = std::get_if<float SamplingNumbers::*>(&number.member);
     if (member == nullptr) continue;
     variants.emplace_back().*(*member) =
         static_cast<float>((number.range.min + std::min(number.range.max, 2.0)) / 2);

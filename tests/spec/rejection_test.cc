@@ -156,12 +156,12 @@ struct Pair {
 
 std::vector<Pair> make_pairs() {
   std::vector<std::pair<std::string, SamplingOptions>> variants(6);
-  variants[0] = {"temperature", {.temperature = 0.6f}};
-  variants[1] = {"top-k", {.top_k = 4}};
-  variants[2] = {"top-p", {.top_p = 0.8f}};
-  variants[3] = {"min-p", {.temperature = 1.5f, .min_p = 0.2f}};
-  variants[4] = {"penalties", {.repetition_penalty = 1.7f, .presence_penalty = 0.6f}};
-  variants[5] = {"all", {.temperature = 0.8f, .top_k = 9, .top_p = 0.9f, .min_p = 0.02f}};
+  variants[0] = {"temperature", {{.temperature = 0.6f}}};
+  variants[1] = {"top-k", {{.top_k = 4}}};
+  variants[2] = {"top-p", {{.top_p = 0.8f}}};
+  variants[3] = {"min-p", {{.temperature = 1.5f, .min_p = 0.2f}}};
+  variants[4] = {"penalties", {{.repetition_penalty = 1.7f, .presence_penalty = 0.6f}}};
+  variants[5] = {"all", {{.temperature = 0.8f, .top_k = 9, .top_p = 0.9f, .min_p = 0.02f}}};
   Memory memory;
   std::mt19937_64 random(3);
   std::normal_distribution<float> normal(0.0f, 1.5f);
@@ -278,7 +278,7 @@ struct Chain {
         other[i] = row[i] + normal(random);
       }
       sampler.distribution({row}, {}, {}, model[previous]);
-      sampler.distribution({other}, {.top_k = 4}, {}, drafter[previous]);
+      sampler.distribution({other}, {{.top_k = 4}}, {}, drafter[previous]);
     }
   }
 
@@ -325,7 +325,7 @@ TEST(RejectionDistribution, WithoutADraftTheTokenIsTheSamplers) {
   Sampler sampler(memory, 16);
   std::vector<float> row(16);
   for (size_t i = 0; i < row.size(); ++i) row[i] = std::sin(static_cast<float>(i * i));
-  SamplingOptions options{.temperature = 1.3f, .top_k = 12, .seed = 77};
+  SamplingOptions options{{.temperature = 1.3f, .top_k = 12, .seed = 77}};
   Distribution p;
   sampler.distribution({row}, options, {}, p);
   for (int64_t position = 0; position < 1000; ++position) {

@@ -53,11 +53,6 @@ int64_t most_chunks(std::span<const DecodeSlot> slots) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(divide_up(longest, kChunkKeys))));
 }
 
-bool penalises(const RowDraw& draw) {
-  return draw.repetition_penalty != 1.0f || draw.frequency_penalty != 0.0f ||
-         draw.presence_penalty != 0.0f;
-}
-
 bool forbids(const DecodeSlot& slot) {
   return slot.num_forbidding > 0 && !slot.forbidden_ids.empty();
 }

@@ -28,22 +28,12 @@ size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 }  // namespace
 
 DrawRow settings_of(const RowDraw& draw) {
-  return {.seed = draw.seed,
-          .position = draw.position,
-          .num_top = static_cast<uint32_t>(std::max(0, draw.num_top_logprobs)),
-          .top_k = std::max(0, draw.top_k),
-          .forced = draw.forced.value_or(-1),
-          .temperature = draw.temperature,
-          .top_p = draw.top_p,
-          .min_p = draw.min_p,
-          .typical_p = draw.typical_p,
-          .top_n_sigma = draw.top_n_sigma,
-          .repetition_penalty = draw.repetition_penalty,
-          .frequency_penalty = draw.frequency_penalty,
-          .presence_penalty = draw.presence_penalty,
-          .is_active = 1,
-          .is_mlx_order = draw.is_mlx_order ? uint8_t{1} : uint8_t{0},
-          .wants_logprob = draw.wants_logprob ? uint8_t{1} : uint8_t{0}};
+  DrawRow row{draw};  // its numbers
+  row.position = draw.position;
+  row.forced = draw.forced.value_or(-1);
+  row.is_active = 1;
+  row.wants_logprob = draw.wants_logprob ? uint8_t{1} : uint8_t{0};
+  return row;
 }
 
 void launch_draws(CudaDevice& device, const DrawLaunch& launch_of) {
@@ -86,7 +76,8 @@ void CudaRowSampler::append_row(const RowDraw& draw, Pending& pending) {
   if (draw.wants_logprob) {
     row.num_listed = static_cast<uint32_t>(draw.logprob_token_ids.size());
     row.listed = append(draw.logprob_token_ids);
-    pending.num_scored = std::max(row.num_listed, row.num_listed > 0 ? 0 : row.num_top);
+    pending.num_scored =
+        row.num_listed > 0 ? row.num_listed : static_cast<uint32_t>(row.num_top_logprobs);
   }
   rows_.push_back(row);
 }
@@ -104,7 +95,8 @@ void CudaRowSampler::begin(std::span<const RowDraw> draws, int64_t vocab_size) {
   pending_.assign(draws.size(), {});
   size_t num_scored = 0;
   for (size_t i = 0; i < draws.size(); ++i) {
-    PL_CHECK(draws[i].num_top_logprobs <= static_cast<int32_t>(kMostListed),
+    PL_CHECK(draws[i].num_top_logprobs >= 0 &&
+                 draws[i].num_top_logprobs <= static_cast<int32_t>(kMostListed),
              "more top log-probabilities than a block lists");
     append_row(draws[i], pending_[i]);
     pending_[i].first_scored = num_scored;

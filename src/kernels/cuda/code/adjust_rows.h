@@ -54,7 +54,7 @@ struct PenaliseRows {
     const DrawRow& row = p.rows[block_index().x];
     if (!changes_logits(row)) return;
     float* const logits = p.adjusted.row(block_index().x);
-    if (penalises(row)) {
+    if (uses_history(row)) {
       for (uint32_t i = thread_index(); i < row.num_history; i += kThreads) {
         const TokenCount token = row.history[i];
         logits[token.id] = penalised(row, token, logits[token.id]);

@@ -46,20 +46,15 @@ class RowFilters {
                        PrefixShared& shared)
       : row_(row), shared_(shared) {
     // The order of mlx-lm filters at temperature 1.
-    temperature_ = row.is_mlx_order != 0 && filters(row) ? 1.0f : row.temperature;
+    temperature_ = row.order == SamplerOrder::mlx && truncates(row) ? 1.0f : row.temperature;
     kept_ = {.row = logits, .width = width, .max = max, .scale = weight_scale(temperature_)};
     // Weights are 0 beyond the bins.
     bins_per_weighed_logit_ = kept_.scale * (static_cast<float>(kNumBins - 1) / -kLeastExponent);
   }
 
-  PL_DEVICE static bool filters(const DrawRow& row) {
-    return row.top_n_sigma > 0.0f || row.min_p > 0.0f || row.top_k > 0 || row.top_p < 1.0f ||
-           row.typical_p < 1.0f;
-  }
-
   PL_DEVICE const KeptTokens& apply() {
-    if (!filters(row_)) return kept_;
-    const bool is_mlx = row_.is_mlx_order != 0;
+    if (!truncates(row_)) return kept_;
+    const bool is_mlx = row_.order == SamplerOrder::mlx;
     const bool needs_least = row_.top_n_sigma > 0.0f || row_.top_k > 0;
     if (needs_least) least_ = least_finite_of(kept_.row, kept_.width, shared_.fold);
     if (row_.top_n_sigma > 0.0f) keep_near_top();
@@ -207,7 +202,7 @@ struct DrawRows {
     float max = kept.max;
     if (!kept.has_distance) {
       entrants.enter(id_of_key(top), kWeightOne);  // so that few others come near
-    } else if (row.is_mlx_order != 0) {
+    } else if (row.order == SamplerOrder::mlx) {
       max = logit_of_key(top_kept(kept, shared));
     }
     const float scale = weight_scale(row.temperature);
@@ -253,7 +248,7 @@ struct ScoreRows {
     for (uint32_t i = thread_index(); i < row.num_listed; i += kThreads) {
       row.scored[i] = {row.listed[i], logprob_of(logits[row.listed[i]], sum)};
     }
-    if (row.num_listed == 0 && row.num_top > 0) {
+    if (row.num_listed == 0 && row.num_top_logprobs > 0) {
       num_scored = score_likeliest(row, logits, p.width, sum, shared);
     }
     if (thread_index() > 0) return;
@@ -272,13 +267,14 @@ struct ScoreRows {
     const float bins_per_logit = static_cast<float>(kNumBins - 1) / (max - least);
     KeptTokens kept{.row = logits, .width = width, .max = max};
     PrefixSearch search({.counts = true, .bins_per_logit = bins_per_logit}, shared);
-    kept.least_key = search.last_rank(kept, row.num_top, 0.0f);
+    const auto num_top = static_cast<uint32_t>(row.num_top_logprobs);
+    kept.least_key = search.last_rank(kept, num_top, 0.0f);
     TokenList& list = shared.list;
     if (thread_index() == 0) list.num_ranks = 0;
     sync_threads();
     kept.for_each([&list](uint64_t key, uint64_t /*weight*/) { list.add_rank(key); });
     sync_threads();
-    const uint32_t count = list.num_ranks < row.num_top ? list.num_ranks : row.num_top;
+    const uint32_t count = list.num_ranks < num_top ? list.num_ranks : num_top;
     for (uint32_t i = thread_index(); i < count; i += kThreads) {
       const uint64_t key = list.ranks[i];
       uint32_t place = 0;
