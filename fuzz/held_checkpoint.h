@@ -31,6 +31,7 @@ class HeldCheckpoint : public Checkpoint {
   }
 
   std::string origin() const override { return "input"; }
+  std::span<const MappedFile> files() const override { return {}; }
   const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override { return find(name) != nullptr; }
   std::optional<Extents> shape_of(std::string_view name) const override {
@@ -38,10 +39,14 @@ class HeldCheckpoint : public Checkpoint {
     return entry == nullptr ? std::nullopt : std::optional(entry->shape);
   }
   // Never called for a missing tensor or another shape.
-  Tensor read(std::string_view name, const Extents& shape) override {
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs /*as*/) override {
     const CheckpointEntry* const entry = find(name);
     PL_CHECK(entry != nullptr && entry->shape == shape, "read what isn't there");
     return {bytes_.find(name)->second.data(), entry->dtype, shape};
+  }
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view /*name*/,
+                                                  const Extents& /*shape*/) override {
+    return nullptr;
   }
   void release(std::string_view name) override {
     PL_CHECK(contains(name), "released what isn't there");

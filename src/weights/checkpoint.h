@@ -22,15 +22,20 @@ struct CheckpointEntry {
   Extents shape;
 };
 
+// A matrix that a checkpoint quantises while it loads, as it is computed with or as it was before.
+enum class ReadAs : uint8_t { loaded, stored };
+
+// All virtual functions are pure, so that a checkpoint that stands on another one and doesn't
+// forward a function doesn't compile.
 class Checkpoint {
  public:
   virtual ~Checkpoint() = default;
 
   // The source of the weights, for messages.
-  virtual std::string origin() const { return "the checkpoint"; }
+  virtual std::string origin() const = 0;
 
   // The files that the tensors are read from; none for dummy weights.
-  virtual std::span<const MappedFile> files() const { return {}; }
+  virtual std::span<const MappedFile> files() const = 0;
 
   // All tensors, sorted by name. Empty for dummy weights, which have every name.
   virtual const std::vector<CheckpointEntry>& entries() const = 0;
@@ -45,19 +50,19 @@ class Checkpoint {
   // A read-only view of the tensor, contiguous. Throws Error not_found naming the tensor, or
   // corrupt when its shape is not `shape`, naming both. Of any dtype: packed codes are
   // uint32. Valid until release(name) or the checkpoint's end.
-  virtual Tensor read(std::string_view name, const Extents& shape) = 0;
-
-  // The same, but never quantised by this checkpoint.
-  virtual Tensor read_as_stored(std::string_view name, const Extents& shape) {
-    return read(name, shape);
+  virtual Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) = 0;
+  Tensor read(std::string_view name, const Extents& shape) {
+    return read_tensor(name, shape, ReadAs::loaded);
+  }
+  // The same, but never quantised while it loads.
+  Tensor read_as_stored(std::string_view name, const Extents& shape) {
+    return read_tensor(name, shape, ReadAs::stored);
   }
 
   // The quantised matrix [rows, row length], or null when it is stored as plain numbers; read()
   // delivers any matrix as numbers. Throws like read(). Valid as long as read()'s view.
-  virtual std::shared_ptr<const GroupedRows> read_grouped(std::string_view /*name*/,
-                                                          const Extents& /*shape*/) {
-    return nullptr;
-  }
+  virtual std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
+                                                          const Extents& shape) = 0;
 
   // Releases the tensor's bytes: mapped pages go back to the system.
   virtual void release(std::string_view name) = 0;

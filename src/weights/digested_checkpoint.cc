@@ -51,8 +51,8 @@ Hash128 DigestedCheckpoint::digest_of(const GroupedRows& rows) {
   return siphash128(kNoSecret, words);
 }
 
-Tensor DigestedCheckpoint::read(std::string_view name, const Extents& shape) {
-  const Tensor tensor = source_.read(name, shape);
+Tensor DigestedCheckpoint::read_tensor(std::string_view name, const Extents& shape, ReadAs as) {
+  const Tensor tensor = source_.read_tensor(name, shape, as);
   if (!digests_.contains(name)) digests_.emplace(name, digest_of(tensor));
   return tensor;
 }

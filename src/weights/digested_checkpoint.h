@@ -23,7 +23,7 @@ class DigestedCheckpoint : public ForwardingCheckpoint {
   // The digest of names, dtypes, shapes and bytes of all tensors read so far, in any order.
   Hash128 digest() const;
 
-  Tensor read(std::string_view name, const Extents& shape) override;
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override;
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override;
 

@@ -100,10 +100,15 @@ class DummyCheckpoint : public Checkpoint {
       : dtype_(dtype), seed_(seed), memory_(memory) {}
 
   std::string origin() const override { return "dummy weights"; }
+  std::span<const MappedFile> files() const override { return {}; }
   const std::vector<CheckpointEntry>& entries() const override { return no_entries_; }
   bool contains(std::string_view name) const override { return !only_on_request(name); }
   std::optional<Extents> shape_of(std::string_view) const override { return std::nullopt; }
-  Tensor read(std::string_view name, const Extents& shape) override;
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override;
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view /*name*/,
+                                                  const Extents& /*shape*/) override {
+    return nullptr;
+  }
   void release(std::string_view name) override {
     if (const auto at = made_.find(name); at != made_.end()) made_.erase(at);
   }
@@ -116,7 +121,7 @@ class DummyCheckpoint : public Checkpoint {
   std::map<std::string, OwnedTensor, std::less<>> made_;  // until released
 };
 
-Tensor DummyCheckpoint::read(std::string_view name, const Extents& shape) {
+Tensor DummyCheckpoint::read_tensor(std::string_view name, const Extents& shape, ReadAs /*as*/) {
   if (const auto at = made_.find(name); at != made_.end()) {
     const Tensor& tensor = at->second.view;
     if (tensor.shape() == shape) return tensor;

@@ -176,12 +176,12 @@ std::shared_ptr<const GroupedRows> ExpertCheckpoint::read_grouped(std::string_vi
   return std::make_shared<GroupedRowRange>(std::move(rows), first, part->num_rows, part->step);
 }
 
-Tensor ExpertCheckpoint::read(std::string_view name, const Extents& shape) {
+Tensor ExpertCheckpoint::read_tensor(std::string_view name, const Extents& shape, ReadAs as) {
   Part* const part = find_part(name);
-  if (part == nullptr) return source_.read(name, shape);
+  if (part == nullptr) return source_.read_tensor(name, shape, as);
   if (const Tensor* const known = find_copy(name)) return *known;
   if (const auto rows = read_grouped(name, shape)) return keep_numbers(name, *rows);
-  const Tensor view = part->view(source_.read(part->stack->name, part->stack->shape));
+  const Tensor view = part->view(source_.read_tensor(part->stack->name, part->stack->shape, as));
   if (view.is_contiguous()) return view;
   OwnedTensor copy = allocate_tensor(memory_, view.dtype(), shape);
   copy_elements(view, copy.view);

@@ -29,7 +29,7 @@ class ExpertCheckpoint : public UnpackingCheckpoint {
   bool contains(std::string_view name) const override;
   std::optional<Extents> shape_of(std::string_view name) const override;
   // Matrices of quantised stacks, and what isn't contiguous, are copied to memory of its own.
-  Tensor read(std::string_view name, const Extents& shape) override;
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override;
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override;
   // The pages of a stack go back when all its parts were released.

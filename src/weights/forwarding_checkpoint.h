@@ -23,8 +23,8 @@ class ForwardingCheckpoint : public Checkpoint {
   std::optional<Extents> shape_of(std::string_view name) const override {
     return source_.shape_of(name);
   }
-  Tensor read(std::string_view name, const Extents& shape) override {
-    return source_.read(name, shape);
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override {
+    return source_.read_tensor(name, shape, as);
   }
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override {

@@ -31,7 +31,7 @@ class GgufCheckpoint : public Checkpoint {
   const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override { return find(name).has_value(); }
   std::optional<Extents> shape_of(std::string_view name) const override;
-  Tensor read(std::string_view name, const Extents& shape) override;
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override;
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override;
   void release(std::string_view name) override;
@@ -137,7 +137,7 @@ Buffer GgufCheckpoint::copy_of(const Source& source) const {
   return copy;
 }
 
-Tensor GgufCheckpoint::read(std::string_view name, const Extents& shape) {
+Tensor GgufCheckpoint::read_tensor(std::string_view name, const Extents& shape, ReadAs /*as*/) {
   const size_t index = find(name, shape);
   const CheckpointEntry& entry = entries_[index];
   const Source& source = sources_[index];

@@ -163,9 +163,9 @@ AffineRows MlxCheckpoint::rows_of(std::string_view name, const Matrix& matrix) {
                     matrix.format);
 }
 
-Tensor MlxCheckpoint::read(std::string_view name, const Extents& shape) {
+Tensor MlxCheckpoint::read_tensor(std::string_view name, const Extents& shape, ReadAs as) {
   const Matrix* const matrix = find_matrix(name, shape);
-  if (matrix == nullptr) return source_.read(name, shape);
+  if (matrix == nullptr) return source_.read_tensor(name, shape, as);
   const Tensor* const known = find_copy(name);
   return (known != nullptr ? *known : keep_numbers(name, rows_of(name, *matrix))).reshape(shape);
 }

@@ -27,7 +27,7 @@ class MlxCheckpoint : public UnpackingCheckpoint {
   bool contains(std::string_view name) const override { return find_entry(name) != nullptr; }
   std::optional<Extents> shape_of(std::string_view name) const override;
   // Dequantises to memory of its own.
-  Tensor read(std::string_view name, const Extents& shape) override;
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override;
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override;
   void release(std::string_view name) override;

@@ -116,8 +116,8 @@ std::shared_ptr<const GroupedRows> Mxfp4Checkpoint::read_grouped(std::string_vie
   return std::make_shared<Mxfp4Rows>(Mxfp4Tensors{.blocks = blocks, .scales = scales});
 }
 
-Tensor Mxfp4Checkpoint::read(std::string_view name, const Extents& shape) {
-  if (find_stack(name) == nullptr) return source_.read(name, shape);
+Tensor Mxfp4Checkpoint::read_tensor(std::string_view name, const Extents& shape, ReadAs as) {
+  if (find_stack(name) == nullptr) return source_.read_tensor(name, shape, as);
   const Tensor* const known = find_copy(name);
   return (known != nullptr ? *known : keep_numbers(name, *read_grouped(name, shape)))
       .reshape(shape);

@@ -29,7 +29,7 @@ class Mxfp4Checkpoint : public UnpackingCheckpoint {
   bool contains(std::string_view name) const override;
   std::optional<Extents> shape_of(std::string_view name) const override;
   // Dequantises to memory of its own.
-  Tensor read(std::string_view name, const Extents& shape) override;
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override;
   // Throws Error corrupt when a scale is NaN.
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override;

@@ -95,7 +95,8 @@ std::shared_ptr<const GroupedRows> QuantizingCheckpoint::read_grouped(std::strin
       .first->second.rows;
 }
 
-Tensor QuantizingCheckpoint::read(std::string_view name, const Extents& shape) {
+Tensor QuantizingCheckpoint::read_tensor(std::string_view name, const Extents& shape, ReadAs as) {
+  if (as == ReadAs::stored) return source_.read_tensor(name, shape, as);
   const auto rows = read_grouped(name, shape);
   const auto at = matrices_.find(name);
   if (at == matrices_.end()) return source_.read(name, shape);

@@ -34,10 +34,7 @@ class QuantizingCheckpoint : public ForwardingCheckpoint {
         memory_(memory),
         threads_(threads) {}
 
-  Tensor read(std::string_view name, const Extents& shape) override;
-  Tensor read_as_stored(std::string_view name, const Extents& shape) override {
-    return source_.read_as_stored(name, shape);
-  }
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override;
   // Throws Error invalid when the source's matrix is quantised already, numerical when its numbers
   // aren't finite.
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,

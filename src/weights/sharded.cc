@@ -34,7 +34,11 @@ class SafetensorsCheckpoint : public Checkpoint {
   const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override { return find(name).has_value(); }
   std::optional<Extents> shape_of(std::string_view name) const override;
-  Tensor read(std::string_view name, const Extents& shape) override;
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override;
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view /*name*/,
+                                                  const Extents& /*shape*/) override {
+    return nullptr;
+  }
   void release(std::string_view name) override;
 
   // Throws Error corrupt when a tensor isn't in the file that the index names.
@@ -96,7 +100,8 @@ std::optional<Extents> SafetensorsCheckpoint::shape_of(std::string_view name) co
   return entries_[*index].shape;
 }
 
-Tensor SafetensorsCheckpoint::read(std::string_view name, const Extents& shape) {
+Tensor SafetensorsCheckpoint::read_tensor(std::string_view name, const Extents& shape,
+                                          ReadAs /*as*/) {
   const auto index = find(name);
   if (!index) {
     throw Error(ErrorCode::not_found, fmt::format("{}: tensor {} of shape {} is missing", origin(),

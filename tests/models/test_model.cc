@@ -13,6 +13,7 @@
 #include "models/family.h"
 #include "tests/test_directory.h"
 #include "weights/expert_checkpoint.h"
+#include "weights/forwarding_checkpoint.h"
 #include "weights/mxfp4_checkpoint.h"
 
 namespace paceline::testing {
@@ -44,11 +45,11 @@ std::vector<std::string> string_list(const Json& json, std::string_view key) {
 }
 
 // A checkpoint with some weights hidden, and a random head if the files have none.
-class ChangedCheckpoint : public Checkpoint {
+class ChangedCheckpoint : public ForwardingCheckpoint {
  public:
   ChangedCheckpoint(Checkpoint& files, const ModelChanges& changes, Memory& memory)
-      : files_(files), changes_(changes), memory_(memory) {
-    for (const CheckpointEntry& entry : files_.entries()) {
+      : ForwardingCheckpoint(files), changes_(changes), memory_(memory) {
+    for (const CheckpointEntry& entry : source_.entries()) {
       if (!is_hidden(entry.name)) entries_.push_back(entry);
     }
   }
@@ -56,13 +57,12 @@ class ChangedCheckpoint : public Checkpoint {
   const std::vector<CheckpointEntry>& entries() const override { return entries_; }
   bool contains(std::string_view name) const override {
     if (changes_.random_head && name == "lm_head.weight") return true;
-    return !is_hidden(name) && files_.contains(name);
+    return !is_hidden(name) && source_.contains(name);
   }
-  std::optional<Extents> shape_of(std::string_view name) const override {
-    return files_.shape_of(name);
-  }
-  Tensor read(std::string_view name, const Extents& shape) override {
-    if (!changes_.random_head || name != "lm_head.weight") return files_.read(name, shape);
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override {
+    if (!changes_.random_head || name != "lm_head.weight") {
+      return source_.read_tensor(name, shape, as);
+    }
     head_ = allocate_tensor(memory_, DType::f32, shape);
     auto* elements = head_.view.elements<float>();
     for (int64_t i = 0; i < head_.view.num_elements(); ++i) {
@@ -70,7 +70,6 @@ class ChangedCheckpoint : public Checkpoint {
     }
     return head_.view;
   }
-  void release(std::string_view name) override { files_.release(name); }
 
  private:
   bool is_hidden(std::string_view name) const {
@@ -79,7 +78,6 @@ class ChangedCheckpoint : public Checkpoint {
     });
   }
 
-  Checkpoint& files_;
   const ModelChanges& changes_;
   Memory& memory_;
   std::vector<CheckpointEntry> entries_;

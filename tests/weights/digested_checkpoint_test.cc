@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <initializer_list>
+
+#include "weights/quantizing_checkpoint.h"
 
 namespace paceline {
 namespace {
@@ -48,6 +51,21 @@ TEST(DigestedCheckpoint, PassesOnWhatTheSourceHas) {
   EXPECT_EQ(digested.origin(), source->origin());
   EXPECT_FALSE(digested.contains("lm_head.weight"));
   EXPECT_EQ(digested.read("a", {2, 3}).shape(), (Extents{2, 3}));
+}
+
+TEST(DigestedCheckpoint, WhatIsReadAsStoredIsDigestedAndNotQuantised) {
+  Memory memory;
+  ThreadPool threads(1);
+  const auto source = make_dummy_checkpoint(DType::f32, 1, memory);
+  QuantizingCheckpoint quantizing(*source, LoadQuantization::q8, memory, threads);
+  DigestedCheckpoint digested(quantizing, threads);
+  const auto same = [&](const Tensor& tensor) {
+    const auto* const stored = source->read("a", {2, 64}).elements<float>();
+    return std::equal(stored, stored + 128, tensor.elements<float>());
+  };
+  EXPECT_TRUE(same(digested.read_as_stored("a", {2, 64})));
+  EXPECT_EQ(digested.digest(), digest_of(1, {{"a", {2, 64}}}, 1, DType::f32));
+  EXPECT_FALSE(same(digested.read("a", {2, 64})));
 }
 
 }  // namespace

@@ -128,6 +128,8 @@ TEST_F(ExpertCheckpointTest, ExpertsAreQuantisedAndWhatIsReadAsStoredIsNot) {
   EXPECT_EQ(rows->grouping().bits, 4);
   EXPECT_NE(checkpoint.read("a.gate.weight", {2, 64}).elements<float>()[1], 1.0f);
   EXPECT_EQ(checkpoint.read_as_stored("a.gate.weight", {2, 64}).elements<float>()[1], 1.0f);
+  ExpertCheckpoint above(checkpoint, memory_, threads_);
+  EXPECT_EQ(above.read_as_stored("a.gate.weight", {2, 64}).elements<float>()[1], 1.0f);
 }
 
 TEST_F(ExpertCheckpointTest, AStackBesideAnExpertOfItsOwnIsRefused) {
