@@ -130,9 +130,12 @@ struct ExpectedSteps {
   std::vector<JsonCursor> losses;
   std::vector<JsonCursor> norms;
   double loss_tolerance = 1e-4;
-  double mean_loss_tolerance = 1e-2;  // of the 50 differences
-  double norm_tolerance = 2e-3;       // times the norm
+  double early_loss_tolerance = 1e-4;  // of the first kEarlySteps
+  double mean_loss_tolerance = 1e-4;   // of the 50 differences
+  double norm_tolerance = 2e-3;        // times the norm
+  double mean_norm_tolerance = 2e-3;
 };
+constexpr size_t kEarlySteps = 10;
 
 ExpectedSteps expected_steps(const JsonCursor& run) {
   return {.losses = run.at("losses").items(), .norms = run.at("gradient_norms").items()};
@@ -151,7 +154,7 @@ void expect_steps(TestModel& model, TrainedSet& trained, const std::vector<Train
   Memory memory;
   AdamW optimizer(trained.parameters(), {.weight_decay = options.weight_decay}, memory);
   ASSERT_EQ(expected.losses.size(), 50u);
-  double differences = 0;
+  double loss_differences = 0, norm_differences = 0;
   for (size_t step = 0; step < expected.losses.size(); ++step) {
     trained.clear_gradients();
     std::vector<float> rows;
@@ -159,15 +162,19 @@ void expect_steps(TestModel& model, TrainedSet& trained, const std::vector<Train
     trained.complete_gradients();
     double loss = 0;
     for (const float one : rows) loss += double{one} / static_cast<double>(rows.size());
-    EXPECT_NEAR(loss, expected.losses[step].number(), expected.loss_tolerance) << "step " << step;
-    differences += std::abs(loss - expected.losses[step].number());
+    const double tolerance =
+        step < kEarlySteps ? expected.early_loss_tolerance : expected.loss_tolerance;
+    EXPECT_NEAR(loss, expected.losses[step].number(), tolerance) << "step " << step;
+    loss_differences += std::abs(loss - expected.losses[step].number());
     const double norm = gradient_norm(trained.parameters(), model.threads());
     EXPECT_NEAR(norm, expected.norms[step].number(), expected.norm_tolerance * norm)
         << "step " << step;
+    norm_differences += std::abs(norm / expected.norms[step].number() - 1);
     optimizer.step(options.rate, std::min(1.0, 1.0 / (norm + 1e-6)), model.threads());
     trained.pack(model.backend());
   }
-  EXPECT_LE(differences / 50, expected.mean_loss_tolerance);
+  EXPECT_LE(loss_differences / 50, expected.mean_loss_tolerance);
+  EXPECT_LE(norm_differences / 50, expected.mean_norm_tolerance);
 }
 
 LoraOptions rank_4(DType dtype) {
@@ -207,7 +214,15 @@ TEST_P(PeftRun, LossesOf50StepsAreTheSame) {
                expected_steps(run));
 }
 
-TEST(PeftRunGolden, LossesOf50StepsOfAMixtureInBfloat16AreNear) {
+// Beside PEFT's in float32, from the same rounded weights: the mean differences are less than those
+// of PEFT under autocast. At near ties of the router a rounding chooses other experts, so single
+// steps say little: a start that differs by 1e-5 moves autocast's losses by 2e-2. The golden has
+// how far autocast comes from float32 over 13 such starts, at most; single steps may be half as far
+// again. Here, over baseline, avx2 and 7 starts (autocast in brackets): losses 2.2e-3 to 3.2e-3 in
+// the mean (5.5e-3), at most 2.0e-2 (2.4e-2), in the first ten steps 6.4e-3 (1.4e-2); lengths of
+// gradients 3.1e-3 to 4.4e-3 in the mean (6.1e-3), at most 3.7e-2 (3.9e-2). A rate that is 5 % off
+// moves float32's losses by 2.7e-2 in the mean.
+TEST(PeftRunGolden, LossesOf50StepsOfAMixtureInBfloat16AreNearerToFloat32sThanAutocasts) {
   const Json golden = read_json("qwen3_moe_tied/run.json");
   const JsonCursor run(golden, "run.json");
   PeftStart trained(
@@ -216,11 +231,13 @@ TEST(PeftRunGolden, LossesOf50StepsOfAMixtureInBfloat16AreNear) {
       DType::bf16);
   const JsonCursor rounded = run.at("bfloat16");
   ExpectedSteps expected = expected_steps(rounded);
-  // The largest is between 1.35e-2 and 1.57e-2, by instruction set; the mean, 5.2e-3 to 5.6e-3,
-  // changes less. Other roundings of the same products move PyTorch's own losses by up to 2.5e-2,
-  // because near ties choose other experts (docs/training.md).
-  expected.loss_tolerance = 2e-2;
-  expected.norm_tolerance = 5e-2;
+  const JsonCursor errors = rounded.at("autocast_errors");
+  constexpr double kSingle = 1.5;
+  expected.loss_tolerance = kSingle * errors.at("loss").number();
+  expected.early_loss_tolerance = kSingle * errors.at("early_loss").number();
+  expected.mean_loss_tolerance = errors.at("mean_loss").number();
+  expected.norm_tolerance = kSingle * errors.at("norm").number();
+  expected.mean_norm_tolerance = errors.at("mean_norm").number();
   expect_steps(
       trained.model, trained.loras, counted_batches(run),
       {.rate = rounded.at("rate").number(), .weight_decay = run.at("weight_decay").number()},
@@ -248,8 +265,9 @@ class DraftModelRun : public ::testing::TestWithParam<DType> {
     const bool is_f32 = GetParam() == DType::f32;
     ExpectedSteps expected = expected_steps(of.at(is_f32 ? "float32" : "bfloat16"));
     if (!is_f32) {
-      expected.loss_tolerance = 1e-2;
-      expected.norm_tolerance = 5e-2;
+      expected.loss_tolerance = expected.early_loss_tolerance = 1e-2;
+      expected.mean_loss_tolerance = 1e-2;
+      expected.norm_tolerance = expected.mean_norm_tolerance = 5e-2;
     }
     expect_steps(model_, trained, text_batches(run),
                  {.rate = of.at("rate").number(), .weight_decay = run.at("weight_decay").number()},

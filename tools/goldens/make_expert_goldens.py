@@ -13,8 +13,8 @@ model_gradients/experts.json has losses and gradients as make_model_gradient_gol
 of all weights, `lora` of the stacked adapters. Those of a stack are given expert by expert.
 
 train/NAME is a run of 50 steps with LoRA on attention and experts, as make_train_goldens.py makes them; that of
-qwen3_moe_tied also in bfloat16, with autocast, but routers in float32. (Of the others autocast moves even the first loss
-by more than 1e-2.)
+qwen3_moe_tied also from weights rounded to bfloat16, with the errors of autocast, but routers in float32. (Of the others
+autocast moves even the first loss by more than 1e-2.)
 """
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from make_model_gradient_goldens import NAME, loss_of, summary
+from make_model_gradient_goldens import NAME, golden_of
 from make_train_goldens import write_run
-from peft_models import GOLDENS, SEED, load_model, randomise, sort_lists
+from peft_models import GOLDENS, SEED, exact_model, randomise, sort_lists
 
 STACKED = ["glm4_moe_plain_stacked", "gpt_oss_plain", "granitemoe_bias", "mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step",
            "qwen3_moe_tied"]
@@ -49,13 +49,6 @@ LAST_ROWS = 2
 
 def prompt(name: str) -> torch.Tensor:
     return torch.tensor([json.loads((GOLDENS / "models" / name / "golden.json").read_text())["prompt_ids"]])
-
-
-def exact_model(name: str) -> torch.nn.Module:
-    """Experts one by one: their grouped products have no float64."""
-    model = load_model(GOLDENS / "models" / name)
-    model.set_experts_implementation("eager")
-    return model
 
 
 def logits_of(model: torch.nn.Module, name: str) -> torch.Tensor:
@@ -140,12 +133,12 @@ def full_gradients(model: torch.nn.Module) -> dict:
         name = NAME.match(key)[1].replace("block_sparse_moe.", "mlp.")
         experts, _, projection = name.rpartition(".")
         if projection not in ("gate_up_proj", "down_proj") or parameter.dim() != 3:
-            found[name] = summary(parameter.grad)
+            found[name] = parameter.grad
             continue
         for expert, gradient in enumerate(parameter.grad):
             halves = {"gate_proj": 0, "up_proj": 1} if projection == "gate_up_proj" else {"down_proj": 0}
             for (part, index), half in zip(halves.items(), gradient.chunk(len(halves))):
-                found[f"{experts}.{expert}.{part}.weight"] = summary(half)
+                found[f"{experts}.{expert}.{part}.weight"] = half
     return found
 
 
@@ -157,7 +150,7 @@ def lora_gradients(model: torch.nn.Module) -> dict:
         module, _, side = NAME.match(key)[1].replace(".default.weight", "").rpartition(".")
         wrapper = model.get_submodule(key[:key.index(".lora_")])
         if not isinstance(wrapper, peft.tuners.lora.layer.ParamWrapper):
-            found[f"{module}.{side}"] = summary(parameter.grad)
+            found[f"{module}.{side}"] = parameter.grad
             continue
         experts = module.replace(".base_layer", "").replace("block_sparse_moe", "mlp")
         count = wrapper.num_experts
@@ -167,24 +160,18 @@ def lora_gradients(model: torch.nn.Module) -> dict:
                 side == "lora_B" and wrapper.parameter_name == "gate_up_proj"):
             stack = torch.cat((stack[:, ::2], stack[:, 1::2]), dim=1)  # gpt-oss's rows of gate and up in turn
         for expert, gradient in enumerate(stack):
-            found[f"{experts}.{expert}.{wrapper.parameter_name}.{side}"] = summary(gradient)
+            found[f"{experts}.{expert}.{wrapper.parameter_name}.{side}"] = gradient
     return found
 
 
-def loss_and(gradients, model: torch.nn.Module, name: str) -> dict:
-    model.eval()
-    loss = loss_of(model, name)
-    loss.backward()
-    return {"loss": float(f"{loss.item():.9g}"), "gradients": gradients(model)}
+def adapted(name: str) -> torch.nn.Module:
+    path = GOLDENS / "expert_adapters" / f"{name}_stacked"
+    return peft.PeftModel.from_pretrained(exact_model(name), path, is_trainable=True).float()
 
 
 def gradients() -> None:
-    full = {name: loss_and(full_gradients, exact_model(name).double(), name) for name in FULL}
-    lora = {}
-    for name in STACKED:
-        path = GOLDENS / "expert_adapters" / f"{name}_stacked"
-        model = peft.PeftModel.from_pretrained(exact_model(name), path, is_trainable=True).double()
-        lora[f"{name}_stacked"] = loss_and(lora_gradients, model, name)
+    full = {name: golden_of(exact_model(name), full_gradients, name) for name in FULL}
+    lora = {f"{name}_stacked": golden_of(adapted(name), lora_gradients, name) for name in STACKED}
     lines = [f'"full": {json.dumps(full)}', f'"lora": {json.dumps(lora)}']
     (GOLDENS / "model_gradients" / "experts.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

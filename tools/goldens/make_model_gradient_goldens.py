@@ -8,7 +8,8 @@ cross-entropy of the golden's prompt. full.json has the gradients of all weights
 as stored and once of the weights rounded to bfloat16; lora.json those of the matrices of tests/goldens/family_adapters.
 A gradient is kept as its length and its products with four vectors that any program can compute (see `patterns`). Those of
 bfloat16 weights are followed by the length of PyTorch's own error when it computes in bfloat16, as a share of the
-gradient's, or the median of these shares in the model where that is more.
+gradient's, or the median of these shares in the model where that is more; those of LoRA by PyTorch's own error in float32,
+on one thread or four.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ import peft
 import torch
 import transformers
 
-from peft_models import GOLDENS, load_model
+from peft_models import GOLDENS, exact_model, load_model
 
 # Those that are trained with LoRA alone.
 MIXTURES = re.compile(r"moe|mixtral|gpt_oss")
+LEAST_LENGTH = 3e-3  # as the test has it
 NAME = re.compile(r".*?((?:layers\.\d+\.|embed_tokens\.|norm\.|lm_head\.).*)")
 
 
@@ -50,14 +52,37 @@ def loss_of(model: torch.nn.Module, name: str) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits.double(), ids[1:])
 
 
-def gradients_of(model: torch.nn.Module, name: str) -> dict:
+def by_name(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {NAME.match(key)[1].replace(".default.weight", ""): parameter.grad
+            for key, parameter in model.named_parameters()
+            if parameter.grad is not None and "vision" not in key and "projector" not in key}
+
+
+def backward(model: torch.nn.Module, name: str) -> float:
     model.eval()
+    model.zero_grad(set_to_none=True)
     loss = loss_of(model, name)
     loss.backward()
-    found = {NAME.match(key)[1]: summary(parameter.grad)
-             for key, parameter in model.named_parameters()
-             if parameter.grad is not None and "vision" not in key and "projector" not in key}
-    return {"loss": float(f"{loss.item():.9g}"), "gradients": found}
+    return float(f"{loss.item():.9g}")
+
+
+def golden_of(model: torch.nn.Module, gradients, name: str) -> dict:
+    """By a model in float64, with the errors of the same in float32."""
+    exact = copy.deepcopy(model).double()
+    golden = {"loss": backward(exact, name)}
+    true = gradients(exact)
+    golden["gradients"] = {key: summary(gradient) for key, gradient in true.items()}
+    errors = dict.fromkeys(true, 0.0)
+    for threads in (1, 4):
+        torch.set_num_threads(threads)
+        backward(model, name)
+        for key, gradient in gradients(model).items():
+            error = (gradient.double() - true[key]).norm() / true[key].norm().clamp_min(LEAST_LENGTH)
+            errors[key] = max(errors[key], error.item())
+    torch.set_num_threads(1)
+    for key, error in errors.items():
+        golden["gradients"][key].append(float(f"{error:.3g}"))
+    return golden
 
 
 def add_errors(golden: dict, model: torch.nn.Module, exact: torch.nn.Module, name: str) -> None:
@@ -79,19 +104,16 @@ def full(name: str) -> dict:
     for dtype in (torch.float32, torch.bfloat16):
         model = load_model(GOLDENS / "models" / name).to(dtype)
         exact = copy.deepcopy(model).double()
-        golden = result[str(dtype).removeprefix("torch.")] = gradients_of(exact, name)
+        golden = result[str(dtype).removeprefix("torch.")] = {"loss": backward(exact, name)}
+        golden["gradients"] = {key: summary(gradient) for key, gradient in by_name(exact).items()}
         if dtype == torch.bfloat16:
             add_errors(golden, model, exact, name)
     return result
 
 
 def lora(name: str) -> dict:
-    dtype = torch.float32 if MIXTURES.search(name) else torch.float64  # experts have no products in float64
-    base = load_model(GOLDENS / "models" / name)
-    model = peft.PeftModel.from_pretrained(base, GOLDENS / "family_adapters" / name, is_trainable=True).to(dtype)
-    result = gradients_of(model, name)
-    result["gradients"] = {key.replace(".default.weight", ""): value for key, value in result["gradients"].items()}
-    return result
+    model = peft.PeftModel.from_pretrained(exact_model(name), GOLDENS / "family_adapters" / name, is_trainable=True)
+    return golden_of(model.float(), by_name, name)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ GOLDENS = ROOT / "tests/goldens/train"
 MODELS = ["llama_bias", "gemma3_text_pattern2", "qwen3_tied"]
 STEPS, SEQUENCES, LENGTH = 50, 2, 24
 RATE, DECAY = 5e-3, 0.01
+PERTURBED = 13
 # At 5e-3 its losses from step 43 on depend on the last bits of sums: another number of threads moves PyTorch's by 4e-5.
 CALM_RATES = {"gemma3_text_pattern2": 2e-3}
 SMALL_MODEL = ROOT / "models/paceline-draft-1m"
@@ -158,17 +159,44 @@ def peft_run(model, rate, dtype=torch.float32):
     return steps, {"losses": losses, "gradient_norms": norms}
 
 
+def perturb(parameters, start, seed):
+    """The start, but for what bfloat16 hardly sees; seed 0: the start itself."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, p in parameters:
+        if name in start:
+            noise = torch.randn(p.shape, generator=generator) if seed > 0 else 0
+            p.data.copy_(start[name] * (1 + 1e-5 * noise))
+
+
+def autocast_errors(model, start, rate, exact):
+    """How far autocast's steps are from float32's, at most, over PERTURBED starts."""
+    largest = {"loss": 0.0, "mean_loss": 0.0, "early_loss": 0.0, "norm": 0.0, "mean_norm": 0.0}
+    for seed in range(PERTURBED):
+        perturb(model.named_parameters(), start, seed)
+        run = peft_run(model, rate, torch.bfloat16)[1]
+        losses = [abs(x - y) for x, y in zip(run["losses"], exact["losses"])]
+        norms = [abs(x - y) / y for x, y in zip(run["gradient_norms"], exact["gradient_norms"])]
+        for key, found in {"loss": max(losses), "mean_loss": sum(losses) / STEPS, "early_loss": max(losses[:10]),
+                           "norm": max(norms), "mean_norm": sum(norms) / STEPS}.items():
+            largest[key] = max(largest[key], float(f"{found:.3g}"))
+    return largest
+
+
 def write_run(directory, model, rate=RATE, bfloat16_rate=None):
     """Trains a model whose adapter of the start stands in `directory`, and writes run.json beside it. With a
-    `bfloat16_rate` once more from there under autocast."""
+    `bfloat16_rate` once more from there with weights rounded to bfloat16, and how far PyTorch's own steps under autocast are
+    from these."""
     start = {name: p.detach().clone() for name, p in model.named_parameters() if p.requires_grad}
     steps, run = peft_run(model, rate)
     run = {"rate": rate, "weight_decay": DECAY, "rank": 4, "alpha": 8, "max_gradient_norm": 1.0, "batches": steps, **run}
     if bfloat16_rate is not None:
-        for name, p in model.named_parameters():
-            if name in start:
-                p.data.copy_(start[name])
-        run["bfloat16"] = {"rate": bfloat16_rate, **peft_run(model, bfloat16_rate, torch.bfloat16)[1]}
+        for p in model.parameters():
+            if not p.requires_grad:
+                p.data = p.data.bfloat16().float()
+        perturb(model.named_parameters(), start, 0)
+        exact = peft_run(model, bfloat16_rate)[1]
+        run["bfloat16"] = {"rate": bfloat16_rate, **exact,
+                           "autocast_errors": autocast_errors(model, start, bfloat16_rate, exact)}
     (directory / "run.json").write_text(json.dumps(run))
 
 

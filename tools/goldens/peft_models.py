@@ -23,6 +23,14 @@ def load_model(path: Path) -> torch.nn.Module:
     return getattr(transformers, kind).from_pretrained(path, dtype=torch.float32)
 
 
+def exact_model(name: str) -> torch.nn.Module:
+    """Of a golden; experts one by one, as their grouped products have no float64."""
+    model = load_model(GOLDENS / "models" / name)
+    if hasattr(model.config, "num_local_experts") or hasattr(model.config, "num_experts"):
+        model.set_experts_implementation("eager")
+    return model
+
+
 def sort_lists(path: Path) -> None:
     """peft writes sets in any order; a golden has one."""
     config = json.loads(path.read_text())
