@@ -83,6 +83,62 @@ class ChatsTest(FreshPageCase):
         self.assertEqual([exchange["prompt"] for exchange in chat["exchanges"]], ["One", "Two and a half"])
         self.assert_quiet_console()
 
+    def shown_version(self, exchange):
+        return self.browser.text(f"#chat .exchanges:not([hidden]) .exchange:nth-child({exchange}) .versions:not([hidden]) span")
+
+    def switch(self, exchange, name):
+        self.browser.click(f"#chat .exchanges:not([hidden]) .exchange:nth-child({exchange}) [aria-label='{name} version']")
+
+    def test_earlier_versions_of_an_answer_are_kept(self):
+        self.ask("One", "First answer.")
+        self.assertEqual(self.shown_version(1), "")
+        for number, answer in ((2, "Second answer."), (3, "Third answer.")):
+            answer_with(self.browser, answer)
+            self.browser.click(".regenerate")
+            self.browser.until("return document.querySelector('.text')?.textContent === arguments[0]", answer)
+            self.until_answered()
+            self.assertEqual(self.shown_version(1), f"{number} of {number}")
+        self.switch(1, "Earlier")
+        self.assertEqual(self.messages(), ["One", "Second answer."])
+        self.reload()
+        self.assertEqual((self.messages(), self.shown_version(1)), (["One", "Second answer."], "2 of 3"))
+        self.ask("Two", "Goes on.")
+        self.assertEqual([message["content"] for message in sent(self.browser)[-1]["messages"]],
+                         ["One", "Second answer.", "Two"])
+        self.switch(1, "Later")
+        self.assertEqual(self.messages(), ["One", "Third answer."])
+        self.assertEqual(self.browser.count(".exchange:first-child [aria-label='Later version'][disabled]"), 1)
+        self.switch(1, "Earlier")
+        self.assertEqual(self.messages(), ["One", "Second answer.", "Two", "Goes on."])
+        self.assert_quiet_console()
+
+    def test_an_edited_message_keeps_the_old_branch(self):
+        for prompt in ["One", "Two", "Three"]:
+            self.ask(prompt, f"Answer to {prompt}.")
+        before = self.messages()
+        self.browser.click(".exchange:nth-child(2) .edit")
+        self.browser.write(" changed")
+        self.browser.press("Enter")
+        self.until_answered()
+        self.assertEqual((self.messages()[::2], self.shown_version(2)), (["One", "Two changed"], "2 of 2"))
+        # A fork inside of the old branch, and then one before both.
+        self.switch(2, "Earlier")
+        self.assertEqual(self.messages(), before)
+        self.browser.click(".exchange:nth-child(3) .regenerate")
+        self.until_answered()
+        self.browser.click(".exchange:nth-child(1) .regenerate")
+        self.until_answered()
+        self.assertEqual(self.messages()[::2], ["One"])
+        self.reload()
+        self.switch(1, "Earlier")
+        self.assertEqual(self.messages()[::2], ["One", "Two", "Three"])
+        self.assertEqual([self.shown_version(exchange) for exchange in (1, 2, 3)], ["1 of 2", "1 of 2", "2 of 2"])
+        self.switch(2, "Later")
+        self.assertEqual(self.messages()[::2], ["One", "Two changed"])
+        [chat] = self.browser.run(KEPT)
+        self.assertEqual([exchange["prompt"] for exchange in chat["exchanges"]], ["One", "Two changed"])
+        self.assert_quiet_console()
+
     def test_regenerating_stops_the_answer_that_runs(self):
         self.ask("One", "Answer.")
         answer_with(self.browser, "slow " * 200, piece=5, pause_ms=20)
@@ -162,7 +218,8 @@ class ChatsTest(FreshPageCase):
     def test_anything_in_the_storage_is_read(self):
         for number, text in enumerate(["", "{", "null", "[]", "{}", '{"exchanges": 3}', '{"exchanges": [null, 1, {}]}',
                                        json.dumps({"title": {"a": 1}, "changedAt": "x", "exchanges": [
-                                           {"prompt": "<img src=x onerror=alert(1)>", "answer": 7, "ending": "odd"}]})]):
+                                           {"prompt": "<img src=x onerror=alert(1)>", "answer": 7, "ending": "odd",
+                                            "others": [3, [], [{"prompt": "Other", "others": "x"}]], "place": -9}]})]):
             self.browser.run("localStorage['paceline.chat.' + arguments[0]] = arguments[1]", number, text)
         self.reload()
         self.assertEqual(sorted(self.titles()), ["<img src=x onerror=alert(1)>", "Untitled"])
@@ -180,8 +237,21 @@ class ChatsTest(FreshPageCase):
         question, answer = self.messages()
         self.assertEqual(question, "Go on")
         self.assertTrue(answer.startswith("word word"), answer)
-        self.assertIn("unfinished", self.browser.text(".meta"))
+        self.assertTrue(self.browser.run("return document.querySelector('.ending').checkVisibility()"))
+        self.assertIn("the page was closed or reloaded while this answer came", self.browser.text(".ending"))
         self.assert_quiet_console()
+
+    def test_leaving_in_mid_answer_asks_first(self):
+        asks = ("const event = new Event('beforeunload', {cancelable: true}); dispatchEvent(event);"
+                "return event.defaultPrevented")
+        self.assertFalse(self.browser.run(asks))
+        answer_with(self.browser, "word " * 300, piece=5, pause_ms=20)
+        self.send("Go on")
+        self.browser.until("return document.querySelector('.text')?.textContent.includes('word')")
+        self.assertTrue(self.browser.run(asks))
+        self.browser.press("Escape")
+        self.until_answered()
+        self.assertFalse(self.browser.run(asks))
 
     def test_another_tab_changes_the_chats(self):
         self.two_chats()

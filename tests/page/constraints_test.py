@@ -73,7 +73,7 @@ class ConstraintsTest(PageCase):
         name, _, arguments = self.text(".answer .call").partition(" ")
         self.assertEqual(name, "get_time")
         self.assertEqual(set(json.loads(arguments)), {"yes", "n"})
-        self.assertIn("calls a tool", self.text(".answer .meta"))
+        self.assertIn("Calls a tool", self.text(".answer .ending"))
         self.assert_quiet_console()
 
 

@@ -28,8 +28,8 @@ class FreshPageCase(PageCase):
     def reload(self):
         self.open(self.url)
 
-    def ask(self, prompt, answer, **timing):
+    def ask(self, prompt, answer, **options):
         """Sends the prompt and waits for this answer to it."""
-        answer_with(self.browser, answer, **timing)
+        answer_with(self.browser, answer, **options)
         self.send(prompt)
         self.until_answered()

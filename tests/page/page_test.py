@@ -1,6 +1,7 @@
 """The server's page in a headless Chromium; PACELINE_PAGE_URL names a running server to look at instead of one's own."""
 import unittest
 
+from answers import sent
 from fresh_page_case import URL, FreshPageCase
 from page_case import ANSWER_S, PHONE, WATCH, PageCase
 from server import Server
@@ -30,7 +31,7 @@ class PageTest(FreshPageCase):
             self.browser.until("return document.querySelector('.exchange:last-child .text')?.textContent.length > 60")
             self.browser.press("Escape")
             self.until_answered()
-            if "stopped" in self.browser.text(".exchange:last-child .meta"):
+            if "Stopped" in self.browser.text(".exchange:last-child .ending"):
                 break
         else:
             self.fail("no answer was stopped")
@@ -115,8 +116,9 @@ class PageTest(FreshPageCase):
         self.browser.write(" Sir.")
         self.browser.press("Enter")
         self.until_answered()
-        self.assertEqual(self.browser.count(".exchange"), 1, "what followed the edited message is dropped")
+        self.assertEqual(self.browser.count(".exchange"), 1, "what followed the edited message is in its other version")
         self.assertEqual(self.browser.text(".message"), "Good morning. Sir.")
+        self.assertEqual(self.browser.text(".versions span"), "2 of 2")
         self.assert_quiet_console()
 
     def test_an_error_is_said_in_words(self):
@@ -130,6 +132,54 @@ class PageTest(FreshPageCase):
         self.until_answered()
         self.assertEqual(self.browser.count(".error"), 0)
         self.assert_quiet_console(but_for=["400"])
+
+    def test_figures_are_shown_when_asked_for(self):
+        self.set("max_tokens", "8")
+        self.send("Good morning.")
+        self.until_answered()
+        shown = "return document.querySelector('.meta').checkVisibility()"
+        self.assertFalse(self.browser.run(shown))
+        self.browser.click(".figures")
+        self.assertTrue(self.browser.run(shown))
+        self.assertIn("token", self.browser.text(".meta"))
+        self.reload()
+        self.send("Good evening.")
+        self.until_answered()
+        self.browser.until(shown, within=5)
+        self.browser.click(".exchange:last-child .figures")
+        self.assertFalse(self.browser.run(shown))
+        self.assert_quiet_console()
+
+    def test_the_engine_can_be_hidden(self):
+        shown = "return document.querySelector('#engine').checkVisibility()"
+        self.assertTrue(self.browser.run(shown))
+        wide = self.browser.run("return document.querySelector('#playground').clientWidth")
+        self.browser.click("#toggle-engine")
+        self.assertFalse(self.browser.run(shown))
+        self.assertGreater(self.browser.run("return document.querySelector('#playground').clientWidth"), wide + 300)
+        self.reload()
+        self.assertFalse(self.browser.run(shown), "the choice is kept")
+        self.browser.run("document.activeElement.blur()")
+        self.browser.press("e")
+        self.assertTrue(self.browser.run(shown))
+        self.assertEqual(self.focused(), "batch")
+        self.browser.set_size(*PHONE)
+        self.browser.click(".views [data-view=playground]")
+        self.assertFalse(self.browser.run("return document.querySelector('#toggle-engine').checkVisibility()"))
+        self.assert_quiet_console()
+
+    def test_an_answer_has_room(self):
+        self.ask("Hello", "Hello yourself.")
+        self.assertEqual(sent(self.browser)[-1]["max_completion_tokens"], 1024)
+
+    def test_rates_are_possible(self):
+        # 200 pieces that come at once tell no rate.
+        self.ask("Hello", "x" * 200, piece=1)
+        self.assertRegex(self.browser.text(".meta"), "200 tokens")
+        self.assertNotIn("tokens/s", self.browser.text(".meta"))
+        self.ask("Again", "x" * 200, piece=1, timings={"predicted_n": 199, "predicted_ms": 3980})
+        self.assertIn("50 tokens/s", self.browser.text(".exchange:last-child .meta"))
+        self.assert_quiet_console()
 
     def test_light_and_dark(self):
         background = "return getComputedStyle(document.body).backgroundColor"
@@ -200,6 +250,22 @@ class OwnServerTest(PageCase):
         self.assertEqual(self.browser.run("return sessionStorage.getItem('paceline.key')"), "correct-horse")
         self.assertNotIn("correct-horse", self.browser.run("return JSON.stringify(localStorage)"))
         self.assert_quiet_console(but_for=["401"])
+
+    def test_a_full_context_offers_a_new_chat(self):
+        server = self.start("--max-model-len", "64")
+        self.open(server.url)
+        self.send("It was a dark and stormy night.")
+        self.until_answered()
+        for said, where in (("the model's context is full", ".ending"), ("The prompt is too long for the model", ".error")):
+            self.assertIn(said, self.browser.text(".exchange:last-child " + where))
+            if where == ".ending":  # the first message might have been answered briefly
+                self.send("And then? " * 20)
+                self.until_answered()
+        self.assertEqual(self.browser.text(".error button"), "New chat")
+        self.browser.click(".error button")
+        self.assertEqual(self.browser.count("#chat .exchanges:not([hidden]) .exchange"), 0)
+        self.assertEqual(self.focused(), "prompt")
+        self.assert_quiet_console(but_for=["400"])
 
     def test_a_server_that_goes_away_and_comes_back(self):
         first = self.start()

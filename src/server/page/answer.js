@@ -9,9 +9,11 @@ import { TurnParts } from "./turn_parts.js";
 import { sequenceChip } from "./sequence_chip.js";
 import { errorBox } from "./errors.js";
 
+// All but "stop", which needs no word.
 const ENDINGS = {
-  stop: "complete", tool_calls: "calls a tool", length: "token limit reached", content_filter: "withheld by a filter", stopped: "stopped",
-  failed: "failed", unfinished: "unfinished: the page was closed",
+  tool_calls: "Calls a tool.",
+  length: "Cut off: the token limit is reached.", content_filter: "Withheld by a filter.", stopped: "Stopped.",
+  failed: "This answer failed.", unfinished: "Not finished: the page was closed or reloaded while this answer came.",
 };
 
 /** The view of one answer: of a chat as Markdown, of a completion as plain text after its prompt. */
@@ -23,6 +25,7 @@ export class Answer {
   #failed = false;
   #waiting = element("p", { className: "muted waiting" }, "Waiting for the first token …");
   #choiceList = element("div");
+  #ending = element("p", { className: "ending muted", hidden: true });
   #meta = element("ul", { className: "meta", "aria-label": "Usage and times" });
   #after = element("div");
 
@@ -30,7 +33,7 @@ export class Answer {
     this.#kind = kind;
     this.#prompt = prompt;
     this.node = element("div", { className: "answer", "aria-busy": "true" },
-      this.#choiceList, this.#waiting, this.#meta, this.#after);
+      this.#choiceList, this.#waiting, this.#ending, this.#meta, this.#after);
   }
 
   /** The text of the choice that the conversation goes on from. */
@@ -42,6 +45,11 @@ export class Answer {
   get ending() {
     if (this.#failed) return "failed";
     return this.node.hasAttribute("aria-busy") ? "unfinished" : (this.#choices[this.#chosen]?.finish ?? "stopped");
+  }
+
+  /** Whether there are usage and times to show. */
+  get hasFigures() {
+    return this.#meta.textContent !== "";
   }
 
   /** Whether the text as the model wrote it may look different. */
@@ -86,22 +94,30 @@ export class Answer {
     if (firstMs !== null) facts.push(`first after ${duration(firstMs)}`);
     if (tokensPerSecond !== null) facts.push(`${rate(tokensPerSecond)} tokens/s`);
     if (usage) facts.push(promptFact(usage));
-    facts.push(...this.#endings());
+    const seeds = this.#choices.map(({ seed }) => seed).filter((seed) => seed !== null);
+    if (seeds.length > 0) facts.push(`seed ${seeds.join(", ")}`);
     while (this.#meta.children.length < facts.length + 1) this.#meta.append(element("li"));
     const [chip, ...items] = this.#meta.children;
     if (generation.id && !chip.firstChild) chip.append(sequenceChip(generation.id));
     items.forEach((item, i) => setText(item, facts[i] ?? ""));
   }
 
-  /** Ends the view: "stopped", an error, or nothing for an answer that is whole. */
-  finish(generation, outcome, retry) {
+  /**
+   * Ends the view: "stopped", an error, or nothing for an answer that is whole. `actions` are `regenerate()` and, where
+   * there are chats, `startChat()`.
+   */
+  finish(generation, outcome, { regenerate, startChat }) {
     for (const choice of this.#choices) if (outcome === "stopped") choice.finish ??= "stopped";
     this.#end(outcome instanceof Error);
     if (this.#choices.some((choice) => choice.tokens)) this.#after.append(tokenLegend());
     this.showProgress(generation);
-    if (outcome instanceof Error) this.#after.append(errorBox(outcome, retry));
-    else if (this.#choices.length === 0) {
-      this.#after.append(element("p", { className: "muted" }, "Stopped before the first token."));
+    if (outcome instanceof Error) {
+      this.#after.append(errorBox(outcome, regenerate, startChat));
+    } else if (generation.hasFilledContext) {
+      const more = startChat ? button("New chat", startChat) : "";
+      this.#sayEnding("Cut off: the model's context is full. ", more);
+    } else {
+      this.#sayEnding(this.#choices.length === 0 ? "Stopped before the first token." : this.#endings());
     }
   }
 
@@ -111,7 +127,12 @@ export class Answer {
       this.add({ index: 0, text, reasoning: "", calls: [], parts: [], tokens: [], finish: ending, seed: null });
     }
     this.#end(ending === "failed");
-    if (ending !== "stop") this.#meta.append(element("li", {}, ENDINGS[ending] ?? ENDINGS.unfinished));
+    if (ending !== "stop") this.#sayEnding(ENDINGS[ending] ?? ENDINGS.unfinished);
+  }
+
+  #sayEnding(...said) {
+    this.#ending.replaceChildren(...said);
+    this.#ending.hidden = this.#ending.textContent === "";
   }
 
   #end(hasFailed) {
@@ -156,10 +177,10 @@ export class Answer {
     });
   }
 
+  // How choices ended that aren't complete.
   #endings() {
-    const endings = new Set(this.#choices.map(({ finish }) => ENDINGS[finish] ?? finish).filter(Boolean));
-    const seeds = this.#choices.map(({ seed }) => seed).filter((seed) => seed !== null);
-    return [...endings, ...(seeds.length ? [`seed ${seeds.join(", ")}`] : [])];
+    const endings = this.#choices.map(({ finish }) => finish).filter((finish) => finish && finish !== "stop");
+    return [...new Set(endings)].map((finish) => ENDINGS[finish] ?? `Ended: ${finish}.`).join(" ");
   }
 }
 

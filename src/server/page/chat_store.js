@@ -3,7 +3,7 @@
 const PREFIX = "paceline.chat.";
 const ENDINGS = ["stop", "tool_calls", "length", "content_filter", "stopped", "failed", "unfinished"];
 
-/** The chats there are: { id, title, isNamed, changedAt, system, model, exchanges: [{ prompt, answer, ending }] }. */
+/** The chats there are: { id, title, isNamed, changedAt, system, model, exchanges }, the last as Conversation has them. */
 export function readChats() {
   try {
     return Object.keys(localStorage).filter((name) => name.startsWith(PREFIX)).map(readChat).filter(Boolean);
@@ -55,8 +55,20 @@ function readChat(name) {
     changedAt: Number(chat.changedAt) || 0,
     system: textOf(chat.system),
     model: textOf(chat.model),
-    exchanges: chat.exchanges.filter((exchange) => textOf(exchange?.prompt) !== "").map(({ prompt, answer, ending }) => (
-      { prompt, answer: textOf(answer), ending: ENDINGS.includes(ending) ? ending : null })),
+    exchanges: readExchanges(chat.exchanges),
+  };
+}
+
+const readExchanges = (list) => list.filter((exchange) => textOf(exchange?.prompt) !== "").map(readExchange);
+
+function readExchange({ prompt, answer, ending, others, place }) {
+  const branches = Array.isArray(others) ? others.filter(Array.isArray).map(readExchanges) : [];
+  return {
+    prompt,
+    answer: textOf(answer),
+    ending: ENDINGS.includes(ending) ? ending : null,
+    others: branches.filter((branch) => branch.length > 0),
+    place: Number.isInteger(place) ? place : 0,
   };
 }
 

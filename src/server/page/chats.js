@@ -32,6 +32,7 @@ export class Chats {
     for (const chat of readChats()) this.#chats.set(chat.id, chat);
     whenAnotherTabChangesChats((id) => this.#takeOver(id));
     addEventListener("pagehide", () => this.#saveRunning());
+    addEventListener("beforeunload", (event) => { if (this.#running().length > 0) event.preventDefault(); });
   }
 
   /** Shows the chat that this tab showed before, or a new one. */
@@ -109,8 +110,12 @@ export class Chats {
     if (outcome !== "kept" || this.#unsaved.size === 0) this.#list.warn(WARNINGS[outcome]);
   }
 
+  #running() {
+    return [...this.#chats.values()].filter(({ conversation }) => conversation?.isRunning);
+  }
+
   #saveRunning() {
-    for (const chat of this.#chats.values()) if (chat.conversation?.isRunning) this.#save(chat);
+    for (const chat of this.#running()) this.#save(chat);
   }
 
   #rename(id, title) {

@@ -30,14 +30,15 @@ export function titleOf(error) {
   return TITLES_OF_CODES[error.code] ?? TITLES_OF_STATUSES[error.status] ?? "The server has a problem";
 }
 
-/** A box that says an error, with a button that tries again. */
-export function errorBox(error, retry) {
+/** A box that says an error, with a button that tries again, or a new chat where this one is too long. */
+export function errorBox(error, retry, startChat = null) {
   const facts = [];
   if (error.param) facts.push(`field: ${error.param}`);
   if (error.code) facts.push(`code: ${error.code}`);
   if (error.status) facts.push(`status: ${error.status}`);
   if (error.requestId) facts.push(`request: ${error.requestId}`);
-  const again = button("Try again", retry);
+  const isFull = error.code === "context_length_exceeded" && startChat;
+  const again = isFull ? button("New chat", startChat) : button("Try again", retry);
   const box = element("div", { className: "error", role: "alert" },
     element("p", { className: "title" }, titleOf(error)),
     element("p", {}, error.message));

@@ -2,6 +2,7 @@
 import { events, request } from "./api.js";
 import { tokensOf } from "./logprobs.js";
 
+const LEAST_MS = 250;  // tokens come in bursts: a shorter time tells no rate
 const PATHS = { chat: "/v1/chat/completions", completion: "/v1/completions" };
 
 /** A request that streams; what is known of it can be read at any time. */
@@ -11,10 +12,13 @@ export class Generation {
   numCounted = 0;
   firstMs = null;
   lastMs = null;
+  #isCutOff = false;
+  #timings = [];  // of the choices that have ended, as the server measured them
 
   constructor(kind, body) {
     this.kind = kind;
-    this.body = { ...body, stream: true, return_token_ids: true, stream_options: { include_usage: true, include_accepted: true } };
+    this.body = { ...body, stream: true, return_token_ids: true, timings: true,
+      stream_options: { include_usage: true, include_accepted: true } };
   }
 
   /**
@@ -32,6 +36,8 @@ export class Generation {
         const piece = pieceOf(choice);
         if (hasOutput(piece)) this.#time(performance.now() - sentAt);
         this.numCounted += piece.numTokens;
+        this.#isCutOff ||= piece.finish === "length";
+        if (choice.timings) this.#timings.push(choice.timings);
         onPiece(piece);
       }
     }
@@ -42,10 +48,19 @@ export class Generation {
     return this.usage?.completion_tokens ?? this.numCounted;
   }
 
-  /** Tokens per second after the first one, or null while there is none. */
+  /** Tokens per second after the first one, as the server says, else as they came; null while that tells nothing. */
   get tokensPerSecond() {
-    const tokens = this.numTokens - 1;
-    return tokens > 0 && this.lastMs > this.firstMs ? (1000 * tokens) / (this.lastMs - this.firstMs) : null;
+    const decoded = this.#timings.reduce((sum, { predicted_n: number }) => sum + number, 0);
+    const decodedMs = Math.max(0, ...this.#timings.map(({ predicted_ms: ms }) => ms));
+    if (this.#timings.length > 0) return decodedMs > 0 ? (1000 * decoded) / decodedMs : null;
+    const [tokens, ms] = [this.numTokens - 1, this.lastMs - this.firstMs];
+    return tokens > 0 && ms >= LEAST_MS ? (1000 * tokens) / ms : null;
+  }
+
+  /** Whether the answer ended before its token limit because the model's context is full. */
+  get hasFilledContext() {
+    const { n = 1, max_tokens: most = Infinity, max_completion_tokens: mostOfChat = most } = this.body;
+    return this.#isCutOff && n === 1 && this.usage !== null && this.usage.completion_tokens < mostOfChat;
   }
 
   #time(ms) {

@@ -6,6 +6,7 @@ import { setUpCodeCopying } from "./copy.js";
 import { byId, setText } from "./dom.js";
 import { startWatching, watchClosely } from "./engine.js";
 import { setUpEngineView } from "./engine_view.js";
+import { setUpFigures } from "./figures.js";
 import { followEnd } from "./follow.js";
 import { setUpKey } from "./key.js";
 import { setUpKeyboard } from "./keyboard.js";
@@ -24,7 +25,7 @@ const drafts = { chat: "", completion: "" };
 let mode = "chat";
 
 const scrollToEnd = followEnd(document.querySelector(".playground .scroll"));
-const page = { model: chosenModel, chooseModel, write, scrollToEnd };
+const page = { model: chosenModel, chooseModel, write, scrollToEnd, startChat: () => chats.start() };
 const completions = new Conversation("completion", byId("completion"), { ...page, onChange: showState });
 const chats = new Chats({ ...page, onShow: showChat, onChange: (conversation) => {
   chats.changed(conversation);
@@ -92,6 +93,30 @@ function showChat() {
 function showChatList(isShown) {
   document.body.classList.toggle("has-chats", isShown);
   byId("open-chats").setAttribute("aria-expanded", String(isShown));
+}
+
+// On a phone the engine has a view of its own.
+function showEngine(isShown) {
+  document.body.classList.toggle("no-engine", !isShown);
+  const toggle = byId("toggle-engine");
+  toggle.setAttribute("aria-expanded", String(isShown));
+  setText(toggle, isShown ? "Hide engine" : "Show engine");
+}
+
+function setUpEngineToggle() {
+  showEngine(recall("engine") !== "hidden");
+  byId("toggle-engine").addEventListener("click", () => {
+    const isHidden = !document.body.classList.contains("no-engine");
+    keep("engine", isHidden ? "hidden" : null);
+    showEngine(!isHidden);
+  });
+}
+
+function goToEngine() {
+  setView("engine");
+  keep("engine", null);
+  showEngine(true);
+  byId("batch").focus();
 }
 
 function setUpChatList() {
@@ -200,6 +225,8 @@ const show = (next) => () => {
 
 setUpTabs();
 setUpChatList();
+setUpEngineToggle();
+setUpFigures();
 setUpCodeCopying();
 setUpComposer();
 setUpTokenCard();
@@ -220,7 +247,7 @@ setUpKeyboard([
   { key: "2", does: "completion", run: show("completion") },
   { key: "3", does: "eight streams", run: show("streams") },
   { key: "8", does: "start or stop eight streams", run: demonstrate },
-  { key: "e", does: "go to the engine", run: () => { setView("engine"); byId("batch").focus(); } },
+  { key: "e", does: "go to the engine", run: goToEngine },
   { key: "t", does: "light or dark", run: toggleTheme },
 ], stop);
 byId("streams-demo").addEventListener("click", demonstrate);

@@ -3,7 +3,7 @@ import { byId, element, setText } from "./dom.js";
 import { OPTIONS } from "./options.js";
 
 // What the page begins with; the other fields are empty.
-const INITIAL = { temperature: "0.8", top_p: "0.95", max_tokens: "256" };
+const INITIAL = { temperature: "0.8", top_p: "0.95", max_tokens: "1024" };
 const NUMBERS = [...OPTIONS.map((option) => option.name), "n"];
 const MOST_COMPLETION_ALTERNATIVES = 5;
 
