@@ -245,6 +245,34 @@ void ChatExamples::check_calls(const DatasetChat& chat) const {
   }
 }
 
+// Templates may write the results of calls between the calls: what others say isn't learnt.
+void ChatExamples::check_others(const DatasetChat& chat, const ExampleText& example) const {
+  DatasetChat marked = chat;
+  for (size_t i = 0; i < chat.messages.size(); ++i) {
+    Json& content = *find_field(marked.messages[i].fields, "content");
+    if (chat.messages[i].role == "assistant" || is_blank(content)) continue;
+    content = marked_text(content, MarkPlace::begin);
+  }
+  std::string text = render_part(marked, marked.messages.size(), false);
+  std::vector<size_t> places;
+  for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at)) {
+    text.erase(at, kMark.size());
+    places.push_back(at);
+  }
+  if (text != example.text) return;  // it looks at what the contents are
+  for (const size_t place : places) {
+    for (const TextSpan& turn : example.learnt) {
+      if (place < turn.begin || place >= turn.end) continue;
+      throw Error(
+          ErrorCode::invalid,
+          fmt::format("{}: the chat template writes the message of another inside a turn of "
+                      "the assistant, at byte {}: {}; learn the last turn only, or write "
+                      "one call a message",
+                      chat.where, place, shown_text(text.substr(place))));
+    }
+  }
+}
+
 void ChatExamples::find_assistant_turns(const DatasetChat& chat, ExampleText& example) const {
   for (size_t i = chat.num_prompt_messages; i < chat.messages.size(); ++i) {
     if (chat.messages[i].role != "assistant" || !chat.messages[i].is_learnt) continue;
@@ -265,6 +293,7 @@ void ChatExamples::find_assistant_turns(const DatasetChat& chat, ExampleText& ex
     throw Error(ErrorCode::invalid,
                 chat.where + ": found no message of the assistant to learn, expected at least one");
   }
+  check_others(chat, example);
 }
 
 ExampleText ChatExamples::without_template(const std::string& prompt,

@@ -55,6 +55,7 @@ class ChatExamples {
   TurnBegin turn_begin(const DatasetChat& chat, size_t message, const std::string& whole) const;
   size_t turn_end(const DatasetChat& chat, size_t message, const std::string& whole) const;
   void check_calls(const DatasetChat& chat) const;
+  void check_others(const DatasetChat& chat, const ExampleText& example) const;
   void find_assistant_turns(const DatasetChat& chat, ExampleText& example) const;
 
   const DatasetModel& model_;

@@ -13,6 +13,7 @@
 #include "base/mapped_file.h"
 #include "protocol/text_requests.h"
 #include "tests/dataset/training_files.h"
+#include "tests/expect_error.h"
 #include "tests/tools/mini_templates.h"
 #include "text/chat_prompt.h"
 #include "text/chat_turns.h"
@@ -215,6 +216,24 @@ TEST_F(RenderingTest, NamesACallThatTheTemplateLeavesOut) {
               fault));
   EXPECT_THAT(fault, testing::HasSubstr("a.jsonl:1: messages[1].tool_calls[1]: the chat template "
                                         "leaves this call out"));
+}
+
+// The result of the first call stands before the second one, inside the assistant's message.
+TEST_F(RenderingTest, NamesAMessageInsideATurn) {
+  const auto chat_template = ChatTemplate::parse(
+      "{%- for m in messages %}{%- set at = loop.index0 %}{%- if m.role == 'assistant' %}"
+      "{{- '<|a|>' + (m.content or '') }}{%- for c in m.tool_calls or [] %}"
+      "{{- '[CALL]' + c.function.name + c.function.arguments|tojson + '[END]' }}"
+      "{%- if at + loop.index < messages|length %}{{- messages[at + loop.index].content }}{%- "
+      "endif %}"
+      "{%- endfor %}{{- '<|e|>' }}{%- elif m.role != 'tool' %}{{- '<|u|>' + m.content + '<|e|>' }}"
+      "{%- endif %}{%- endfor %}{%- if add_generation_prompt %}{{- '<|a|>' }}{%- endif %}",
+      "inside");
+  const DatasetModel model{tokenizer(), &chat_template, end_of_text(tokenizer())};
+  const std::string line = fmt::format(R"({{"messages": {}}})", kConversations.at(5));
+  expect_error(ErrorCode::invalid,
+               {"messages: the chat template writes the message of another inside"},
+               [&] { read("a.jsonl", line, {.loss_tokens = LossTokens::assistant_turns}, model); });
 }
 
 }  // namespace
