@@ -1,10 +1,12 @@
 // Options of LoRA adapters.
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/lora_source.h"
 #include "cli/option_groups.h"
 
 namespace paceline {
@@ -21,30 +23,36 @@ Error malformed(std::string_view option, const std::string& found, std::string_v
                fmt::format("--{}: found {}, expected {}", option, found, expected));
 }
 
-LoraSource named_source(std::string_view option, const std::string& text,
-                        std::string_view expected = "NAME=DIR") {
-  const size_t equals = text.find('=');
-  if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
-    throw malformed(option, text, expected);
+// NAME=DIR:SCALE or DIR:SCALE; the directory may have colons.
+LoraSource scaled_source(const std::string& text) {
+  constexpr std::string_view kExpected = "NAME=DIR:SCALE or DIR:SCALE";
+  const size_t colon = text.rfind(':');
+  double scale = 0;
+  const char* const begin = text.data() + (colon == text.npos ? 0 : colon + 1);
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(begin, end, scale);
+  if (colon == text.npos || colon == 0 || read.ec != std::errc() || read.ptr != end) {
+    throw malformed("lora-scaled", text, kExpected);
   }
-  return {.name = text.substr(0, equals), .path = text.substr(equals + 1)};
+  std::optional<LoraSource> source = read_lora_source(text.substr(0, colon));
+  if (!source) throw malformed("lora-scaled", text, kExpected);
+  source->scale = scale;
+  return *std::move(source);
 }
 
-// DIR:SCALE; the directory may have colons.
-void take_scale(const std::string& text, LoraSource& source, std::string_view expected) {
-  const size_t colon = source.path.rfind(':');
-  const char* const begin = source.path.data() + (colon == source.path.npos ? 0 : colon + 1);
-  const char* const end = source.path.data() + source.path.size();
-  const auto read = std::from_chars(begin, end, source.scale);
-  if (colon == source.path.npos || colon == 0 || read.ec != std::errc() || read.ptr != end) {
-    throw malformed("lora-scaled", text, expected);
-  }
-  source.path.resize(colon);
+LoraSource plain_source(const std::string& text) {
+  std::optional<LoraSource> source = read_lora_source(text);
+  if (!source) throw malformed("lora", text, "NAME=DIR or DIR");
+  return *std::move(source);
 }
 
 // NAME=DIR, or vLLM's {"name": NAME, "path": DIR, "base_model_name": ...}.
 LoraSource module_source(const std::string& text) {
-  if (!text.starts_with('{')) return named_source("lora-modules", text);
+  if (!text.starts_with('{')) {
+    std::optional<LoraSource> source = read_lora_source(text);
+    if (!source || text.find('=') == text.npos) throw malformed("lora-modules", text, "NAME=DIR");
+    return *std::move(source);
+  }
   const Json json = parse_json(text, "--lora-modules");
   const auto member = [&](std::string_view name) {
     const Json* const value = json.find_value(name);
@@ -72,40 +80,35 @@ constexpr OptionDef kAdapterOptions[] = {
      .placeholder = "DIR",
      .kind = OptionKind::texts,
      .default_text = "none",
-     .help = "Run with the LoRA adapter in DIR: of PEFT or mlx-lm, or a GGUF file.",
+     .help = "Run with the LoRA adapter in DIR (or NAME=DIR): of PEFT or mlx-lm, or a GGUF file.",
      .group = OptionGroup::model,
      .commands = kWithOne,
      .apply =
          [](Settings& s, const OptionValue& v) {
-           for (const std::string& text : as_texts(v)) apply_one(s, {.path = text});
+           for (const std::string& text : as_texts(v)) apply_one(s, plain_source(text));
          }},
     {.name = "lora-scaled",
      .placeholder = "DIR:SCALE",
      .kind = OptionKind::texts,
      .default_text = "none",
-     .help = "Use a LoRA adapter, its scale multiplied by SCALE.",
+     .help = "Use a LoRA adapter (DIR or NAME=DIR), its scale multiplied by SCALE.",
      .group = OptionGroup::model,
      .commands = kWithOne,
      .apply =
          [](Settings& s, const OptionValue& v) {
-           for (const std::string& text : as_texts(v)) {
-             LoraSource source = {.path = text};
-             take_scale(text, source, "DIR:SCALE");
-             apply_one(s, std::move(source));
-           }
+           for (const std::string& text : as_texts(v)) apply_one(s, scaled_source(text));
          }},
     {.name = "lora",
      .placeholder = "NAME=DIR",
      .kind = OptionKind::texts,
      .default_text = "none",
-     .help = "Load a LoRA adapter that requests choose as their model; repeat for several.",
+     .help = "Load a LoRA adapter that requests choose as their model; without NAME= it is called "
+             "as its directory; repeat for several.",
      .group = OptionGroup::model,
      .commands = kChoosing,
      .apply =
          [](Settings& s, const OptionValue& v) {
-           for (const std::string& text : as_texts(v)) {
-             s.load.loras.push_back(named_source("lora", text));
-           }
+           for (const std::string& text : as_texts(v)) s.load.loras.push_back(plain_source(text));
          }},
     {.name = "lora-scaled",
      .placeholder = "NAME=DIR:SCALE",
@@ -116,12 +119,7 @@ constexpr OptionDef kAdapterOptions[] = {
      .commands = kChoosing,
      .apply =
          [](Settings& s, const OptionValue& v) {
-           constexpr std::string_view kExpected = "NAME=DIR:SCALE";
-           for (const std::string& text : as_texts(v)) {
-             LoraSource source = named_source("lora-scaled", text, kExpected);
-             take_scale(text, source, kExpected);
-             s.load.loras.push_back(std::move(source));
-           }
+           for (const std::string& text : as_texts(v)) s.load.loras.push_back(scaled_source(text));
          }},
     {.name = "lora-modules",
      .placeholder = "NAME=DIR...",

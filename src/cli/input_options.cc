@@ -1,4 +1,5 @@
 // Options of input and output.
+#include "cli/lora_source.h"
 #include "cli/option_groups.h"
 #include "cli/usage_error.h"
 
@@ -89,7 +90,9 @@ constexpr OptionDef kInputOptions[] = {
      .apply =
          [](Settings& s, const OptionValue& v) {
            if (as_texts(v).size() != 1) throw UsageError("--lora: fuse takes one adapter");
-           s.adapter = as_texts(v).front();
+           const std::optional<LoraSource> source = read_lora_source(as_texts(v).front());
+           if (!source) throw UsageError("--lora: found no path, expected PATH or NAME=PATH");
+           s.adapter = source->path;
          }},
     {.name = "input",
      .aliases = "-i --input-file",
