@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -15,21 +16,29 @@ namespace {
 
 constexpr std::string_view kLora = "lora_parameters";
 constexpr std::string_view kOptimizers = "optimizer_config";
+constexpr std::string_view kSchedule = "lr_schedule";
+constexpr std::string_view kCosine = "cosine_decay";
+constexpr std::string_view kLinear = "linear_schedule";
 
 // Makes options of one file's entries.
 class MlxTranslation {
  public:
-  MlxTranslation(std::string_view where, std::string optimizer, bool is_full)
-      : where_(where), optimizer_(std::move(optimizer)), is_full_(is_full) {}
+  struct Choices {
+    std::string optimizer = "adamw";
+    bool is_full = false;
+    std::string schedule = {};  // lr_schedule's name, which replaces learning_rate
+    bool warms_up = false;
+  };
+
+  MlxTranslation(std::string_view where, Choices choices)
+      : where_(where), choices_(std::move(choices)) {}
 
   void add(ConfigEntry entry) {
     if (entry.table.empty()) return add_top(std::move(entry));
-    if (entry.table == kLora && is_full_) return;  // of another kind of fine-tuning
+    if (entry.table == kLora && choices_.is_full) return;  // of another kind of fine-tuning
     if (entry.table == kLora) return add_lora(entry);
     if (entry.table.starts_with(kOptimizers)) return add_optimizer(entry);
-    if (entry.table == "lr_schedule") {
-      refuse(entry, "write lr_schedule: cosine (or linear, wsd), learning_rate and warmup_steps");
-    }
+    if (entry.table == kSchedule) return add_schedule(entry);
     if (entry.table == "hf_dataset") refuse(entry, "name files: data, valid_data");
     entries_.push_back(std::move(entry));
   }
@@ -59,6 +68,7 @@ class MlxTranslation {
     if (entry.key == "train") return require(entry, true, "this command trains");
     if (entry.key == "test") return require(entry, false, "paceline perplexity evaluates a text");
     if (entry.key == "test_batches") return;
+    if (entry.key == "learning_rate" && !choices_.schedule.empty()) return;
     if (entry.key == "report_to" || entry.key == "wandb" || entry.key == "project_name") {
       refuse(entry, "the run's figures are in metrics.jsonl");
     }
@@ -90,12 +100,13 @@ class MlxTranslation {
   }
 
   void add_optimizer(const ConfigEntry& entry) {
-    if (entry.table != fmt::format("{}.{}", kOptimizers, optimizer_)) return;  // another one's
+    if (entry.table != fmt::format("{}.{}", kOptimizers, choices_.optimizer))
+      return;  // another one's
     if (entry.key == "weight_decay") return add_option(entry, "weight_decay", entry.value);
-    if (optimizer_ == "muon" && entry.key == "momentum") {
+    if (choices_.optimizer == "muon" && entry.key == "momentum") {
       return add_option(entry, "muon_momentum", entry.value);
     }
-    if (optimizer_ == "adamw") {
+    if (choices_.optimizer == "adamw") {
       if (entry.key == "eps") return add_option(entry, "adam_epsilon", entry.value);
       if (entry.key == "betas") return add_betas(entry);
       if (entry.key == "bias_correction") {
@@ -103,6 +114,44 @@ class MlxTranslation {
       }
     }
     refuse(entry, "leave it out");
+  }
+
+  // mlx_lm.tuner.utils.build_schedule: a line from warmup_init to the peak at step `warmup`, then
+  // the schedule, which begins with the peak again.
+  void add_schedule(const ConfigEntry& entry) {
+    if (entry.key == "name") return add_schedule_name(entry);
+    if (entry.key == "arguments") return add_schedule_arguments(entry);
+    if (entry.key == "warmup") {
+      add_option(entry, "warmup_steps", entry.value);
+      if (choices_.warms_up) add_option(entry, "hold_steps", Json(int64_t{1}));
+      return;
+    }
+    if (entry.key != "warmup_init") refuse(entry, "expected name, warmup, warmup_init, arguments");
+    if (choices_.warms_up) add_option(entry, "warmup_init", entry.value);
+  }
+
+  void add_schedule_name(const ConfigEntry& entry) {
+    const bool is_cosine = choices_.schedule == kCosine;
+    if (!is_cosine && choices_.schedule != kLinear) {
+      refuse(entry, fmt::format("found {}, expected {} or {}", shown_text(choices_.schedule),
+                                kCosine, kLinear));
+    }
+    add_option(entry, "lr_schedule", Json(std::string(is_cosine ? "cosine" : "linear")));
+  }
+
+  // The peak, then cosine_decay's steps and last rate (0), or linear_schedule's last rate and
+  // steps.
+  void add_schedule_arguments(const ConfigEntry& entry) {
+    const JsonCursor arguments = cursor(entry);
+    const bool is_linear = choices_.schedule == kLinear;
+    const size_t count = arguments.num_items();
+    if (count != 3 && (is_linear || count != 2)) {
+      arguments.mismatch(is_linear ? "[learning rate, last learning rate, steps]"
+                                   : "[learning rate, steps] or [learning rate, steps, last rate]");
+    }
+    add_option(entry, "learning_rate", arguments.array()[0]);
+    add_option(entry, "decay_steps", arguments.array()[is_linear ? 2 : 1]);
+    if (count == 3) add_option(entry, "final_learning_rate", arguments.array()[is_linear ? 1 : 2]);
   }
 
   void add_betas(const ConfigEntry& entry) {
@@ -113,24 +162,75 @@ class MlxTranslation {
   }
 
   std::string_view where_;
-  std::string optimizer_;
-  bool is_full_;
+  Choices choices_;
   std::vector<ConfigEntry> entries_;
 };
 
+bool is_mlx_table(std::string_view name) {
+  return name == kLora || name == kSchedule || name.starts_with(kOptimizers);
+}
+
+// A mapping in braces is a table, too.
+void add_unfolded(ConfigEntry entry, std::vector<ConfigEntry>& unfolded) {
+  const std::string path = entry.table.empty() ? entry.key : entry.table + "." + entry.key;
+  if (!entry.value.is_object() || !is_mlx_table(path)) {
+    unfolded.push_back(std::move(entry));
+    return;
+  }
+  for (const auto& [key, value] : *entry.value.object()) {
+    if (!value.is_null()) add_unfolded({path, key, value, entry.line}, unfolded);
+  }
+}
+
+// What other entries depend on.
+MlxTranslation::Choices choices_of(const std::vector<ConfigEntry>& entries,
+                                   std::string_view where) {
+  MlxTranslation::Choices choices;
+  const ConfigEntry* schedule = nullptr;
+  bool has_arguments = false;
+  for (const ConfigEntry& entry : entries) {
+    const std::string* const text = entry.value.string();
+    if (entry.table.empty() && text != nullptr) {
+      if (entry.key == "optimizer") choices.optimizer = *text;
+      if (entry.key == "fine_tune_type") choices.is_full = *text == "full";
+    }
+    if (entry.table != kSchedule) continue;
+    if (schedule == nullptr) schedule = &entry;
+    if (entry.key == "name" && text != nullptr) choices.schedule = *text;
+    if (entry.key == "warmup") choices.warms_up = entry.value.number().value_or(0) > 0;
+    has_arguments = has_arguments || entry.key == "arguments";
+  }
+  if (schedule != nullptr && (choices.schedule.empty() || !has_arguments)) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}:{}: lr_schedule: {} missing, expected name and arguments", where,
+                            schedule->line, choices.schedule.empty() ? "name" : "arguments"));
+  }
+  return choices;
+}
+
+// mlx_lm's warm-up begins at 0 where nothing else is said.
+void add_default_warmup(const MlxTranslation::Choices& choices, std::vector<ConfigEntry>& entries) {
+  const auto sets = [](const ConfigEntry& entry, std::string_view key) {
+    return entry.table == kSchedule && entry.key == key;
+  };
+  if (!choices.warms_up) return;
+  const auto warmup = std::find_if(entries.begin(), entries.end(),
+                                   [&](const auto& entry) { return sets(entry, "warmup"); });
+  const bool has_first = std::any_of(entries.begin(), entries.end(),
+                                     [&](const auto& entry) { return sets(entry, "warmup_init"); });
+  if (has_first) return;
+  entries.push_back({std::string(kSchedule), "warmup_init", Json(0.0), warmup->line});
+}
+
 }  // namespace
 
-std::vector<ConfigEntry> translate_mlx_entries(std::vector<ConfigEntry> entries,
+std::vector<ConfigEntry> translate_mlx_entries(std::vector<ConfigEntry> read,
                                                std::string_view where) {
-  std::string optimizer = "adamw";
-  bool is_full = false;
-  for (const ConfigEntry& entry : entries) {
-    const std::string* const name = entry.value.string();
-    if (!entry.table.empty() || name == nullptr) continue;
-    if (entry.key == "optimizer") optimizer = *name;
-    if (entry.key == "fine_tune_type") is_full = *name == "full";
-  }
-  MlxTranslation translation(where, std::move(optimizer), is_full);
+  std::vector<ConfigEntry> entries;
+  for (ConfigEntry& entry : read) add_unfolded(std::move(entry), entries);
+  const MlxTranslation::Choices choices = choices_of(entries, where);
+  add_default_warmup(choices, entries);
+  MlxTranslation translation(where, choices);
   for (ConfigEntry& entry : entries) translation.add(std::move(entry));
   return translation.take();
 }

@@ -108,8 +108,10 @@ struct OptionDef {
   std::string_view help;               // one sentence
   OptionGroup group = OptionGroup::general;
   CommandSet commands = kEveryCommand;
-  CommandSet bare_in = 0;                        // commands that take it without its flag
-  bool flag_only = false;                        // no variable, no config key
+  CommandSet bare_in = 0;  // commands that take it without its flag
+  bool flag_only = false;  // no variable, no config key
+  // Another option that says the same: not beside this one on a command line or in a file.
+  std::string_view excludes = "";
   bool takes_list = false;                       // the words up to the next flag are its values
   const GenerationOption* generation = nullptr;  // sets settings.generate as the table says; or
   // does this; the value is of the kind's type.

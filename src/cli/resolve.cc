@@ -1,5 +1,6 @@
 #include "cli/resolve.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +17,19 @@ const std::string* find_config(const std::vector<GivenOption>& given) {
   return found == given.end() ? nullptr : &std::get<std::string>(found->value);
 }
 
+// Of two sources the stronger one's option wins; in one there is no order.
+void check_exclusive(const std::vector<GivenOption>& given) {
+  for (const GivenOption& one : given) {
+    for (const GivenOption& other : given) {
+      if (one.option->excludes.empty() || one.option->excludes != other.option->name) continue;
+      throw UsageError(fmt::format("found both --{} and --{}, expected one of them",
+                                   other.option->name, one.option->name));
+    }
+  }
+}
+
 void apply_all(const std::vector<GivenOption>& given, Settings& settings) {
+  check_exclusive(given);
   for (const GivenOption& one : given) apply_option(*one.option, one.value, settings);
 }
 

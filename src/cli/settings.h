@@ -75,12 +75,17 @@ struct TrainChoice {
   std::string initial_adapter;
 
   int64_t num_steps = 1000;
+  std::optional<double> num_epochs;  // instead of num_steps: passes over the training data
   int64_t batch_size = 4;
   int64_t accumulation_steps = 1;
   double learning_rate = 1e-5;
   std::string schedule = "constant";
   double decay_fraction = 0.2;  // of wsd
   int64_t warmup_steps = 0;
+  std::optional<double> warmup_init;  // the first rate of the warm-up
+  int64_t hold_steps = 0;             // at the peak, in front of the decay
+  int64_t decay_steps = 0;            // of linear and cosine; 0: to the end of the run
+  double final_learning_rate = 0;     // of schedules that fall
   std::string optimizer = "adamw";
   double weight_decay = 0.01;
   double muon_momentum = 0.95;
@@ -102,7 +107,7 @@ struct TrainChoice {
   bool dry_run = false;
 };
 
-// The name of the one adapter of --lora DIR.
+// The name of the one adapter of a run, whatever --lora calls it.
 inline constexpr const char* kOnlyAdapter = "adapter";
 
 struct Settings {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <tuple>
 
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
@@ -49,7 +50,11 @@ LearningRate learning_rate(const TrainChoice& choice) {
   return {.peak = choice.learning_rate,
           .schedule = schedule,
           .warmup_steps = choice.warmup_steps,
+          .warmup_init = choice.warmup_init,
+          .hold_steps = choice.hold_steps,
           .num_steps = choice.num_steps,
+          .decay_steps = choice.decay_steps,
+          .last = choice.final_learning_rate,
           .decay_fraction = choice.decay_fraction};
 }
 
@@ -81,13 +86,39 @@ TrainerOptions trainer_options(const TrainChoice& choice, const LoadedModel& mod
                    .kept_bytes = choice.checkpoints ? kKeptActivationBytes : kAllActivations}};
 }
 
+// Options that another schedule would not obey.
+void check_schedule(const TrainChoice& choice) {
+  const bool is_wsd = choice.schedule == "wsd";
+  const bool decays = choice.schedule == "linear" || choice.schedule == "cosine";
+  const std::tuple<const char*, bool, bool, const char*> all[] = {
+      {"--hold-steps", choice.hold_steps != 0, decays, "--lr-schedule linear or cosine"},
+      {"--decay-steps", choice.decay_steps != 0, decays, "--lr-schedule linear or cosine"},
+      {"--final-learning-rate", choice.final_learning_rate != 0, decays || is_wsd,
+       "--lr-schedule linear, cosine or wsd"},
+      {"--decay-fraction", choice.decay_fraction != TrainChoice().decay_fraction, is_wsd,
+       "--lr-schedule wsd"},
+      {"--warmup-init", choice.warmup_init.has_value(), choice.warmup_steps > 0, "--warmup-steps"}};
+  for (const auto& [name, is_given, is_obeyed, needed] : all) {
+    if (!is_given || is_obeyed) continue;
+    throw UsageError(
+        fmt::format("{} goes with {}: give it, too, or leave {} out", name, needed, name));
+  }
+}
+
 void check_train_options(const Settings& settings) {
   const TrainChoice& choice = settings.train;
+  if (settings.load.load_format == LoadFormat::dummy) {
+    throw UsageError(
+        "--load-format dummy would train beside random weights: leave it out, or give "
+        "--from-scratch "
+        "--fine-tune-type full to train a new model");
+  }
   if (choice.data.empty()) throw UsageError("nothing to learn: give --data PATH");
   if (settings.output.empty() && !choice.dry_run) {
     throw UsageError("nowhere to write: give --output DIR");
   }
   length_stages(choice);
+  check_schedule(choice);
   check_target_options(choice);
   if (choice.optimizer == "muon") {
     if (choice.learning_rate > 0 || !choice.adamw_learning_rate) return;
@@ -153,6 +184,12 @@ RunIdentity identity_of(const Settings& settings, const LoadedModel& model, cons
   add("learning_rate", fmt::format("{}", choice.learning_rate));
   add_text("schedule", choice.schedule);
   add("warmup_steps", fmt::format("{}", choice.warmup_steps));
+  if (choice.warmup_init) add("warmup_init", fmt::format("{}", *choice.warmup_init));
+  if (choice.hold_steps != 0) add("hold_steps", fmt::format("{}", choice.hold_steps));
+  if (choice.decay_steps != 0) add("decay_steps", fmt::format("{}", choice.decay_steps));
+  if (choice.final_learning_rate != 0) {
+    add("final_learning_rate", fmt::format("{}", choice.final_learning_rate));
+  }
   // A constant rate and sequences of one length don't depend on where the run ends.
   if (choice.schedule != "constant" || !choice.sequence_lengths.empty()) {
     add("iters", fmt::format("{}", choice.num_steps));
@@ -233,6 +270,9 @@ void describe(const TrainData& data, const TrainTarget& target, const Settings& 
                   report.file, report.num_examples, report.format, report.num_tokens,
                   report.num_counted, data.validation.size()));
   for (const std::string& note : data.notes) session.print_note("note: " + note);
+  if (const auto epochs = settings.train.num_epochs) {
+    session.print_note(fmt::format("{} epochs: {} steps", *epochs, settings.train.num_steps));
+  }
   session.print_note(target.description);
 }
 
@@ -274,14 +314,16 @@ std::string end_text(const RunOutcome& outcome, const fs::path& directory) {
 
 }  // namespace
 
-int run_train(const Settings& settings, Session& session) {
-  const TrainChoice& choice = settings.train;
-  check_train_options(settings);
+int run_train(const Settings& asked, Session& session) {
+  check_train_options(asked);
   const Interrupt::Graceful graceful(session.interrupt());
-  const fs::path directory = settings.output;
-  const auto model = load_model(train_load_options(settings));
-  const TrainData data =
-      read_train_data(choice, *model, choice.resume ? clock_of_run(directory) : std::nullopt);
+  const fs::path directory = asked.output;
+  const auto model = load_model(train_load_options(asked));
+  const TrainData data = read_train_data(
+      asked.train, *model, asked.train.resume ? clock_of_run(directory) : std::nullopt);
+  Settings settings = asked;
+  settings.train.num_steps = num_run_steps(asked.train, data);
+  const TrainChoice& choice = settings.train;
   const TrainTarget target = make_train_target(settings, *model);
   Trainer trainer(*model->backend, *model->threads, *model->decoder, *target.trained,
                   trainer_options(choice, *model));

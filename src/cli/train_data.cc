@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -98,6 +99,19 @@ BatchOptions batch_options(const TrainChoice& choice, const TrainData& data) {
           .is_packed = choice.is_packed,
           .seed = choice.seed,
           .first_token = data.first_token};
+}
+
+int64_t num_run_steps(const TrainChoice& choice, const TrainData& data) {
+  if (!choice.num_epochs) return choice.num_steps;
+  const BatchOptions options = batch_options(choice, data);
+  int64_t num_steps = 0;
+  double left = *choice.num_epochs;
+  for (int64_t epoch = 0; left > 0; ++epoch, left -= 1) {
+    const int64_t of_epoch = BatchPlan(data.train, options, epoch).num_steps();
+    num_steps += left >= 1 ? of_epoch
+                           : static_cast<int64_t>(std::ceil(left * static_cast<double>(of_epoch)));
+  }
+  return num_steps;
 }
 
 TrainBatches::TrainBatches(const std::vector<Example>& examples, const BatchOptions& options,

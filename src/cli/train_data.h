@@ -58,6 +58,10 @@ std::vector<LengthStage> length_stages(const TrainChoice& choice);
 
 BatchOptions batch_options(const TrainChoice& choice, const TrainData& data);
 
+// The steps of the run: those asked for, or those of --epochs. A part of an epoch has that part of
+// its steps, rounded up.
+int64_t num_run_steps(const TrainChoice& choice, const TrainData& data);
+
 // The first batches of the validation's examples, each counted token with the same weight.
 std::vector<TrainBatch> validation_batches(const TrainData& data, const TrainChoice& choice);
 

@@ -8,11 +8,14 @@ namespace paceline {
 
 double LearningRate::at(int64_t step) const {
   if (step < warmup_steps) {
-    return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps + 1);
+    const auto steps = static_cast<double>(warmup_steps);
+    if (!warmup_init) return peak * static_cast<double>(step + 1) / (steps + 1);
+    return *warmup_init + (peak - *warmup_init) * static_cast<double>(step) / steps;
   }
-  const int64_t length = std::max<int64_t>(num_steps - warmup_steps, 1);
+  const int64_t begin = warmup_steps + hold_steps;
+  const int64_t length = decay_steps > 0 ? decay_steps : std::max<int64_t>(num_steps - begin, 1);
   const double done =
-      std::min(1.0, static_cast<double>(step - warmup_steps) / static_cast<double>(length));
+      std::clamp(static_cast<double>(step - begin) / static_cast<double>(length), 0.0, 1.0);
   switch (schedule) {
     case Schedule::constant:
       return peak;

@@ -155,6 +155,67 @@ TEST_F(MlxConfigTest, OptionsMayStandBesideMlxKeysInBothNotations) {
   EXPECT_EQ(toml.batch_size, 1);
 }
 
+TEST_F(MlxConfigTest, SchedulesAreObeyed) {
+  const TrainChoice cosine = read(
+                                 "learning_rate: 1e-3\nlr_schedule:\n  name: cosine_decay\n"
+                                 "  warmup: 100\n  warmup_init: 1e-7\n"
+                                 "  arguments: [1e-5, 1000, 1e-6]\n")
+                                 .train;
+  EXPECT_EQ(cosine.schedule, "cosine");
+  EXPECT_EQ(cosine.learning_rate, 1e-5) << "mlx_lm reads no learning_rate beside a schedule";
+  EXPECT_EQ(cosine.warmup_steps, 100);
+  EXPECT_EQ(cosine.warmup_init, 1e-7);
+  EXPECT_EQ(cosine.hold_steps, 1);
+  EXPECT_EQ(cosine.decay_steps, 1000);
+  EXPECT_EQ(cosine.final_learning_rate, 1e-6);
+  EXPECT_EQ(read("lora_parameters: {rank: 3, scale: 2}\n").train.rank, 3);
+  EXPECT_EQ(read("optimizer_config: {adamw: {eps: 1e-5}}\n").train.epsilon, 1e-5);
+  const TrainChoice plain =
+      read("lr_schedule: {name: cosine_decay, warmup: 0, arguments: [1e-5, 1000]}\n").train;
+  EXPECT_EQ(plain.warmup_steps, 0);
+  EXPECT_FALSE(plain.warmup_init.has_value());
+  EXPECT_EQ(plain.hold_steps, 0);
+  EXPECT_EQ(plain.decay_steps, 1000);
+  EXPECT_EQ(plain.final_learning_rate, 0);
+  const TrainChoice linear = read(
+                                 "lr_schedule:\n  arguments: [1e-4, 1e-5, 8]\n  warmup: 3\n"
+                                 "  name: linear_schedule\n",
+                                 {"--learning-rate", "2e-4"})
+                                 .train;
+  EXPECT_EQ(linear.schedule, "linear");
+  EXPECT_EQ(linear.learning_rate, 2e-4) << "the command line wins";
+  EXPECT_EQ(linear.warmup_init, 0);
+  EXPECT_EQ(linear.hold_steps, 1);
+  EXPECT_EQ(linear.decay_steps, 8);
+  EXPECT_EQ(linear.final_learning_rate, 1e-5);
+}
+
+TEST_F(MlxConfigTest, SchedulesThatAreNotObeyedAreRefused) {
+  EXPECT_THAT(error_of("lr_schedule:\n  name: exponential_decay\n  arguments: [1e-5, 0.9]"),
+              HasSubstr("yaml:2: lr_schedule.name: is not supported here: found "
+                        "\"exponential_decay\", expected cosine_decay or linear_schedule"));
+  EXPECT_THAT(error_of("iters: 3\nlr_schedule:\n  name: cosine_decay"),
+              HasSubstr("yaml:3: lr_schedule: arguments missing"));
+  EXPECT_THAT(error_of("lr_schedule:\n  arguments: [1, 2]"),
+              HasSubstr("yaml:2: lr_schedule: name missing"));
+  EXPECT_THAT(error_of("lr_schedule:\n  name: linear_schedule\n  arguments: [1e-5, 100]"),
+              HasSubstr("yaml:3: lr_schedule.arguments: found an array, expected [learning rate, "
+                        "last learning rate, steps]"));
+  EXPECT_THAT(error_of("lr_schedule:\n  name: cosine_decay\n  arguments: [1e-5, many]"),
+              HasSubstr("yaml:3: decay_steps: found"));
+  EXPECT_THAT(error_of("lr_schedule:\n  name: cosine_decay\n  arguments: [1e-5, 9]\n  warm_up: 2"),
+              HasSubstr("yaml:4: lr_schedule.warm_up: is not supported here"));
+}
+
+TEST_F(MlxConfigTest, EpochsReplaceTheStepsOfAWeakerSource) {
+  EXPECT_EQ(read(kExample, {"--epochs", "2.5"}).train.num_epochs, 2.5);
+  const TrainChoice steps = read("epochs: 3\n", {"--iters", "7"}).train;
+  EXPECT_FALSE(steps.num_epochs.has_value());
+  EXPECT_EQ(steps.num_steps, 7);
+  EXPECT_THAT(error_of("epochs: 3\niters: 7\n"),
+              HasSubstr("found both --iters and --epochs, expected one of them"));
+}
+
 TEST_F(MlxConfigTest, WhatIsNotSupportedIsNamedWithItsLine) {
   EXPECT_THAT(error_of("iters: 3\ntrain: false\n"),
               HasSubstr("lora_config.yaml:2: train: is not supported here: this command trains"));
@@ -164,9 +225,6 @@ TEST_F(MlxConfigTest, WhatIsNotSupportedIsNamedWithItsLine) {
   EXPECT_THAT(error_of("optimizer_config:\n  adamw:\n    bias_correction: false"),
               HasSubstr("yaml:3: optimizer_config.adamw.bias_correction: is not supported here"));
   EXPECT_THAT(error_of("optimizer_config:\n  adamw:\n    betas: 0.9"), HasSubstr("two numbers"));
-  EXPECT_THAT(
-      error_of("lr_schedule:\n  name: cosine_decay"),
-      HasSubstr("yaml:2: lr_schedule.name: is not supported here: write lr_schedule: cosine"));
   EXPECT_THAT(error_of("lora_parameters:\n  ranks: 4"), HasSubstr("yaml:2: lora_parameters.ranks"));
   EXPECT_THAT(error_of("lora_parameters:\n  keys: [self_attn.q_prj]"), HasSubstr("q_prj"));
   EXPECT_THAT(error_of("hf_dataset:\n  name: billsum"), HasSubstr("name files: data"));

@@ -2,11 +2,13 @@
 import json
 import math
 import random
+import re
 import resource
 import shutil
 import signal
 import struct
 import subprocess
+import sys
 import unittest
 
 from program import BINARY, BUNDLED, ProgramTest, environment, lines
@@ -145,7 +147,13 @@ lora_parameters:
   scale: 20.0
   dropout: 0.0
 """)
-        self.succeed("train", "--config", config, "-t", "2")
+        config.write_text(config.read_text() + "lr_schedule:\n  name: cosine_decay\n  warmup: 2\n  warmup_init: 1e-4\n"
+                          "  arguments: [1e-3, 2, 1e-5]\n")
+        self.succeed("train", "--config", config, "-t", "2", "--steps-per-report", "1")
+        points = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        rates = [point["learning_rate"] for point in points if point.get("loss") is not None]
+        for rate, expected in zip(rates, (1e-4, 5.5e-4, 1e-3, 1e-3), strict=True):  # mlx's
+            self.assertAlmostEqual(rate, expected, delta=1e-9)
         written = json.loads((out / "adapter_config.json").read_text())
         self.assertEqual((written["r"], written["lora_alpha"]), (8, 160))
         self.assertEqual(sorted(written["target_modules"]), [f"model.layers.{layer}.self_attn.{name}_proj"
@@ -180,6 +188,47 @@ lora_parameters:
         (out / "notes.txt").write_text("mine")
         self.assertIn("--resume", self.fail_with(1, "train", "-m", BUNDLED, "--data", self.data(), "-o", out, *SHORT))
         self.assertEqual((out / "notes.txt").read_text(), "mine")
+
+    def test_other_rows_are_learnt_or_refused_by_name(self):
+        turns = [{"from": "human", "value": "Where is it?"}, {"from": "gpt", "value": TEXTS[0]}]
+        rows = {"chats of ShareGPT": {"conversations": turns},
+                "instructions of Alpaca": {"instruction": "Where is it?", "input": "", "output": TEXTS[0]}}
+        for name, row in rows.items():
+            data = self.write("rows.json", json.dumps([row] * 8, indent=1))
+            done = self.succeed("train", "-m", BUNDLED, "--data", data, "--dry-run", *SHORT, "--mask-prompt")
+            self.assertIn(f"8 examples ({name})", done.stderr)
+        judged = {"judged answer": {"prompt": "Where?", "completion": "Nowhere.", "label": False},
+                  "preference": {"prompt": "Where?", "chosen": "There.", "rejected": "Nowhere."}}
+        for name, row in judged.items():
+            data = self.write("judged.jsonl", lines(row))
+            self.assertIn(f"judged.jsonl:1: found a {name}", self.fail_with(1, "train", "--data", data, "--dry-run"))
+        table = self.write("rows.csv", "prompt,completion\nWhere?,There.\n")
+        error = self.fail_with(1, "train", "--data", table, "--dry-run")
+        self.assertIn("rows.csv: found a table (CSV), expected JSON Lines", error)
+        command = re.search(r'python3 -c "(.*)" writes', error).group(1)
+        made = subprocess.run([sys.executable, "-c", command], input=table.read_text(), capture_output=True, text=True)
+        self.assertEqual(json.loads(made.stdout), {"prompt": "Where?", "completion": "There."})
+
+    def test_epochs_are_steps(self):
+        short = [option for pair in zip(SHORT[::2], SHORT[1::2]) if pair[0] != "--iters" for option in pair]
+        run = ["train", "-m", BUNDLED, "--data", self.data(), *short, "--no-packing", "--dry-run"]
+        # 18 of 24 examples are learnt, two a step.
+        done = self.succeed(*run, "--epochs", "1.5")
+        self.assertIn("1.5 epochs: 14 steps", done.stderr)
+        self.assertIn("\n14 steps: about", done.stdout)
+        self.assertIn("found both --iters and --epochs", self.fail_with(2, *run, "--epochs", "1", "--iters", "9"))
+
+    def test_options_that_a_run_would_not_obey_are_refused(self):
+        run = ["train", "-m", BUNDLED, "--data", self.data(), "--dry-run", *SHORT]
+        self.assertIn("--load-format dummy would train beside random weights: leave it out, or give --from-scratch",
+                      self.fail_with(2, *run, "--load-format", "dummy"))
+        for options, needed in (("--hold-steps 1", "--lr-schedule linear or cosine"),
+                                ("--decay-steps 9 --lr-schedule wsd", "--lr-schedule linear or cosine"),
+                                ("--final-learning-rate 1e-6", "--lr-schedule linear, cosine or wsd"),
+                                ("--decay-fraction 0.5 --lr-schedule cosine", "--lr-schedule wsd"),
+                                ("--warmup-init 1e-6", "--warmup-steps")):
+            words = options.split()
+            self.assertIn(f"{words[0]} goes with {needed}", self.fail_with(2, *run, *words))
 
     def test_a_run_of_other_options_is_not_resumed(self):
         data, out = self.data(), self.directory / "run"

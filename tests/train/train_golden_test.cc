@@ -82,6 +82,40 @@ TEST(LearningRate, RisesAndFallsAsItsScheduleSays) {
   EXPECT_DOUBLE_EQ(wsd.at(19), 1.0);
 }
 
+// What mlx_lm.tuner.utils.build_schedule makes of cosine_decay [1e-5, 10, 1e-6] with a warm-up of 4
+// steps from 1e-7, and of linear_schedule [1e-4, 1e-5, 8] with one of 3 steps from 0 (mlx 0.32.4,
+// float32).
+TEST(LearningRate, IsThatOfMlxLmsSchedules) {
+  const auto expect_rates = [](const LearningRate& rate, const std::vector<double>& expected) {
+    for (size_t step = 0; step < expected.size(); ++step) {
+      EXPECT_NEAR(rate.at(static_cast<int64_t>(step)), expected[step], 1e-6 * rate.peak) << step;
+    }
+  };
+  expect_rates({.peak = 1e-5,
+                .schedule = LearningRate::Schedule::cosine,
+                .warmup_steps = 4,
+                .warmup_init = 1e-7,
+                .hold_steps = 1,
+                .num_steps = 1000,
+                .decay_steps = 10,
+                .last = 1e-6},
+               {1.00000001e-07, 2.57500005e-06, 5.0499998e-06, 7.525e-06, 9.99999975e-06,
+                1.00000007e-05, 9.77975469e-06, 9.14057728e-06, 8.14503437e-06, 6.89057651e-06,
+                5.49999959e-06, 4.10942312e-06, 2.85496662e-06, 1.85942349e-06, 1.22024528e-06,
+                9.99999997e-07, 9.99999997e-07});
+  expect_rates({.peak = 1e-4,
+                .schedule = LearningRate::Schedule::linear,
+                .warmup_steps = 3,
+                .warmup_init = 0.0,
+                .hold_steps = 1,
+                .num_steps = 1000,
+                .decay_steps = 8,
+                .last = 1e-5},
+               {0.0, 3.33333337e-05, 6.66666674e-05, 0.000100000005, 9.99999975e-05, 8.87499991e-05,
+                7.74999935e-05, 6.62499951e-05, 5.49999968e-05, 4.37499984e-05, 3.24999928e-05,
+                2.12499945e-05, 9.99999611e-06, 9.99999611e-06});
+}
+
 std::vector<int32_t> ids_of(const JsonCursor& list) {
   std::vector<int32_t> ids;
   for (const JsonCursor& id : list.items()) ids.push_back(static_cast<int32_t>(id.integer()));
