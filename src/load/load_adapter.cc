@@ -50,6 +50,19 @@ std::unique_ptr<Backend> own_backend(const LoadedModel& model, ThreadPool& threa
                 : make_cpu_backend(model.isa, threads, model.memory);
 }
 
+// An error says which adapter it is about.
+template <class Body>
+void for_each_source(const LoadOptions& options, Body&& body) {
+  for (const LoraSource& source : options.loras) {
+    try {
+      body(source);
+    } catch (const Error& error) {
+      const std::string which = options.loras.size() == 1 ? "" : " " + source.name;
+      throw Error(error.code(), fmt::format("--lora{}: {}", which, error.what()));
+    }
+  }
+}
+
 }  // namespace
 
 bool uses_adapters(const LoadOptions& options) {
@@ -92,16 +105,15 @@ std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
   return loaded;
 }
 
+void check_lora_files(const LoadOptions& options) {
+  for_each_source(options, [](const LoraSource& source) { find_adapter_format(source.path); });
+}
+
 void load_adapters(LoadedModel& model, const LoadOptions& options) {
   model.adapters = std::make_unique<AdapterSet>();
-  for (const LoraSource& source : options.loras) {
-    try {
-      model.adapters->add(load_adapter(model, source, options.max_lora_rank));
-    } catch (const Error& error) {
-      const std::string which = options.loras.size() == 1 ? "" : " " + source.name;
-      throw Error(error.code(), fmt::format("--lora{}: {}", which, error.what()));
-    }
-  }
+  for_each_source(options, [&](const LoraSource& source) {
+    model.adapters->add(load_adapter(model, source, options.max_lora_rank));
+  });
 }
 
 }  // namespace paceline

@@ -20,6 +20,9 @@ bool uses_adapters(const LoadOptions& options);
 std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
                                                   const LoraSource& source, int64_t max_rank);
 
+// Throws as load_adapters() does for an adapter that isn't there or isn't one.
+void check_lora_files(const LoadOptions& options);
+
 // Loads those of the options into model.adapters. Throws Error "--lora NAME: ...", of the only one
 // "--lora: ...".
 void load_adapters(LoadedModel& model, const LoadOptions& options);

@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -15,6 +20,7 @@
 #include "models/family.h"
 #include "prepared/prepared_file.h"
 #include "weights/checkpoint.h"
+#include "weights/forwarding_checkpoint.h"
 #include "weights/weight_reader.h"
 
 namespace paceline {
@@ -92,6 +98,56 @@ void check_quantization(const ModelSource& source, const LoadOptions& options) {
   }
 }
 
+// Reports the bytes of the tensors that were read before, and of all.
+class ReportingCheckpoint final : public ForwardingCheckpoint {
+ public:
+  ReportingCheckpoint(Checkpoint& source, std::function<void(uint64_t, uint64_t)> progress)
+      : ForwardingCheckpoint(source), progress_(std::move(progress)) {
+    for (const CheckpointEntry& entry : source.entries()) {
+      bytes_.emplace(entry.name, bytes_of(entry.shape, entry.dtype));
+      total_ += bytes_of(entry.shape, entry.dtype);
+    }
+  }
+
+  Tensor read(std::string_view name, const Extents& shape) override {
+    report(name, shape);
+    return source_.read(name, shape);
+  }
+  Tensor read_as_stored(std::string_view name, const Extents& shape) override {
+    report(name, shape);
+    return source_.read_as_stored(name, shape);
+  }
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
+                                                  const Extents& shape) override {
+    report(name, shape);
+    return source_.read_grouped(name, shape);
+  }
+
+ private:
+  static uint64_t bytes_of(const Extents& shape, DType dtype) {
+    uint64_t bytes = dtype_bytes(dtype);
+    for (const int64_t size : shape) bytes *= static_cast<uint64_t>(size);
+    return bytes;
+  }
+
+  // A tensor that is asked for in both forms counts once.
+  void report(std::string_view name, const Extents& shape) {
+    if (progress_) progress_(done_, total_);
+    const auto entry = bytes_.find(name);
+    if (total_ == 0) {
+      if (counted_.emplace(name).second) done_ += bytes_of(shape, DType::bf16);
+    } else if (entry != bytes_.end()) {
+      done_ += std::exchange(entry->second, 0);
+    }
+  }
+
+  std::function<void(uint64_t, uint64_t)> progress_;
+  std::map<std::string, uint64_t, std::less<>> bytes_;  // not counted yet
+  std::set<std::string, std::less<>> counted_;          // of dummy weights
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+};
+
 bool keeps_weights(const LoadOptions& options) {
   return !options.weights_cache.empty() && options.load_format == LoadFormat::files;
 }
@@ -113,7 +169,8 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                            .is_dummy = options.load_format == LoadFormat::dummy,
                            .quantization = choose_quantization(options.quantize)},
                           model.memory, *model.threads);
-  WeightReader weights(stack.top());
+  ReportingCheckpoint reported(stack.top(), options.progress);
+  WeightReader weights(reported);
   DecoderConfig config = read_decoder_config(config_json, weights, where);
   if (options.max_kv_size && config.bidirectional) {
     throw Error(ErrorCode::invalid,

@@ -66,6 +66,21 @@ void check_options(const LoadOptions& options) {
   }
 }
 
+// A cache that no memory of the machine could hold.
+void check_cache_memory(const LoadOptions& options, const Machine& machine) {
+  if (!options.kv_cache_memory_bytes) return;
+  const bool is_gpu = machine.device != nullptr;
+  const size_t total =
+      is_gpu ? machine.device->info().total_bytes : static_cast<size_t>(system_memory().total);
+  if (*options.kv_cache_memory_bytes <= total) return;
+  const auto gibibytes = [](size_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
+  throw Error(
+      ErrorCode::exhausted,
+      fmt::format("--kv-cache-memory-bytes: {:.1f} GiB, but the {} has {:.1f} GiB of memory",
+                  gibibytes(*options.kv_cache_memory_bytes), is_gpu ? "GPU" : "machine",
+                  gibibytes(total)));
+}
+
 // Ids unknown to the tokenizer have no text. The tokenizer must outlive the result.
 TokenTexts token_texts_of(const std::optional<Tokenizer>& tokenizer) {
   return [&tokenizer](TokenId id) -> TokenText {
@@ -130,17 +145,24 @@ void set_up_chats(LoadedModel& model, const ModelFiles& files, const std::string
   }
 }
 
-// Checks the positions that the model was made for, scaled ropes included.
-void check_context(const LoadOptions& options, const DecoderConfig& config) {
-  double longest = static_cast<double>(config.max_position);
-  for (const RopeConfig& rope : config.ropes) {
-    longest = std::max(longest, rope.factor * rope.original_max_position);
-  }
-  if (options.max_model_len && static_cast<double>(*options.max_model_len) > longest) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--max-model-len: {}, the model was made for contexts of up to {}",
-                            *options.max_model_len, longest));
-  }
+// What can be judged before the weights are read.
+void check_for_model(const LoadOptions& options, const Machine& machine,
+                     const DecoderConfig& config) {
+  check_cache_memory(options, machine);
+  check_context(options, config);
+  if (machine.device) check_gpu_layers(options, std::ssize(config.layers));
+  choose_kv_dtype(options.kv_cache_dtype, DType::bf16);
+  speculation_limits(options);
+  check_lora_files(options);
+}
+
+// What follows from the small files: how texts become tokens, when they end, and chats.
+void set_up_texts(LoadedModel& model, const ModelFiles& files, int64_t vocab_size,
+                  const std::string& chat_template) {
+  check_tokenizer(model.tokenizer, files, vocab_size);
+  model.generation = read_generation_config(files, vocab_size);
+  add_stop_tokens(model.tokenizer, vocab_size, model.generation.eos_tokens);
+  set_up_chats(model, files, chat_template);
 }
 
 int64_t context_length(const LoadOptions& options, const CacheSize& size) {
@@ -256,8 +278,6 @@ void build_drafter(LoadedModel& model, const LoadOptions& options, const CacheMe
 }
 
 void build_engine(LoadedModel& model, const LoadOptions& options) {
-  check_context(options, model.decoder->config());
-  if (model.machine->device) check_gpu_layers(options, std::ssize(model.decoder->config().layers));
   choose_kv_type(model, options);
   if (model.draft) choose_kv_type(*model.draft, options);
   const CacheMemory own{.bytes = memory_for_cache(model, options), .share = cache_share(model)};
@@ -308,6 +328,18 @@ void set_up_embeddings(LoadedModel& model, const ModelFiles& files) {
 
 }  // namespace
 
+void check_context(const LoadOptions& options, const DecoderConfig& config) {
+  double longest = static_cast<double>(config.max_position);
+  for (const RopeConfig& rope : config.ropes) {
+    longest = std::max(longest, rope.factor * rope.original_max_position);
+  }
+  if (options.max_model_len && static_cast<double>(*options.max_model_len) > longest) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--max-model-len: {}, the model was made for contexts of up to {}",
+                            *options.max_model_len, longest));
+  }
+}
+
 Machine::Machine() = default;
 Machine::~Machine() = default;
 
@@ -342,23 +374,24 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
   const ModelSource source = open_model_source(options.model);
   const ModelFiles& files = source.files();
   auto model = std::make_unique<LoadedModel>(make_machine(options));
+  const DecoderConfig config = read_model_config(source, options.load_format);
+  check_for_model(options, *model->machine, config);
   model->path = source.path();
   // Deferred to get() where the system starts no further thread.
   auto tokenizer = std::async(std::launch::async | std::launch::deferred,
                               [&files] { return load_tokenizer_if_present(files); });
   // With a weights cache the tokenizer takes longest, so it is read beside the weights. Without one
-  // it is read first: an error in it is then reported before the weights are read.
-  if (options.weights_cache.empty()) model->tokenizer = tokenizer.get();
+  // it is read first: an error in the small files is then reported before the weights are read.
   model->has_chat_template = carries_chat_template(files);
+  const auto read_texts = [&] {
+    model->tokenizer = tokenizer.get();
+    set_up_texts(*model, files, config.vocab_size, options.chat_template);
+  };
+  if (options.weights_cache.empty()) read_texts();
   const auto weights = load_decoder(*model, source, options);
-  if (tokenizer.valid()) model->tokenizer = tokenizer.get();
+  if (tokenizer.valid()) read_texts();
   model->weight_bytes = model->backend->memory().stats().active_bytes + mapped_bytes(*model);
   model->memory.clear_cache();
-  const int64_t vocab_size = model->decoder->config().vocab_size;
-  check_tokenizer(model->tokenizer, files, vocab_size);
-  model->generation = read_generation_config(files, vocab_size);
-  add_stop_tokens(model->tokenizer, vocab_size, model->generation.eos_tokens);
-  set_up_chats(*model, files, options.chat_template);
   load_adapters(*model, options);
   model->draft = load_draft_model(*model, options);
   build_engine(*model, options);

@@ -94,6 +94,10 @@ struct LoadedModel {
 // refuses.
 size_t lock_memory(LoadedModel& model);
 
+// Throws Error invalid where --max-model-len is beyond the positions that the model was made for,
+// scaled ropes included.
+void check_context(const LoadOptions& options, const DecoderConfig& config);
+
 // Throws Error naming the file and the field or tensor at fault.
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
 

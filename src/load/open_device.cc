@@ -42,6 +42,15 @@ void check_options_of_devices(const LoadOptions& options) {
   }
 }
 
+// A device that can't be opened is the one that --device names.
+std::unique_ptr<cuda::CudaDevice> open_named(const std::string& name, int index) {
+  try {
+    return cuda::open_cuda_device(index);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--device {}: {}", name, error.what()));
+  }
+}
+
 bool wants_emulation() {
   const char* const variable = std::getenv("PACELINE_CUDA_EMULATION");
   return variable != nullptr && std::string_view(variable) == "1";
@@ -51,6 +60,13 @@ bool wants_emulation() {
 
 std::unique_ptr<cuda::CudaDevice> open_device(const LoadOptions& options, int num_threads) {
   const std::optional<int> index = device_index(options.device);
+  if (!index && options.gpu_layers.value_or(0) > 0) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("--gpu-layers: {}, but --device {} computes all layers on the CPU; give "
+                    "--device cuda, or leave --gpu-layers out",
+                    *options.gpu_layers, options.device));
+  }
   if (!index || options.gpu_layers == 0) return nullptr;
   check_options_of_devices(options);
   if (wants_emulation()) {
@@ -58,7 +74,7 @@ std::unique_ptr<cuda::CudaDevice> open_device(const LoadOptions& options, int nu
     return cuda::share_device(cuda::make_emulated_device(
         {.num_threads = num_threads, .guards_memory = true, .total_bytes = kMemoryBytes}));
   }
-  return cuda::share_device(cuda::open_cuda_device(*index));
+  return cuda::share_device(open_named(options.device, *index));
 }
 
 void check_gpu_layers(const LoadOptions& options, int64_t num_layers) {

@@ -166,6 +166,44 @@ TEST_F(LoadedModelQuantized, PackedFilesAreDescribedAsTheModelReadsThem) {
   EXPECT_EQ(parameters, load_model({.model = model.path()})->decoder->num_parameters());
 }
 
+class LoadedModelOptions : public LoadTest {
+ protected:
+  LoadOptions options_{.model = source_path("tests/goldens/models/llama_plain")};
+};
+
+TEST_F(LoadedModelOptions, ACacheBeyondTheMachinesMemoryIsRefusedBeforeTheWeightsAreRead) {
+  options_.kv_cache_memory_bytes = size_t{1} << 60;
+  options_.progress = [](uint64_t, uint64_t) { FAIL() << "the weights are read"; };
+  expect_error(ErrorCode::exhausted, {"--kv-cache-memory-bytes: 1073741824.0 GiB", "GiB of memory"},
+               [&] { load_model(options_); });
+  options_.kv_cache_memory_bytes.reset();
+  options_.max_model_len = 1 << 30;
+  expect_error(ErrorCode::invalid, {"--max-model-len: 1073741824"}, [&] { load_model(options_); });
+  options_.max_model_len.reset();
+  options_.loras = {{.name = "a", .path = directory_ / "nowhere"}};
+  expect_error(ErrorCode::not_found, {"--lora: ", "nowhere"}, [&] { load_model(options_); });
+}
+
+TEST_F(LoadedModelOptions, ProgressReachesTheBytesOfAllTensors) {
+  uint64_t last = 0, whole = 0;
+  options_.progress = [&](uint64_t done, uint64_t total) {
+    EXPECT_GE(done, last);
+    EXPECT_LE(done, total);
+    last = done;
+    whole = total;
+  };
+  load_model(options_);
+  EXPECT_GT(2 * last, whole);  // what the last tensor adds isn't reported
+  options_.load_format = LoadFormat::dummy;
+  last = 0;
+  options_.progress = [&](uint64_t done, uint64_t total) {
+    EXPECT_EQ(total, 0u);
+    last = done;
+  };
+  load_model(options_);
+  EXPECT_GT(last, 0u);
+}
+
 class GenerationConfigFile : public LoadTest {};
 
 TEST_F(GenerationConfigFile, EosMayBeAnIdOrAListAndFallsBackToTheConfig) {
@@ -287,6 +325,12 @@ TEST(GpuOptions, AGpuHasAllLayersOrNone) {
   expect_error(ErrorCode::unsupported, {"--gpu-layers: 15 of the model's 16 layers", "none (0)"},
                [] { check_gpu_layers({.gpu_layers = 15}, 16); });
   EXPECT_EQ(open_device({.device = "cuda", .gpu_layers = 0}, 1), nullptr);
+  EXPECT_EQ(open_device({.gpu_layers = 0}, 1), nullptr);
+}
+
+TEST(GpuOptions, TheCpuComputesNoLayersOfAGpu) {
+  expect_error(ErrorCode::unsupported, {"--gpu-layers: 5, but --device auto", "--device cuda"},
+               [] { open_device({.gpu_layers = 5}, 1); });
 }
 
 }  // namespace
