@@ -12,8 +12,9 @@ namespace paceline {
 // string alignment distance); letter case and '-' against '_' cost nothing.
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The name nearest to `word`, if at most about a third of its letters are wrong, or else the first
-// that begins with `word`. The first of equally near names.
+// The name nearest to `word`, if at most a quarter of its letters (or one) are wrong; the first of
+// equally near ones. Else the only name that begins with `word`, or the only one that has the same
+// words ("tokens-max") or some of them ("model-path" for "model"). Dashes in front count nothing.
 std::optional<std::string_view> closest_name(std::string_view word,
                                              std::span<const std::string_view> names);
 

@@ -40,6 +40,26 @@ TEST(ClosestName, TakesAnAbbreviation) {
   EXPECT_EQ(closest_name("max", kNames), "max_tokens");
 }
 
+TEST(ClosestName, TakesAnAbbreviationOfOneNameOnly) {
+  constexpr std::array<std::string_view, 2> kTwo = {"batch_size", "batch_timeout"};
+  EXPECT_EQ(closest_name("batch", kTwo), std::nullopt);
+  EXPECT_EQ(closest_name("batch_s", kTwo), "batch_size");
+}
+
+TEST(ClosestName, FindsTheSameWords) {
+  constexpr std::array<std::string_view, 3> kFlags = {"--max-tokens", "--model", "--top-p"};
+  EXPECT_EQ(closest_name("--tokens-max", kFlags), "--max-tokens");
+  EXPECT_EQ(closest_name("--model-path", kFlags), "--model");
+  EXPECT_EQ(closest_name("--path", kFlags), std::nullopt);
+}
+
+TEST(ClosestName, LooksAtTheLettersBehindTheDashes) {
+  constexpr std::array<std::string_view, 2> kFlags = {"--max-loras", "--jsonl"};
+  EXPECT_EQ(closest_name("--max-tokens", kFlags), std::nullopt);
+  EXPECT_EQ(closest_name("--json", kFlags), "--jsonl");
+  EXPECT_EQ(closest_name("--", kFlags), std::nullopt);
+}
+
 TEST(ClosestName, SaysNothingWhenNothingIsNear) {
   EXPECT_EQ(closest_name("banana", kNames), std::nullopt);
   EXPECT_EQ(closest_name("x", kNames), std::nullopt);
