@@ -23,15 +23,6 @@ fs::path environment_path(const char* name) {
   return value == nullptr ? fs::path() : fs::path(value);
 }
 
-fs::path hub_cache() {
-  if (auto cache = environment_path("HF_HUB_CACHE"); !cache.empty()) return cache;
-  if (auto home = environment_path("HF_HOME"); !home.empty()) return home / "hub";
-  if (auto cache = environment_path("XDG_CACHE_HOME"); !cache.empty()) {
-    return cache / "huggingface" / "hub";
-  }
-  return environment_path("HOME") / ".cache" / "huggingface" / "hub";
-}
-
 // org/name with the characters that the hub allows: never a path out of the cache's folder.
 bool is_repository_name(const std::string& model) {
   const auto allowed = [](char c) {
@@ -68,20 +59,6 @@ fs::path snapshot_directory(const std::string& model) {
 
 constexpr std::string_view kExtension = ".gguf";
 
-// A later part of a split file, such as NAME-00002-of-00003.gguf.
-bool is_later_part(const fs::path& path) {
-  constexpr std::string_view kPart = "-00001-of-00001";
-  const std::string stem = path.stem().string();
-  if (stem.size() < kPart.size()) return false;
-  const std::string end = stem.substr(stem.size() - kPart.size());
-  for (size_t i = 0; i < end.size(); ++i) {
-    const bool is_digit = end[i] >= '0' && end[i] <= '9';
-    if (is_digit != (kPart[i] == '0' || kPart[i] == '1')) return false;
-    if (!is_digit && end[i] != kPart[i]) return false;
-  }
-  return end.substr(1, 5) != "00001";
-}
-
 // The directory itself, or the only GGUF file in it.
 fs::path model_in(const fs::path& directory) {
   std::error_code ignored;
@@ -108,6 +85,28 @@ fs::path model_in(const fs::path& directory) {
 }
 
 }  // namespace
+
+fs::path hub_cache() {
+  if (auto cache = environment_path("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (auto home = environment_path("HF_HOME"); !home.empty()) return home / "hub";
+  if (auto cache = environment_path("XDG_CACHE_HOME"); !cache.empty()) {
+    return cache / "huggingface" / "hub";
+  }
+  return environment_path("HOME") / ".cache" / "huggingface" / "hub";
+}
+
+bool is_later_part(const fs::path& path) {
+  constexpr std::string_view kPart = "-00001-of-00001";
+  const std::string stem = path.stem().string();
+  if (stem.size() < kPart.size()) return false;
+  const std::string end = stem.substr(stem.size() - kPart.size());
+  for (size_t i = 0; i < end.size(); ++i) {
+    const bool is_digit = end[i] >= '0' && end[i] <= '9';
+    if (is_digit != (kPart[i] == '0' || kPart[i] == '1')) return false;
+    if (!is_digit && end[i] != kPart[i]) return false;
+  }
+  return end.substr(1, 5) != "00001";
+}
 
 fs::path find_model(const std::string& model) {
   std::error_code ignored;

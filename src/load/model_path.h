@@ -13,6 +13,12 @@ namespace paceline {
 // model. Never downloads anything.
 std::filesystem::path find_model(const std::string& model);
 
+// The local Hugging Face cache, whether or not it is there.
+std::filesystem::path hub_cache();
+
+// Whether it is a later part of a split file, such as NAME-00002-of-00003.gguf.
+bool is_later_part(const std::filesystem::path& path);
+
 // The model used when none is named: models/paceline-10m beside the binary's source tree, or the
 // installed share/paceline/models. Throws Error not_found naming the places searched.
 std::filesystem::path bundled_model_directory();
