@@ -28,10 +28,11 @@ std::string with_line_feeds(std::string text) {
 Dataset read_plain_text(const std::string& file, const DatasetModel& model,
                         const DatasetOptions& options) {
   if (options.loss_tokens != LossTokens::all) {
-    throw Error(ErrorCode::unsupported,
-                file +
-                    ": a plain text has no prompt that could be masked; learn all tokens, or "
-                    "write JSON Lines of messages, or of prompt and completion");
+    throw Error(
+        ErrorCode::unsupported,
+        file +
+            ": a plain text has no prompt that --mask-prompt or --loss-on could mask; "
+            "learn all tokens, or write JSON Lines of messages, or of prompt and completion");
   }
   std::string text = read_text_file(file, options.max_text_bytes);
   skip_byte_order_mark(text);

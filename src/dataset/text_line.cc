@@ -11,9 +11,10 @@ ExampleText read_text_line(const JsonCursor& line, const ChatExamples& chats) {
   const JsonCursor field = line.at("text");
   const std::string& text = field.string();
   if (chats.loss_tokens() != LossTokens::all) {
-    field.fail(ErrorCode::unsupported,
-               "a text has no prompt that could be masked; learn all tokens, or write messages, or "
-               "prompt and completion");
+    field.fail(
+        ErrorCode::unsupported,
+        "a text has no prompt that --mask-prompt or --loss-on could mask; learn all tokens, or "
+        "write messages, or prompt and completion");
   }
   if (text.empty()) field.mismatch("a text to learn");
   return {.text = text, .learnt = {{.begin = 0, .end = text.size()}}};
