@@ -35,10 +35,10 @@ train-demo: build ## The bundled model learns the voice of a book with LoRA (BOO
 train-bundled: build ## Train the bundled model itself from a corpus, in about an hour, resumable (CORPUS=DIR TRAIN="--threads 2": models/README.md)
 	python3 tools/train_bundled.py build/train-bundled --corpus $(CORPUS) $(TRAIN)
 
-build: ## The optimised binary, build/release/paceline
+build: ## The optimised binary, build/release/paceline, and the rest that `cmake --install build/release` installs
 	$(DEPS) build
 	$(CONFIGURE) release
-	$(BUILD) release --target paceline
+	$(BUILD) release --target paceline paceline_archive paceline_docs
 
 # The sanitized build fills the processor time that the tests leave idle: many of them wait. Both halves run, whatever fails.
 test: export PACELINE_REQUIRE_CONTRACT := 1

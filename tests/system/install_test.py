@@ -1,5 +1,6 @@
 """`cmake --install` gives a working binary, and a package that an outside project finds, links and runs."""
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -7,6 +8,7 @@ import unittest
 from pathlib import Path
 
 BINARY = Path(os.environ["PACELINE_BINARY"])
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = """
 cmake_minimum_required(VERSION 3.25)
 project(outside LANGUAGES CXX)
@@ -60,6 +62,19 @@ class InstallTest(unittest.TestCase):
         run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", source / "build")
         self.assertEqual(run(source / "build/outside").strip(), "corrupt")
+
+    def test_make_build_makes_all_that_is_installed(self):
+        planned = run("make", "-n", "build", cwd=ROOT)
+        self.assertIn("--target paceline paceline_archive paceline_docs", planned)
+
+    def test_the_readme_compiles_without_a_warning(self):
+        """The example as it stands: includes at the top, the rest is the program."""
+        example = re.search(r"find_package\(Paceline\)`:\n\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text()).group(1)
+        lines = [line[4:] for line in example.splitlines()]
+        source = self.top / "readme.cc"
+        source.write_text("\n".join([*(line for line in lines if line.startswith("#")), "int main() {",
+                                     *(line for line in lines if not line.startswith("#")), "}\n"]))
+        run("c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{self.prefix / 'include'}", source)
 
 
 if __name__ == "__main__":
