@@ -154,6 +154,7 @@ constexpr OptionDef kAdapterOptions[] = {
      .help = "Directory of the LoRA adapters that clients may load.",
      .group = OptionGroup::serving,
      .commands = set_of({serve}),
+     .needs = "allow-runtime-lora",
      .apply = [](Settings& s, const OptionValue& v) { s.lora_directory = as_text(v); }},
     {.name = "max-cpu-loras",
      .placeholder = "N",
@@ -165,6 +166,7 @@ constexpr OptionDef kAdapterOptions[] = {
          "is removed.",
      .group = OptionGroup::serving,
      .commands = set_of({serve}),
+     .needs = "allow-runtime-lora",
      .apply = [](Settings& s, const OptionValue& v) { s.max_cpu_loras = as_integer(v); }},
     {.name = "max-lora-rank",
      .placeholder = "N",
@@ -174,6 +176,7 @@ constexpr OptionDef kAdapterOptions[] = {
      .help = "Largest rank of a LoRA adapter.",
      .group = OptionGroup::model,
      .commands = kChoosing,
+     .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora",
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_lora_rank = as_integer(v); }},
     {.name = "max-loras",
      .placeholder = "N",
@@ -183,6 +186,7 @@ constexpr OptionDef kAdapterOptions[] = {
      .help = "Different LoRA adapters computed at once; requests of others wait.",
      .group = OptionGroup::batching,
      .commands = kChoosing,
+     .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora",
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_loras = as_integer(v); }},
 };
 

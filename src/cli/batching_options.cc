@@ -1,5 +1,8 @@
 // Options of the step loop: how many requests run together, and how they share.
+#include <fmt/format.h>
+
 #include "cli/option_groups.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -15,6 +18,13 @@ constexpr std::string_view kStepSlowdownHelp =
     "Let prompts make a step of running answers at most X times slower; 0: no limit.";
 
 void apply_step_slowdown(Settings& settings, const OptionValue& value) {
+  const double factor = std::get<double>(value);
+  if (factor > 0 && factor < 1) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--max-step-slowdown: found {}, expected 0, or 1 and more: a prompt "
+                            "makes no step faster",
+                            factor));
+  }
   settings.load.max_step_slowdown = std::get<double>(value);
   settings.max_step_slowdown = std::get<double>(value);
 }
@@ -37,7 +47,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .apply = [](Settings& s,
                  const OptionValue& v) { s.load.max_num_batched_tokens = as_integer(v); }},
     {.name = "max-num-seqs",
-     .aliases = "--parallel",
+     .aliases = "--parallel -np",
      .placeholder = "N",
      .kind = OptionKind::integer,
      .limits = {1, 65536},
@@ -47,7 +57,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .commands = set_of({batch, serve}),
      .apply = apply_max_num_seqs},
     {.name = "max-num-seqs",
-     .aliases = "--parallel",
+     .aliases = "--parallel -np",
      .placeholder = "N",
      .kind = OptionKind::integer,
      .limits = {1, 65536},
@@ -57,7 +67,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .commands = set_of({generate, chat, classify, score, embed}),
      .apply = apply_max_num_seqs},
     {.name = "max-num-seqs",
-     .aliases = "--parallel",
+     .aliases = "--parallel -np",
      .placeholder = "N",
      .kind = OptionKind::integer,
      .limits = {1, 65536},
@@ -83,6 +93,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .help = "Steps that a GPU decodes without the CPU, if no request comes or goes; 1: none.",
      .group = OptionGroup::batching,
      .commands = kLoading,
+     .needs = "device=cuda",
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_run_steps = as_integer(v); }},
     {.name = "max-tokens-per-sequence",
      .placeholder = "N",
@@ -120,6 +131,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .help = "When idle, wait up to MS ms for --batch-size requests.",
      .group = OptionGroup::batching,
      .commands = kMany,
+     .needs = "batch-size",
      .apply = [](Settings& s, const OptionValue& v) { s.load.batch_timeout_ms = as_integer(v); }},
     {.name = "batch-size",
      .placeholder = "N",
@@ -129,6 +141,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .help = "When idle, begin as soon as N requests wait; see --batch-timeout-ms.",
      .group = OptionGroup::batching,
      .commands = kMany,
+     .needs = "batch-timeout-ms",
      .apply = [](Settings& s, const OptionValue& v) { s.load.batch_size = as_integer(v); }},
     {.name = "max-step-slowdown",
      .placeholder = "X",

@@ -1,7 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "cli/bench_measure.h"
@@ -49,52 +54,121 @@ std::string plan_text(const std::vector<BenchVariant>& variants,
   return text;
 }
 
+void print_notes(const std::vector<std::string>& notes, const Settings& settings,
+                 Session& session) {
+  if (settings.quiet) return;
+  for (const std::string& note : notes) session.print_note(note);
+}
+
 int show_plan(const Settings& settings, const std::vector<BenchVariant>& variants,
               Session& session) {
   std::vector<BenchModel> models;
   for (const BenchVariant& variant : variants) {
     models.push_back(find_bench_model(settings, variant));
-    if (settings.quiet) continue;
-    for (const std::string& note : models.back().planned.notes) session.print_note(note);
+    print_notes(models.back().planned.notes, settings, session);
   }
   session.out().write(settings.json ? plan_json(variants, models) : plan_text(variants, models));
   session.out().flush();
   return 0;
 }
 
-BenchReport measure_variant(const Settings& settings, const BenchVariant& variant,
-                            Session& session) {
+// What was measured so far. A signal at any time, also while a model is loaded, writes it and ends
+// the program.
+class BenchOutput {
+ public:
+  BenchOutput(MachineReport machine, const Settings& settings, Session& session)
+      : machine_(std::move(machine)),
+        settings_(settings),
+        session_(session),
+        handler_(session.interrupt(), [this](int number) { end(number); }) {
+    session.explain_interruption("the rest was not measured");
+  }
+
+  // Begins the report of a loaded model.
+  void add(BenchReport report) {
+    const std::lock_guard lock(mutex_);
+    reports_.push_back(std::move(report));
+  }
+  // Changes the last report.
+  void change(const std::function<void(BenchReport&)>& change) {
+    const std::lock_guard lock(mutex_);
+    change(reports_.back());
+  }
+  void write() {
+    const std::lock_guard lock(mutex_);
+    if (!settings_.bench.svg.empty()) {
+      write_whole_file(settings_.bench.svg, draw_bench(machine_, reports_));
+    }
+    session_.out().write(settings_.json ? bench_json(machine_, reports_)
+                                        : bench_text(machine_, reports_));
+    session_.out().flush();
+  }
+
+ private:
+  [[noreturn]] void end(int number) {
+    try {
+      write();
+    } catch (const std::exception& error) {
+      session_.print_error(error.what());
+    } catch (const OutputClosed&) {
+    }
+    std::fflush(nullptr);  // a trace ends with a whole line
+    session_.interrupt().end(number);
+  }
+
+  MachineReport machine_;
+  const Settings& settings_;
+  Session& session_;
+  std::mutex mutex_;
+  std::vector<BenchReport> reports_;  // guarded by mutex_
+  Interrupt::Handler handler_;        // last: it calls into the others
+};
+
+void measure_variant(const Settings& settings, const BenchVariant& variant, BenchOutput& output,
+                     Session& session) {
   constexpr double kSlowdown = 2.5;  // serve's
   BenchModel found = find_bench_model(settings, variant);
-  if (!settings.quiet) {
-    for (const std::string& note : found.planned.notes) session.print_note(note);
-  }
+  print_notes(found.planned.notes, settings, session);
   if (session.shows_progress(settings))
     session.print_note(fmt::format("loading {} ...", found.name));
   BenchReport report;
+  std::optional<LoadProgress> progress(std::in_place, settings, session);
+  found.options.progress = progress->callback();
   const auto model = load_bench_model(found, report);
+  progress.reset();
   print_weights_cache(model->weights_cache, settings, session);
   found.directory.reset();
   std::optional<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
     trace.emplace(settings.load.trace_file, found.name, *model->engine);
   }
-  report.rows = measure_runs(
-      *model, {.runs = found.planned.runs,
-               .costs = model_costs(found.config),
-               .decode_bytes = report.decode_bytes,
-               .repetitions = settings.bench.repetitions,
-               .max_step_slowdown = settings.max_step_slowdown.value_or(kSlowdown),
-               .observer = trace ? &*trace : nullptr,
-               .notice =
-                   [&](const BenchRun& run) {
-                     if (!session.shows_progress(settings)) return;
-                     session.print_note(fmt::format("{}: {}", found.name, bench_run_name(run)));
-                   },
-               .stop = session.stop_token()});
-  if (settings.bench.roofline) report.choices = model->backend->measured_choices();
+  const size_t decode_bytes = report.decode_bytes;
+  output.add(std::move(report));
+  measure_runs(*model,
+               {.runs = found.planned.runs,
+                .costs = model_costs(found.config),
+                .decode_bytes = decode_bytes,
+                .repetitions = settings.bench.repetitions,
+                .max_step_slowdown = settings.max_step_slowdown.value_or(kSlowdown),
+                .observer = trace ? &*trace : nullptr,
+                .notice =
+                    [&](const BenchRun& run) {
+                      if (!session.shows_progress(settings)) return;
+                      session.print_note(fmt::format("{}: {}", found.name, bench_run_name(run)));
+                    },
+                .done =
+                    [&](BenchRow row) {
+                      output.change([&](BenchReport& all) { all.rows.push_back(std::move(row)); });
+                    }});
+  if (settings.bench.roofline) {
+    output.change([&](BenchReport& all) { all.choices = model->backend->measured_choices(); });
+  }
   if (trace) trace->finish();
-  return report;
+}
+
+bool has_drafter(const LoadOptions& options) {
+  return !options.speculative_model.empty() || !options.speculative_method.empty() ||
+         !options.speculative_config.empty();
 }
 
 MachineReport measure_machine(const Settings& settings, const std::vector<BenchVariant>& variants) {
@@ -123,6 +197,11 @@ MachineReport measure_machine(const Settings& settings, const std::vector<BenchV
 
 int run_bench(const Settings& settings, Session& session) {
   const auto variants = plan_variants(settings.bench, !settings.load.model.empty());
+  for (std::string_view option :
+       idle_options(settings.bench, variants, has_drafter(settings.load))) {
+    if (settings.quiet) break;
+    session.print_note(fmt::format("warning: {}: no effect on what is measured", option));
+  }
   if (settings.bench.plan) return show_plan(settings, variants, session);
   if (settings.bench.roofline && settings.load.device.starts_with("cuda")) {
     throw UsageError("--roofline: measures the CPU; leave it out with --device " +
@@ -135,20 +214,11 @@ int run_bench(const Settings& settings, Session& session) {
                     variants.size()));
   }
   // Fails now rather than after minutes of measuring.
-  const bool draws = !settings.bench.svg.empty();
-  if (draws) write_whole_file(settings.bench.svg, "");
-  const MachineReport machine = measure_machine(settings, variants);
-  const Interrupt::Graceful graceful(session.interrupt());
-  std::vector<BenchReport> reports;
-  for (const BenchVariant& variant : variants) {
-    if (session.interrupted()) break;
-    reports.push_back(measure_variant(settings, variant, session));
-  }
-  if (draws) write_whole_file(settings.bench.svg, draw_bench(machine, reports));
-  session.out().write(settings.json ? bench_json(machine, reports) : bench_text(machine, reports));
-  session.out().flush();
-  session.explain_interruption("the rest was not measured");
-  return session.exit_code(0);
+  if (!settings.bench.svg.empty()) write_whole_file(settings.bench.svg, "");
+  BenchOutput output(measure_machine(settings, variants), settings, session);
+  for (const BenchVariant& variant : variants) measure_variant(settings, variant, output, session);
+  output.write();
+  return 0;
 }
 
 }  // namespace paceline

@@ -33,7 +33,6 @@ RequestId BenchDriver::submit(GenerateRequest request) {
 }
 
 int64_t BenchDriver::step() {
-  if (stop_.stop_requested()) throw Error(ErrorCode::cancelled, "interrupted");
   engine_.step();
   channel_->poll(events_);
   int64_t num_tokens = 0;

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -19,8 +18,7 @@ double seconds_since(BenchClock::time_point begin);
 
 class BenchDriver {
  public:
-  // A stop request makes step() throw Error cancelled.
-  BenchDriver(Engine& engine, std::stop_token stop) : engine_(engine), stop_(std::move(stop)) {}
+  explicit BenchDriver(Engine& engine) : engine_(engine) {}
 
   // A greedy request with a random prompt that ignores EOS and the prefix cache.
   GenerateRequest request(int64_t prompt_tokens, int64_t output_tokens);
@@ -43,7 +41,6 @@ class BenchDriver {
 
  private:
   Engine& engine_;
-  std::stop_token stop_;
   std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
   std::vector<TokenEvent> events_;
   uint64_t next_prompt_ = 0;

@@ -164,9 +164,10 @@ BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const
   return row;
 }
 
-// Appends the measurements of each repetition to `all`.
-void repeat_run(BenchRunner& runner, CeilingSampler& sampler, const BenchRun& run,
-                int64_t repetitions, std::vector<Measured>& all) {
+// The measurements of each repetition.
+std::vector<Measured> repeat_run(BenchRunner& runner, CeilingSampler& sampler, const BenchRun& run,
+                                 int64_t repetitions) {
+  std::vector<Measured> all;
   runner.prepare(run);
   const auto begin = BenchClock::now();
   BenchCeilings before = sampler.sample();
@@ -180,6 +181,7 @@ void repeat_run(BenchRunner& runner, CeilingSampler& sampler, const BenchRun& ru
     all.push_back(std::move(measured));
     before = after;
   } while (static_cast<int64_t>(all.size()) < repetitions && seconds_since(begin) < kEnoughSeconds);
+  return all;
 }
 
 }  // namespace
@@ -208,25 +210,16 @@ BenchProducts products_of(const LoadedModel& model) {
   return products;
 }
 
-std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task) {
-  BenchRunner runner(model, task.max_step_slowdown, task.stop, task.observer);
+void measure_runs(LoadedModel& model, const BenchTask& task) {
+  BenchRunner runner(model, task.max_step_slowdown, task.observer);
   const std::unique_ptr<CeilingSampler> sampler = make_sampler(model);
   const WorkRates rates(task);
-  std::vector<BenchRow> rows;
-  std::vector<Measured> all;  // of the current run
-  try {
-    runner.warm_up();
-    for (const BenchRun& run : task.runs) {
-      if (task.notice) task.notice(run);
-      all.clear();
-      repeat_run(runner, *sampler, run, task.repetitions, all);
-      rows.push_back(median_row(run, all, rates));
-    }
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::cancelled || !task.stop.stop_requested()) throw;
-    if (!all.empty()) rows.push_back(median_row(task.runs[rows.size()], all, rates));
+  runner.warm_up();
+  for (const BenchRun& run : task.runs) {
+    if (task.notice) task.notice(run);
+    const std::vector<Measured> all = repeat_run(runner, *sampler, run, task.repetitions);
+    task.done(median_row(run, all, rates));
   }
-  return rows;
 }
 
 }  // namespace paceline

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,8 +92,8 @@ struct BenchTask {
   double max_step_slowdown = 2.5;
   StepObserver* observer = nullptr;             // of the model's engine
   std::function<void(const BenchRun&)> notice;  // called before each run
-  std::stop_token stop;                         // ends the runs; finished ones are reported
+  std::function<void(BenchRow)> done;           // called after each run
 };
-std::vector<BenchRow> measure_runs(LoadedModel& model, const BenchTask& task);
+void measure_runs(LoadedModel& model, const BenchTask& task);
 
 }  // namespace paceline

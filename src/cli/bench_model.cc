@@ -128,6 +128,7 @@ BenchModel find_bench_model(const Settings& settings, const BenchVariant& varian
   apply_format(variant.format, found.options);
   std::filesystem::path path;
   if (variant.shape.empty()) {
+    check_load_format(settings);
     path = model_path(settings);
     found.name = path.filename().string();
   } else {

@@ -228,6 +228,43 @@ std::vector<BenchVariant> plan_variants(const BenchChoice& choice, bool names_a_
   return variants;
 }
 
+std::vector<std::string_view> idle_options(const BenchChoice& asked,
+                                           const std::vector<BenchVariant>& variants,
+                                           bool has_drafter) {
+  const auto any_test = [&](auto&& uses) {
+    return std::any_of(variants.begin(), variants.end(), [&](const BenchVariant& variant) {
+      const auto& names = variant.choice.tests;
+      return std::any_of(names.begin(), names.end(),
+                         [&](const std::string& name) { return uses(test_of(name)); });
+    });
+  };
+  const auto is = [](BenchTest wanted) {
+    return [wanted](BenchTest test) { return test == wanted; };
+  };
+  const bool speculates = any_test(is(BenchTest::speculate));
+  const auto has_prompts = [](BenchTest test) {
+    return test != BenchTest::decode && test != BenchTest::memory;
+  };
+  struct Use {
+    std::string_view option;
+    bool is_given;
+    bool has_effect;
+  };
+  const Use uses[] = {{"--prompt-tokens", !asked.prompt_tokens.empty(), any_test(has_prompts)},
+                      {"--contexts", !asked.contexts.empty(), any_test(is(BenchTest::decode))},
+                      {"--sequences", !asked.sequences.empty(), any_test(has_sequences)},
+                      {"--output-tokens", asked.output_tokens.has_value(), any_test(has_outputs)},
+                      {"--acceptance", !asked.acceptance.empty(), speculates && !has_drafter},
+                      {"--draft-lengths", !asked.draft_lengths.empty(), speculates},
+                      {"--temperatures", !asked.temperatures.empty(), speculates && has_drafter},
+                      {"--prompt-texts", !asked.prompt_texts.empty(), speculates && has_drafter}};
+  std::vector<std::string_view> idle;
+  for (const Use& use : uses) {
+    if (use.is_given && !use.has_effect) idle.push_back(use.option);
+  }
+  return idle;
+}
+
 BenchRuns plan_runs(const BenchChoice& choice, int64_t longest, const BenchDrafting& drafting) {
   BenchRuns planned;
   for (const std::string& name : choice.tests) {

@@ -71,6 +71,11 @@ struct BenchVariant {
 // Without a model, a shape and tests, the variants are the bundled model and the small shape.
 std::vector<BenchVariant> plan_variants(const BenchChoice& choice, bool names_a_model);
 
+// The sizes and settings given that no test of the variants uses.
+std::vector<std::string_view> idle_options(const BenchChoice& asked,
+                                           const std::vector<BenchVariant>& variants,
+                                           bool has_drafter);
+
 struct BenchRuns {
   std::vector<BenchRun> runs;
   std::vector<std::string> notes;  // a sentence for each shortened run

@@ -75,7 +75,7 @@ std::string edited_passage(Words& words) {
       passage, who, other, edited);
 }
 
-std::string list(Words& words) {
+std::string list_text(Words& words) {
   std::string text = "The list of what was wanted, day by day:\n\n";
   for (const std::string_view day : kDays) {
     text += fmt::format("{}: {} and {}, to be left at {}.\n", day, words.pick(kThings),
@@ -104,7 +104,7 @@ std::string repeating_prompt(uint64_t seed) {
     case 0:
       return edited_passage(words);
     case 1:
-      return list(words);
+      return list_text(words);
     default:
       return quoted_letter(words);
   }

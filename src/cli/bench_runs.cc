@@ -70,13 +70,11 @@ size_t heap_bytes() {
 
 }  // namespace
 
-BenchRunner::BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop,
-                         StepObserver* observer)
+BenchRunner::BenchRunner(LoadedModel& model, double max_step_slowdown, StepObserver* observer)
     : model_(model),
       max_step_slowdown_(max_step_slowdown),
-      stop_(stop),
       reads_(model.decoder->config(), model.kv_dtype, observer),
-      driver_(*model.engine, stop) {
+      driver_(*model.engine) {
   model.engine->set_observer(&reads_);
 }
 
@@ -92,7 +90,7 @@ void BenchRunner::warm_up() {
 }
 
 void BenchRunner::prepare(const BenchRun& run) {
-  if (run.test == BenchTest::speculate) speculation_.emplace(model_, run, stop_);
+  if (run.test == BenchTest::speculate) speculation_.emplace(model_, run);
   if (run.test != BenchTest::decode) return;
   context_ = driver_.request(run.prompt_tokens, 1);
   driver_.submit(context_);
@@ -181,7 +179,7 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   Engine engine(*model_.runner, model_.memory, *model_.cache, limits, {});
   KvReads reads(model_.decoder->config(), model_.kv_dtype);
   engine.set_observer(&reads);
-  BenchDriver driver(engine, stop_);
+  BenchDriver driver(engine);
   const double alone = prefill(run).seconds;
   const int64_t stream_prompt = context_of(run) - run.prompt_tokens;
   std::vector<RequestId> streams;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <stop_token>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -33,10 +32,9 @@ struct BenchSample {
 // Makes runs of one model, any number of times.
 class BenchRunner {
  public:
-  // `max_step_slowdown` limits the steps of mixed runs. A stop request makes every call throw Error
-  // cancelled. `observer`, if any, observes the model's engine, as the runner does.
-  BenchRunner(LoadedModel& model, double max_step_slowdown, const std::stop_token& stop,
-              StepObserver* observer = nullptr);
+  // `max_step_slowdown` limits the steps of mixed runs. `observer`, if any, observes the model's
+  // engine, as the runner does.
+  BenchRunner(LoadedModel& model, double max_step_slowdown, StepObserver* observer = nullptr);
   ~BenchRunner();
 
   // Touches memory and wakes threads. Call it before the first run.
@@ -58,7 +56,6 @@ class BenchRunner {
 
   LoadedModel& model_;
   double max_step_slowdown_;
-  std::stop_token stop_;
   KvReads reads_;  // of the model's engine
   BenchDriver driver_;
   GenerateRequest context_;  // of decode, in the prefix cache

@@ -47,13 +47,11 @@ struct SpeculationBench::Side {
   std::unique_ptr<BenchDriver> driver;
 };
 
-SpeculationBench::SpeculationBench(LoadedModel& model, const BenchRun& run,
-                                   const std::stop_token& stop)
-    : run_(run) {
+SpeculationBench::SpeculationBench(LoadedModel& model, const BenchRun& run) : run_(run) {
   const SpecAccept accept = model.engine->limits().speculation.accept;
   must_agree_ = accept == SpecAccept::coupled;
-  add_side(model, {}, stop);
-  make_prompts(model, stop);
+  add_side(model, {});
+  make_prompts(model);
   answers_.resize(prompts_.size());
   SpeculationSample untimed;
   const auto group = static_cast<size_t>(run_.sequences);
@@ -61,20 +59,20 @@ SpeculationBench::SpeculationBench(LoadedModel& model, const BenchRun& run,
     decode(*sides_[0], first, untimed);
   }
   for (const int64_t length : run_.drafts.lengths) {
-    add_side(model, {.num_tokens = length, .accept = accept, .adapts = false}, stop);
+    add_side(model, {.num_tokens = length, .accept = accept, .adapts = false});
   }
-  add_side(model, {.num_tokens = run_.drafts.longest, .accept = accept}, stop);
+  add_side(model, {.num_tokens = run_.drafts.longest, .accept = accept});
   // It learns what rows cost.
   decode(*sides_.back(), 0, untimed);
 }
 
 SpeculationBench::~SpeculationBench() = default;
 
-void SpeculationBench::make_prompts(LoadedModel& model, const std::stop_token& stop) {
+void SpeculationBench::make_prompts(LoadedModel& model) {
   const bool is_random = run_.drafts.prompts == BenchPrompts::random;
   PL_CHECK(is_random || model.tokenizer, "text prompts without a tokenizer");
   const int64_t groups = is_random ? 1 : (kTextPrompts + run_.sequences - 1) / run_.sequences;
-  BenchDriver driver(*model.engine, stop);
+  BenchDriver driver(*model.engine);
   for (int64_t i = 0; i < groups * run_.sequences; ++i) {
     GenerateRequest request =
         driver.request(is_random ? run_.prompt_tokens : 1, run_.output_tokens);
@@ -89,8 +87,7 @@ void SpeculationBench::make_prompts(LoadedModel& model, const std::stop_token& s
   }
 }
 
-void SpeculationBench::add_side(LoadedModel& model, const SpeculationLimits& limits,
-                                const std::stop_token& stop) {
+void SpeculationBench::add_side(LoadedModel& model, const SpeculationLimits& limits) {
   auto side = std::make_unique<Side>();
   side->limits = limits;
   Drafter* drafter = model.drafter.get();
@@ -102,7 +99,7 @@ void SpeculationBench::add_side(LoadedModel& model, const SpeculationLimits& lim
   side->engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, engine_limits,
                                           TokenTexts(), limits.num_tokens > 0 ? drafter : nullptr);
   side->engine->set_observer(&side->reads.emplace(model.decoder->config(), model.kv_dtype));
-  side->driver = std::make_unique<BenchDriver>(*side->engine, stop);
+  side->driver = std::make_unique<BenchDriver>(*side->engine);
   sides_.push_back(std::move(side));
 }
 

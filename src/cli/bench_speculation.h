@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <stop_token>
 #include <vector>
 
 #include "cli/bench_plan.h"
@@ -31,7 +30,7 @@ void add_counters(const SpeculationCounters& counters, SpeculationCounters& sum,
 class SpeculationBench {
  public:
   // Decodes all prompts once without drafts. A replaying drafter then repeats these answers.
-  SpeculationBench(LoadedModel& model, const BenchRun& run, const std::stop_token& stop);
+  SpeculationBench(LoadedModel& model, const BenchRun& run);
   ~SpeculationBench();
 
   // First without drafts, then by length of drafts, the adaptive one last. Throws Error internal
@@ -41,8 +40,8 @@ class SpeculationBench {
  private:
   struct Side;
 
-  void make_prompts(LoadedModel& model, const std::stop_token& stop);
-  void add_side(LoadedModel& model, const SpeculationLimits& limits, const std::stop_token& stop);
+  void make_prompts(LoadedModel& model);
+  void add_side(LoadedModel& model, const SpeculationLimits& limits);
   // Decodes the group of prompts that begins with `first`. The first answers are kept, later ones
   // compared with them.
   void decode(Side& side, size_t first, SpeculationSample& sample);

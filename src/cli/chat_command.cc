@@ -12,6 +12,7 @@
 #include "cli/line_fields.h"
 #include "cli/model_opening.h"
 #include "cli/text_file.h"
+#include "cli/usage_error.h"
 
 namespace paceline {
 namespace {
@@ -104,6 +105,9 @@ int run_with_model(LLM& llm, const Settings& settings, Session& session) {
 }  // namespace
 
 int run_chat(const Settings& asked, Session& session) {
+  if (asked.jsonl && !asked.prompts.empty()) {
+    throw UsageError("--jsonl reads conversations from its lines, but --prompt was given, too");
+  }
   const Settings given = with_constraint(asked);
   LLM llm = open_model(given, session, 1);
   if (!given.quiet) {

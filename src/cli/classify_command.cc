@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <unordered_map>
 
 #include "base/json_writer.h"
@@ -11,6 +12,7 @@
 #include "cli/model_opening.h"
 #include "cli/usage_error.h"
 #include "paceline/error.h"
+#include "text/generation_options.h"
 
 namespace paceline {
 namespace {
@@ -110,10 +112,24 @@ void check_listed_labels(const std::vector<std::string>& labels) {
       labels[0]));
 }
 
+// Labels get scores; without --with-token-id no token is drawn.
+void warn_of_sampling(const Settings& settings, Session& session) {
+  if (settings.labels.empty() || settings.with_token_id || settings.quiet) return;
+  for (const GenerationOption& option : kGenerationOptions) {
+    if (option.group != GenerationGroup::sampling || !is_set(settings.generate, option)) continue;
+    std::string flag(option.name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    session.print_note(fmt::format(
+        "warning: --{}: no effect beside --label, where no token is drawn without --with-token-id",
+        flag));
+  }
+}
+
 }  // namespace
 
 int run_classify(const Settings& settings, Session& session) {
   check_listed_labels(settings.labels);
+  warn_of_sampling(settings, session);
   ItemSource items(settings);
   // The prompt is one sequence, and each label may become another.
   LLM llm = open_model(settings, session, usual_sequences(settings, 1 + settings.labels.size()));

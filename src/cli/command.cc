@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/suggest.h"
+#include "cli/foreign_command.h"
 #include "cli/usage_error.h"
 
 namespace paceline {
@@ -14,7 +15,7 @@ constexpr CommandDef kCommands[] = {
     {.id = CommandId::generate,
      .name = "generate",
      .summary = "Continue a text, streaming what the model writes",
-     .examples = "paceline generate -p \"It was a dark and stormy night\"\n"
+     .examples = "paceline generate \"It was a dark and stormy night\"\n"
                  "paceline generate -m meta-llama/Llama-3.2-1B -f story.txt -n 200 --temp 0.7\n"
                  "paceline generate -p \"The answer is \" --choice yes,no\n"
                  "echo '{\"prompt\": \"Once\", \"max_tokens\": 20}' | paceline generate --jsonl",
@@ -36,10 +37,12 @@ constexpr CommandDef kCommands[] = {
     {.id = CommandId::chat,
      .name = "chat",
      .alias = "run",
+     .alias_takes = "model",
      .summary = "Talk with the model",
      .examples =
          "paceline chat\n"
-         "paceline chat -m Qwen/Qwen3-0.6B -p \"What is a paged cache?\"\n"
+         "paceline chat \"What is a paged cache?\"\n"
+         "paceline run Qwen/Qwen3-0.6B\n"
          "echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | paceline chat "
          "--jsonl",
      .basics = "prompt file jsonl system json-schema max-tokens temperature top-p seed model "
@@ -130,7 +133,7 @@ constexpr CommandDef kCommands[] = {
      .name = "serve",
      .summary = "Answer OpenAI's API over HTTP, with a page to try it",
      .examples = "paceline serve\n"
-                 "paceline serve -m Qwen/Qwen3-0.6B --port 9000 --api-key \"$(cat key)\"\n"
+                 "paceline serve Qwen/Qwen3-0.6B --port 9000 --api-key \"$(cat key)\"\n"
                  "paceline serve --unix-socket /run/paceline.sock",
      .basics = "model host port unix-socket api-key tls-cert tls-key quantize weights-cache "
                "max-model-len max-num-seqs kv-cache-memory-bytes speculative-model threads "
@@ -187,8 +190,8 @@ constexpr CommandDef kCommands[] = {
      .notes = "A text is accepted when a model under the constraint could write it, token by "
               "token, and end there. Reads the tokenizer's files only.",
      .details =
-         "The texts are the arguments, or --file as one text. The exit code is 0 even if texts "
-         "are rejected.\n\n"
+         "The texts are the arguments, or --file as one text. The exit code is 1 if one of them "
+         "is rejected.\n\n"
          "Lines of --jsonl have texts and one of json_schema (an object, or its text), regex, "
          "grammar, choice (an array of texts) and json_object (true: any JSON object), and perhaps "
          "strict. Answers have accepted: for each text whether it was. With --masks they also have "
@@ -210,12 +213,26 @@ constexpr CommandDef kCommands[] = {
      .run = run_perplexity},
     {.id = CommandId::inspect,
      .name = "inspect",
+     .alias = "show",
      .summary = "Show a model's configuration, tensors and memory needs",
-     .examples = "paceline inspect -m Qwen/Qwen3-0.6B -c 8192 --max-num-seqs 4",
+     .examples = "paceline inspect Qwen/Qwen3-0.6B -c 8192 --max-num-seqs 4",
      .basics = "model json dtype max-model-len max-num-seqs kv-cache-dtype speculative-model",
      .notes = "Weights are not loaded. The memory shown is for --max-num-seqs sequences of "
               "--max-model-len tokens; by default, for one sequence of the model's full context.",
      .run = run_inspect},
+    {.id = CommandId::list,
+     .name = "list",
+     .alias = "ls",
+     .summary = "Show the models on this machine, and which of them can be used",
+     .examples = "paceline list",
+     .basics = "json",
+     .notes = "Looks into the caches of Hugging Face, llama.cpp, LM Studio and Ollama. Weights are "
+              "not loaded, and nothing is downloaded: `hf download ORG/NAME` does that.",
+     .details =
+         "The caches are HF_HUB_CACHE (or HF_HOME/hub, or ~/.cache/huggingface/hub), LLAMA_CACHE "
+         "(or ~/.cache/llama.cpp), ~/.lmstudio/models and ~/.cache/lm-studio/models, and "
+         "OLLAMA_MODELS (or ~/.ollama/models).",
+     .run = run_list},
     {.id = CommandId::bench,
      .name = "bench",
      .summary = "Measure speed, and how close it comes to what the machine can do",
@@ -345,13 +362,14 @@ constexpr CommandDef kCommands[] = {
 
 std::span<const CommandDef> command_table() { return kCommands; }
 
-const CommandDef& find_command(std::string_view name) {
+const CommandDef& find_command(std::string_view name, std::string_view argument) {
   constexpr std::string_view kGlobalOptions[] = {"--help", "--version"};
   std::vector<std::string_view> names;
   for (const CommandDef& command : kCommands) {
     if (command.name == name || (!name.empty() && command.alias == name)) return command;
     names.push_back(command.name);
   }
+  if (const auto advice = foreign_command_advice(name, argument)) throw UsageError(*advice);
   if (!name.empty() && name[0] == '-') {
     const std::string nearest = did_you_mean(name, kGlobalOptions);
     if (!nearest.empty()) throw UsageError(fmt::format("unknown option {}{}", name, nearest));

@@ -12,18 +12,20 @@ namespace paceline {
 struct CommandDef {
   CommandId id;
   std::string_view name;
-  std::string_view alias = {};                             // another name; empty: none
-  std::string_view summary;                                // one line
-  std::string_view examples;                               // one a line
-  std::string_view basics;                                 // names of the options that --help shows
-  std::string_view notes;                                  // a paragraph of --help
-  std::string_view details = {};                           // paragraphs that --help-all adds
+  std::string_view alias = {};        // another name; empty: none
+  std::string_view alias_takes = {};  // the option that the first bare word is under the alias
+  std::string_view summary;           // one line
+  std::string_view examples;          // one a line
+  std::string_view basics;            // names of the options that --help shows
+  std::string_view notes;             // a paragraph of --help
+  std::string_view details = {};      // paragraphs that --help-all adds
   int (*run)(const Settings& settings, Session& session);  // the exit code
 };
 
 std::span<const CommandDef> command_table();
-// Throws UsageError with a suggestion for an unknown name.
-const CommandDef& find_command(std::string_view name);
+// Throws UsageError with a suggestion for an unknown name, and with the way that exists here for
+// another program's command, whose first argument is `argument`.
+const CommandDef& find_command(std::string_view name, std::string_view argument = {});
 
 // Each is in a file of its own in this folder.
 int run_generate(const Settings& settings, Session& session);
@@ -37,6 +39,7 @@ int run_detokenize(const Settings& settings, Session& session);
 int run_grammar(const Settings& settings, Session& session);
 int run_perplexity(const Settings& settings, Session& session);
 int run_inspect(const Settings& settings, Session& session);
+int run_list(const Settings& settings, Session& session);
 int run_bench(const Settings& settings, Session& session);
 int run_batch(const Settings& settings, Session& session);
 int run_serve(const Settings& settings, Session& session);

@@ -42,6 +42,7 @@ constexpr OptionDef kConstraintOptions[] = {
      .help = "Refuse a JSON Schema with parts that can't be enforced, such as an unknown format.",
      .group = OptionGroup::constraint,
      .commands = kConstraining,
+     .needs = "json-schema jsonl",
      .apply = [](Settings& s, const OptionValue& v) { s.constraint.strict = as_flag(v); }},
 };
 

@@ -25,12 +25,10 @@ int run_convert(const Settings& settings, Session& session) {
   if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIR");
   GgufConversion conversion{.to = settings.output, .dtype = {}};
   if (settings.load.dtype != "auto") conversion.dtype = parse_dtype(settings.load.dtype);
-  const Interrupt::Graceful graceful(session.interrupt());
-  session.explain_interruption("nothing was written");
+  session.explain_written(settings.output, " is complete");
   constexpr uint64_t kMegabyte = 1'000'000;
   ProgressBar progress(session.shows_progress(settings), "MB", 0);
   conversion.progress = [&](uint64_t done, uint64_t all) {
-    if (session.interrupted()) throw Error(ErrorCode::cancelled, "interrupted");
     progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
   };
   const ConvertedSizes sizes = convert_gguf(ModelSource(model_path(settings)), conversion);

@@ -2,37 +2,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 
-#include "base/suggest.h"
+#include "cli/option_hint.h"
 #include "cli/option_source.h"
 #include "cli/option_value.h"
 #include "cli/usage_error.h"
+#include "load/model_path.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
 
-// Like getopt_long: "--name VALUE", "--name=VALUE", "-n VALUE", "-nVALUE", "-vq" for "-v -q"; only
-// operands after "--". A value may begin with '-'. A flag such as "-md" (llama.cpp's) goes before
+// Whether it is the path of a model, or the name of one in the local Hugging Face cache.
+bool names_model(const std::string& word) {
+  try {
+    const std::filesystem::path path = find_model(word);
+    return path.extension() == ".gguf" || std::filesystem::exists(path / "config.json");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Like getopt_long: "--name VALUE", "--name=VALUE", "-n VALUE", "-nVALUE", "-vn7" for "-v -n 7";
+// only operands after "--". A value may begin with '-'. A flag such as "-md" (llama.cpp's) goes
+// before
 // "-m d".
 class ArgumentSplitter {
  public:
-  explicit ArgumentSplitter(CommandId command) {
+  // `leading`: the name of the option that the first operand is; empty: none.
+  ArgumentSplitter(CommandId command, std::string_view leading) : command_(command) {
+    if (!leading.empty()) bare_options_.push_back(find_option(leading, command));
     for (const OptionDef& option : option_table()) {
       if (!contains(option.commands, command)) continue;
       for (std::string& flag : flags_of(option)) options_.emplace(std::move(flag), &option);
-      if (contains(option.bare_in, command)) operand_option_ = &option;
+      if (contains(option.bare_in, command)) bare_options_.push_back(&option);
     }
   }
 
   void split(std::span<const std::string> arguments) {
     rest_ = arguments;
     bool only_operands = false;
+    std::vector<const std::string*> operands;
     while (!rest_.empty()) {
       const std::string& word = take_word();
       if (only_operands || word.size() < 2 || word[0] != '-') {
-        take_operand(word);
+        operands.push_back(&word);
       } else if (word == "--") {
         only_operands = true;
       } else if (word[1] == '-') {
@@ -41,6 +58,7 @@ class ArgumentSplitter {
         take_short(word);
       }
     }
+    for (const std::string* word : operands) take_operand(*word);
   }
 
   // The texts given for `option`, one per repetition; nullptr: it wasn't given.
@@ -63,22 +81,41 @@ class ArgumentSplitter {
   }
 
   void refuse_unknown(const std::string& flag) {
-    std::vector<std::string_view> names;
-    for (const auto& [name, option] : options_) {
-      if (name.size() > 2) names.push_back(name);
-    }
-    refuse(fmt::format("unknown option {}{}", flag, did_you_mean(flag, names)));
+    refuse(fmt::format("unknown option {}{}", flag, option_hint(flag, command_)));
+  }
+
+  bool takes_operand(const OptionDef& option) const {
+    const bool takes_many = is_repeatable(option.kind) && !option.takes_one_bare;
+    return takes_many || texts_of(option) == nullptr;
+  }
+
+  // A single text that names a model, with no other model given, is a mistake.
+  bool is_misplaced_model(const OptionDef& option, const std::string& word) const {
+    const OptionDef* const model = find_option("model", command_);
+    return option.takes_one_bare && contains(model->commands, command_) &&
+           texts_of(*model) == nullptr && names_model(word);
   }
 
   void take_operand(const std::string& word) {
-    if (operand_option_ != nullptr &&
-        (is_repeatable(operand_option_->kind) || texts_of(*operand_option_) == nullptr)) {
-      texts_[operand_option_].push_back(word);
+    for (const OptionDef* option : bare_options_) {
+      if (!takes_operand(*option)) continue;
+      if (is_misplaced_model(*option, word)) {
+        return refuse(
+            fmt::format("\"{0}\" is a model: name it with -m {0}; --{1} takes it as a text", word,
+                        option->name));
+      }
+      texts_[option].push_back(word);
       return;
     }
-    const std::string_view hint =
-        options_.contains("--prompt") ? "; --prompt TEXT gives a text to work on" : "";
-    refuse(fmt::format("unexpected argument \"{}\"{}", word, hint));
+    refuse(fmt::format("unexpected argument \"{}\"{}", word, operand_hint()));
+  }
+
+  std::string_view operand_hint() const {
+    const bool takes_prompt = std::any_of(bare_options_.begin(), bare_options_.end(),
+                                          [](auto* option) { return option->takes_one_bare; });
+    if (takes_prompt)
+      return "; quote a text of several words, or repeat --prompt for several texts";
+    return options_.contains("--file") ? "; --file FILE gives the input" : "";
   }
 
   // `attached`: the value in the same word.
@@ -115,6 +152,7 @@ class ArgumentSplitter {
     if (word.size() > 2 && options_.contains(word.substr(0, word.find('=')))) {
       return take_long(word);
     }
+    if (is_foreign_option(word)) return refuse_unknown(word);
     // "-model x" is a long option with a dash missing, not -m with the value "odel".
     const std::string long_flag = "-" + word.substr(0, word.find('='));
     if (long_flag.size() > 3 && options_.contains(long_flag)) return refuse_unknown(word);
@@ -133,7 +171,8 @@ class ArgumentSplitter {
   }
 
   std::map<std::string, const OptionDef*> options_;  // by flag
-  const OptionDef* operand_option_ = nullptr;        // takes the operands as its values
+  CommandId command_;
+  std::vector<const OptionDef*> bare_options_;  // take the operands, in this order
   std::span<const std::string> rest_;
   std::map<const OptionDef*, std::vector<std::string>> texts_;
   std::optional<std::string> problem_;
@@ -141,8 +180,9 @@ class ArgumentSplitter {
 
 }  // namespace
 
-std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::string>& arguments) {
-  ArgumentSplitter splitter(command);
+std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::string>& arguments,
+                                    std::string_view leading) {
+  ArgumentSplitter splitter(command, leading);
   splitter.split(arguments);
   // Help is shown even if other arguments are wrong.
   const auto asks_for_help = [](const OptionDef& option) {

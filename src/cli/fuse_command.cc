@@ -41,12 +41,10 @@ int run_fuse(const Settings& settings, Session& session) {
     throw UsageError("--group-size is for quantised matrices: give --bits too");
   }
   FuseOptions options = fuse_options(settings);
-  const Interrupt::Graceful graceful(session.interrupt());
-  session.explain_interruption("nothing was written");
+  session.explain_written(settings.output, " is complete");
   constexpr uint64_t kMegabyte = 1'000'000;
   ProgressBar progress(session.shows_progress(settings), "MB", 0);
   options.progress = [&](uint64_t done, uint64_t all) {
-    if (session.interrupted()) throw Error(ErrorCode::cancelled, "interrupted");
     progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
   };
   const ModelSource source(model_path(settings));

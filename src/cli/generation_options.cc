@@ -61,6 +61,12 @@ std::string flags_of(const GenerationOption& option) {
   return flags + "--" + with_dashes(option.other_name);
 }
 
+// Tables have no place for log-probabilities.
+std::string_view needs_of(const GenerationOption& option) {
+  if (option.name == "logprobs") return "jsonl";
+  return option.name == "logprob_token_ids" ? "logprobs jsonl" : "";
+}
+
 // The option's help, with how to give several values.
 std::string help_of(const GenerationOption& option) {
   const OptionKind kind = kind_of_option(option);
@@ -90,6 +96,7 @@ struct Definitions {
                    .help = keep(help_of(option)),
                    .group = group_of(option),
                    .commands = is_drawing ? kWriting | set_of({classify}) : kWriting,
+                   .needs = needs_of(option),
                    .generation = &option});
   }
 };

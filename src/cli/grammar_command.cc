@@ -84,6 +84,9 @@ class GrammarCommand {
     session_.out().flush();
   }
 
+  // Whether no text of the command line was rejected.
+  bool all_accepted() const { return all_accepted_; }
+
  private:
   GrammarWalk walk_of(const NamedConstraint& constraint) const {
     try {
@@ -109,7 +112,9 @@ class GrammarCommand {
   }
 
   std::string verdict(const std::string& text) {
-    if (walk_->accepts(text)) return fmt::format("accepted  {}\n", shown_text(text));
+    const bool is_accepted = walk_->accepts(text);
+    all_accepted_ = all_accepted_ && is_accepted;
+    if (is_accepted) return fmt::format("accepted  {}\n", shown_text(text));
     const size_t at = walk_->accepted_bytes(text);
     const std::string_view why = at == text.size() ? ", where it ends too early" : "";
     return fmt::format("rejected  {} at byte {}{}\n", shown_text(text), at, why);
@@ -121,6 +126,7 @@ class GrammarCommand {
   TextTokens tokens_;
   std::shared_ptr<const TokenTrie> trie_;
   std::optional<GrammarWalk> walk_;
+  bool all_accepted_ = true;
 };
 
 }  // namespace
@@ -132,7 +138,9 @@ int run_grammar(const Settings& settings, Session& session) {
   }
   ItemSource items(settings);
   GrammarCommand command(settings, session);
-  return for_each_item(items, settings, session, [&](const Item& item) { command.answer(item); });
+  const int code =
+      for_each_item(items, settings, session, [&](const Item& item) { command.answer(item); });
+  return code == 0 && !command.all_accepted() ? 1 : code;
 }
 
 }  // namespace paceline

@@ -117,7 +117,8 @@ std::string bare_arguments(const CommandDef& command) {
   std::string text;
   for (const OptionDef& option : option_table()) {
     if (!contains(option.bare_in, command.id)) continue;
-    text += fmt::format(" [{}{}]", option.placeholder, is_repeatable(option.kind) ? "..." : "");
+    text += fmt::format(" [{}{}]", option.placeholder,
+                        is_repeatable(option.kind) && !option.takes_one_bare ? "..." : "");
   }
   return text;
 }
@@ -180,7 +181,10 @@ void dump_option(std::string& out, std::string_view command, const OptionDef& op
 // Summary, usage and examples.
 std::string command_head(const CommandDef& command) {
   const std::string alias =
-      command.alias.empty() ? "" : fmt::format("       paceline {} is the same\n", command.alias);
+      command.alias.empty()
+          ? ""
+          : fmt::format("       paceline {}{}{} is the same\n", command.alias,
+                        command.alias_takes.empty() ? "" : " MODEL", bare_arguments(command));
   return fmt::format("{}.\n\nUsage: paceline {}{} [OPTION...]\n{}\n{}\n", command.summary,
                      command.name, bare_arguments(command), alias, indented(command.examples));
 }

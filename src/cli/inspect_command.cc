@@ -132,6 +132,7 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
 
 ModelReport make_report(const Settings& settings) {
   ModelReport report;
+  check_load_format(settings);
   const ModelSource source(model_path(settings));
   report.path = source.path();
   report.config = read_model_config(source, settings.load.load_format);
@@ -158,6 +159,7 @@ ModelReport make_report(const Settings& settings) {
 // With the draft model for as many tokens, as far as its context reaches.
 ModelReport make_whole_report(const Settings& settings) {
   ModelReport report = make_report(settings);
+  check_context(settings.load, report.config);
   const int threads = num_threads(settings.load);
   report.device = describe_device(open_device(settings.load, threads).get(), choose_isa(), threads);
   if (settings.load.speculative_model.empty()) return report;

@@ -7,11 +7,12 @@
 
 #include <array>
 #include <csignal>
-#include <string_view>
+#include <string>
 #include <utility>
 
 #include "base/new_directory.h"
 #include "base/start_thread.h"
+#include "cli/progress.h"
 
 namespace paceline {
 namespace {
@@ -26,20 +27,6 @@ sigset_t wanted_signals() {
     }
   }
   return wanted;
-}
-
-// Ends the process by the signal, so that a shell sees the reason.
-[[noreturn]] void die_of(int number) {
-  constexpr std::string_view kLine = "paceline: interrupted\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
-  remove_temporary_directories();
-  std::signal(number, SIG_DFL);
-  sigset_t one;
-  sigemptyset(&one);
-  sigaddset(&one, number);
-  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
-  raise(number);
-  _exit(128 + number);  // the first process of a container has no default action
 }
 
 }  // namespace
@@ -58,6 +45,26 @@ Interrupt::~Interrupt() {
   watcher_.join();
   close(signal_fd_);
   close(wake_fd_);
+}
+
+void Interrupt::explain(std::function<std::string()> note) {
+  const std::lock_guard lock(note_mutex_);
+  note_ = std::move(note);
+}
+
+std::string Interrupt::line() const {
+  const std::lock_guard lock(note_mutex_);
+  const std::string note = note_ ? note_() : "";
+  return "paceline: interrupted" + (note.empty() ? "" : "; " + note) + "\n";
+}
+
+void Interrupt::end(int number) {
+  is_ending_ = true;
+  remove_temporary_directories();
+  wipe_progress();
+  const std::string text = line();
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  _exit(128 + number);
 }
 
 Interrupt::Handler::Handler(Interrupt& interrupt, std::function<void(int signal)> act)
@@ -88,7 +95,7 @@ void Interrupt::watch() {
     if (read(signal_fd_, &received, sizeof received) != sizeof received) continue;
     const int number = static_cast<int>(received.ssi_signo);
     if (handled(number)) continue;
-    if (!graceful_ || signal_ != 0) die_of(number);
+    if (!graceful_ || signal_ != 0) end(number);
     signal_ = number;
     stop_.request_stop();
   }

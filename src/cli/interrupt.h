@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace paceline {
@@ -18,7 +19,8 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // While one lives, the first signal requests a stop. Any other signal ends the process at once.
+  // While one lives, the first signal requests a stop. Any other signal ends the process at once
+  // (end()): so does one while a model is loaded.
   class Graceful {
    public:
     explicit Graceful(Interrupt& interrupt) : interrupt_(interrupt) { interrupt_.graceful_ = true; }
@@ -43,6 +45,17 @@ class Interrupt {
     Interrupt& interrupt_;
   };
 
+  // Says what the interruption leaves behind: the end of the line "interrupted; ...", called when
+  // it is printed.
+  void explain(std::function<std::string()> note);
+  std::string line() const;  // "paceline: interrupted; NOTE\n"
+
+  // Prints the line, removes temporary directories and exits with 128 + the number, without waiting
+  // for other threads. For a Handler that is done.
+  [[noreturn]] void end(int number);
+  // Whether the process is about to exit by end(): an error that follows from it isn't shown.
+  bool is_ending() const { return is_ending_; }
+
   std::stop_token stop_token() const { return stop_.get_token(); }
   // The signal that requested the stop, or 0.
   int signal() const { return signal_; }
@@ -56,6 +69,9 @@ class Interrupt {
   std::atomic<int> signal_ = 0;
   std::mutex handler_mutex_;
   std::function<void(int signal)> handler_;  // guarded by handler_mutex_
+  mutable std::mutex note_mutex_;
+  std::function<std::string()> note_;  // guarded by note_mutex_; may be empty
+  std::atomic<bool> is_ending_ = false;
   int signal_fd_ = -1;
   int wake_fd_ = -1;
   std::jthread watcher_;

@@ -43,10 +43,7 @@ Item parse_line(const Line& line) {
 }  // namespace
 
 ItemSource::ItemSource(const Settings& settings) {
-  for (const std::string& prompt : settings.prompts) {
-    check_utf8(prompt, "--prompt");
-    known_.push_back({"", Prompt(prompt)});
-  }
+  for (const std::string& prompt : settings.prompts) known_.push_back({"", Prompt(prompt)});
   for (const auto& ids : settings.id_prompts) known_.push_back({"", Prompt(ids)});
   if (!known_.empty() && settings.file) {
     throw UsageError("--file and a prompt were both given, expected one of them");

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/figures.h"
-#include "cli/progress.h"
 #include "load/model_path.h"
 #include "load/model_source.h"
 
@@ -58,6 +59,9 @@ std::string outcome_text(const WeightsCacheUse& use) {
 
 void print_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session) {
   if (settings.load.weights_cache.empty() || settings.quiet) return;
+  if (use.outcome == WeightsCacheUse::Outcome::off) {
+    return session.print_note("warning: --weights-cache: " + outcome_text(use));
+  }
   if (!use.problem.empty()) session.print_note("warning: weights cache: " + use.problem);
   if (settings.verbose) session.print_note("weights cache: " + outcome_text(use));
 }
@@ -90,7 +94,17 @@ void check_adapter_names(const Settings& settings, const std::vector<std::string
 LoadOptions load_options(const Settings& settings) {
   LoadOptions options = settings.load;
   if (options.model.empty()) options.model = bundled_model_directory();
+  check_load_format(settings);
   return options;
+}
+
+void check_load_format(const Settings& settings) {
+  if (settings.file_format.empty()) return;
+  const std::filesystem::path path = model_path(settings);
+  const std::string_view found = path.extension() == ".gguf" ? "gguf" : "safetensors";
+  if (found == settings.file_format) return;
+  throw Error(ErrorCode::invalid, fmt::format("--load-format: {}, but the model is in {} ({})",
+                                              settings.file_format, found, path.string()));
 }
 
 int64_t usual_sequences(const Settings& settings, size_t per_prompt) {
@@ -100,26 +114,54 @@ int64_t usual_sequences(const Settings& settings, size_t per_prompt) {
   return std::min(wanted, kManySequences);
 }
 
-void print_short_context(int64_t context, int64_t full_context, const Settings& settings,
-                         Session& session) {
+void print_cache_use(const CacheUse& use, const Settings& settings, Session& session) {
   const LoadOptions& load = settings.load;
-  if (settings.quiet || context >= full_context || load.max_model_len) return;
-  if (!load.kv_cache_memory_bytes) return;
+  if (settings.quiet || !load.kv_cache_memory_bytes) return;
+  const auto given = static_cast<double>(*load.kv_cache_memory_bytes);
+  constexpr double kNearly = 0.9;  // blocks are whole
+  if (static_cast<double>(use.bytes) < kNearly * given && use.context >= use.full_context) {
+    session.print_note(
+        fmt::format("note: keys and values take {}, enough for {} sequence{} of {} tokens; "
+                    "--kv-cache-memory-bytes gives them {}",
+                    bytes_text(static_cast<double>(use.bytes)), use.sequences,
+                    use.sequences == 1 ? "" : "s", use.context, bytes_text(given)));
+  }
+  if (use.context >= use.full_context || load.max_model_len) return;
   session.print_note(fmt::format(
       "note: the context is {} tokens, which is all that --kv-cache-memory-bytes {} holds; the "
       "model's is {}",
-      context, bytes_text(static_cast<double>(*load.kv_cache_memory_bytes)), full_context));
+      use.context, bytes_text(given), use.full_context));
+}
+
+LoadProgress::LoadProgress(const Settings& settings, const Session& session)
+    : bar_(session.shows_progress(settings), "MB", 0, "loading the model  ") {}
+
+void LoadProgress::update(uint64_t done_bytes, uint64_t total_bytes) {
+  constexpr uint64_t kMegabyte = 1'000'000;
+  bar_.update(static_cast<int64_t>(done_bytes / kMegabyte),
+              static_cast<int64_t>(total_bytes / kMegabyte));
+}
+
+std::function<void(uint64_t, uint64_t)> LoadProgress::callback() {
+  return [this](uint64_t done, uint64_t total) { update(done, total); };
 }
 
 LLM open_model(const Settings& settings, Session& session, int64_t num_sequences) {
   const auto start = std::chrono::steady_clock::now();
   LoadOptions options = load_options(settings);
   options.max_num_seqs = settings.max_num_seqs.value_or(num_sequences);
+  std::optional<LoadProgress> progress(std::in_place, settings, session);
+  options.progress = progress->callback();
   LLM llm = LLM::load(options);
+  progress.reset();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (settings.verbose) print_model(llm, took.count(), session);
   const ModelInfo model = llm.model_info();
-  print_short_context(model.max_model_len, model.full_context, settings, session);
+  print_cache_use({.context = model.max_model_len,
+                   .full_context = model.full_context,
+                   .bytes = model.kv_cache_bytes + model.drafter.kv_cache_bytes,
+                   .sequences = options.max_num_seqs},
+                  settings, session);
   print_weights_cache(llm.model_info().weights_cache, settings, session);
   return llm;
 }

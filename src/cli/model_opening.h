@@ -1,11 +1,14 @@
 // Opens the model that the options name, and reports what was opened.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/settings.h"
 #include "paceline/llm.h"
@@ -19,6 +22,9 @@ std::filesystem::path model_path(const Settings& settings);
 // The options of loading, with the bundled model's directory when no model is named.
 LoadOptions load_options(const Settings& settings);
 
+// Throws Error invalid where --load-format names another format than that of the model's files.
+void check_load_format(const Settings& settings);
+
 // The number of sequences of the command line's prompts, `per_prompt` each, up to kManySequences;
 // that many with --jsonl.
 int64_t usual_sequences(const Settings& settings, size_t per_prompt);
@@ -26,9 +32,30 @@ int64_t usual_sequences(const Settings& settings, size_t per_prompt);
 // Reports failures of --weights-cache, unless --quiet; with --verbose also successes.
 void print_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session);
 
-// Warns that the cache holds less than the model's full context, unless --quiet.
-void print_short_context(int64_t context, int64_t full_context, const Settings& settings,
-                         Session& session);
+// What was made of the memory for keys and values.
+struct CacheUse {
+  int64_t context = 0;       // the longest
+  int64_t full_context = 0;  // the model's
+  size_t bytes = 0;          // with those of a draft model
+  int64_t sequences = 0;     // at most at once
+};
+
+// Warns of a cache that holds less than the model's full context, or takes less memory than
+// --kv-cache-memory-bytes gives it, unless --quiet.
+void print_cache_use(const CacheUse& use, const Settings& settings, Session& session);
+
+// Shows the progress of loading on a terminal, while it lives.
+class LoadProgress {
+ public:
+  LoadProgress(const Settings& settings, const Session& session);
+
+  void update(uint64_t done_bytes, uint64_t total_bytes);
+  // update(), for LoadOptions::progress; it must not outlive the object.
+  std::function<void(uint64_t, uint64_t)> callback();
+
+ private:
+  ProgressBar bar_;
+};
 
 // The default of --max-num-seqs for commands with many requests. The cache is sized for them.
 constexpr int64_t kManySequences = 256;

@@ -15,6 +15,9 @@ std::string model_named(const OptionValue& value) {
               "for the bundled model");
 }
 
+// Commands that work on a model alone, and take it without its flag.
+constexpr CommandSet kModelIsBare = set_of({serve, inspect, bench, quantize, convert});
+
 constexpr OptionDef kModelOptions[] = {
     // The model and how it runs.
     {.name = "model",
@@ -24,7 +27,27 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "the small model that comes with Paceline",
      .help = "Model directory, GGUF file, or org/name from the local Hugging Face cache.",
      .group = OptionGroup::model,
-     .commands = kEveryCommand & ~set_of({adapter}),
+     .commands = kEveryCommand & ~(kModelIsBare | set_of({adapter, trace, list})),
+     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},
+    {.name = "model",
+     .aliases = "-m",
+     .placeholder = "MODEL",
+     .kind = OptionKind::text,
+     .default_text = "the small model that comes with Paceline",
+     .help = "Model directory, GGUF file, or org/name from the local Hugging Face cache.",
+     .group = OptionGroup::model,
+     .commands = kModelIsBare,
+     .bare_in = kModelIsBare,
+     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},
+    {.name = "model",
+     .aliases = "-m",
+     .placeholder = "MODEL",
+     .kind = OptionKind::text,
+     .default_text = "the model that the trace names",
+     .help = "Model on which --replay runs the requests.",
+     .group = OptionGroup::model,
+     .commands = set_of({trace}),
+     .needs = "replay",
      .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},
     {.name = "model",
      .aliases = "-m",
@@ -47,7 +70,9 @@ constexpr OptionDef kModelOptions[] = {
      .commands = kOnModel | set_of({train}),
      .apply =
          [](Settings& s, const OptionValue& v) {
-           s.load.load_format = as_text(v) == "dummy" ? LoadFormat::dummy : LoadFormat::files;
+           const std::string& format = as_text(v);
+           s.load.load_format = format == "dummy" ? LoadFormat::dummy : LoadFormat::files;
+           s.file_format = format == "safetensors" || format == "gguf" ? format : "";
          }},
     {.name = "dtype",
      .placeholder = "TYPE",
@@ -136,6 +161,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Tokens in each window that --check measures.",
      .group = OptionGroup::model,
      .commands = set_of({quantize}),
+     .needs = "check",
      .apply = [](Settings& s, const OptionValue& v) { s.load.max_model_len = as_integer(v); }},
     {.name = "max-kv-size",
      .placeholder = "N",
@@ -190,7 +216,18 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Type of the inputs of quantised weights: int8 (auto, the fastest), bfloat16 or bf16 "
              "(closer to the plain model), or plain: weights are unpacked when they are loaded.",
      .group = OptionGroup::model,
-     .commands = kOnModel | set_of({quantize, train}),
+     .commands = kOnModel | set_of({train}),
+     .apply = [](Settings& s, const OptionValue& v) { s.load.activations = as_text(v); }},
+    {.name = "activations",
+     .placeholder = "TYPE",
+     .kind = OptionKind::choice,
+     .choices = "auto int8 bfloat16 plain",
+     .default_text = "auto",
+     .help = "Type of the inputs of quantised weights: int8 (auto, the fastest), bfloat16 or bf16 "
+             "(closer to the plain model), or plain: weights are unpacked when they are loaded.",
+     .group = OptionGroup::model,
+     .commands = set_of({quantize}),
+     .needs = "check",
      .apply = [](Settings& s, const OptionValue& v) { s.load.activations = as_text(v); }},
 
     // Memory.
@@ -223,6 +260,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Share of the GPU's memory to use: for the weights, the rest for keys and values.",
      .group = OptionGroup::memory,
      .commands = kLoading,
+     .needs = "device=cuda",
      .apply = [](Settings& s,
                  const OptionValue& v) { s.load.gpu_memory_utilization = std::get<double>(v); }},
     {.name = "block-size",

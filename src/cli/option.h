@@ -30,6 +30,7 @@ enum class CommandId : uint8_t {
   grammar,
   perplexity,
   inspect,
+  list,
   bench,
   trace,
   batch,
@@ -108,11 +109,15 @@ struct OptionDef {
   std::string_view help;               // one sentence
   OptionGroup group = OptionGroup::general;
   CommandSet commands = kEveryCommand;
-  CommandSet bare_in = 0;  // commands that take it without its flag
-  bool flag_only = false;  // no variable, no config key
-  // Another option that says the same: not beside this one on a command line or in a file.
+  // Options of which one has to be given too, or else a warning says that this one has no effect;
+  // "name", "name=value" (one of its values), or "!name" for one that takes the effect away.
+  std::string_view needs = "";
+  // Options that can't be given beside it; of two sources the stronger one's counts.
   std::string_view excludes = "";
-  bool takes_list = false;                       // the words up to the next flag are its values
+  CommandSet bare_in = 0;       // commands that take it without its flag
+  bool takes_one_bare = false;  // of a repeatable option: one value without its flag
+  bool flag_only = false;       // no variable, no config key
+  bool takes_list = false;      // the words up to the next flag are its values
   const GenerationOption* generation = nullptr;  // sets settings.generate as the table says; or
   // does this; the value is of the kind's type.
   void (*apply)(Settings& settings, const OptionValue& value) = nullptr;

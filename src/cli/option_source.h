@@ -18,8 +18,10 @@ struct GivenOption {
 using Environment = std::vector<std::pair<std::string, std::string>>;  // name, value
 
 // The flags of one command. Throws UsageError with a suggestion for an unknown flag, and Error
-// invalid naming the flag for a wrong value.
-std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::string>& arguments);
+// invalid naming the flag for a wrong value. `leading` names the option that the first argument
+// without a flag is, before those that the table says.
+std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::string>& arguments,
+                                    std::string_view leading = {});
 
 // The PACELINE_ variables of one command; empty ones count as unset. Unknown ones add to
 // `warnings`, with a suggestion, unless the value begins with tcp:// (Kubernetes sets such

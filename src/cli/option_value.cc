@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 
 #include "base/suggest.h"
+#include "cli/text_file.h"
 #include "cli/words.h"
 #include "paceline/error.h"
 #include "tensor/dtype.h"
@@ -266,8 +269,21 @@ uint64_t parse_bytes(std::string_view text, std::string_view where) {
   return static_cast<uint64_t>(bytes);
 }
 
+namespace {
+
+// Paths may have any bytes, other texts are text.
+void check_text(const OptionDef& option, std::string_view text, std::string_view where) {
+  constexpr std::string_view kTexts[] = {"TEXT", "TEXT,TEXT", "REGEX", "JSON", "NAME", "TOKEN"};
+  const bool is_text =
+      std::find(std::begin(kTexts), std::end(kTexts), option.placeholder) != std::end(kTexts);
+  if (is_text) check_utf8(text, where);
+}
+
+}  // namespace
+
 OptionValue parse_option_value(const OptionDef& option, std::span<const std::string> texts,
                                std::string_view where) {
+  for (const std::string& text : texts) check_text(option, text, where);
   const std::string_view last = texts.back();
   switch (option.kind) {
     case OptionKind::flag:

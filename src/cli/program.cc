@@ -39,11 +39,18 @@ void warn_of_threads(const Settings& settings, Session& session) {
   if (settings.quiet || num_usable == 0 || most <= num_usable) return;
   session.print_note(fmt::format("warning: --threads {}: slower, because only {} cores are usable",
                                  most, num_usable));
+  if (settings.load.pin_threads) {
+    session.print_note("warning: --pin-threads: no effect with more threads than cores");
+  }
 }
 
+// `arguments` begin with the command's name.
 int run_command(const CommandDef& command, const std::vector<std::string>& arguments,
                 Session& session) {
-  const ResolvedSettings resolved = resolve_settings(command, arguments, current_environment());
+  const bool is_alias = arguments[0] == command.alias;
+  const ResolvedSettings resolved =
+      resolve_settings(command, {arguments.begin() + 1, arguments.end()}, current_environment(),
+                       is_alias ? command.alias_takes : std::string_view());
   if (resolved.settings.help_all) return print(session, whole_command_help(command));
   if (resolved.settings.help) return print(session, command_help(command));
   if (!resolved.settings.quiet) {
@@ -67,9 +74,10 @@ int dispatch(const std::vector<std::string>& arguments, Session& session) {
   if (first == "--version") return print(session, version_text());
   if (first == "--dump-options") return print(session, options_dump());
   if (first == "help") return print(session, command_help(find_command(arguments[1])));
-  const CommandDef& command = find_command(first);
+  const CommandDef& command =
+      find_command(first, arguments.size() > 1 ? arguments[1] : std::string_view());
   try {
-    return run_command(command, {arguments.begin() + 1, arguments.end()}, session);
+    return run_command(command, arguments, session);
   } catch (const UsageError& error) {
     throw UsageError(
         fmt::format("{}\n(`paceline {} --help` lists the options)", error.what(), command.name));
@@ -86,7 +94,7 @@ int exit_code_of(const std::vector<std::string>& arguments, Session& session) {
     return kBadUsage;
   } catch (const Error& error) {
     const bool is_interruption = session.interrupted() && error.code() == ErrorCode::cancelled;
-    if (!is_interruption) session.print_error(error.what());
+    if (!is_interruption && !session.interrupt().is_ending()) session.print_error(error.what());
     return session.exit_code(kFailed);
   } catch (const std::bad_alloc&) {
     session.print_error("out of memory");
@@ -99,9 +107,9 @@ int exit_code_of(const std::vector<std::string>& arguments, Session& session) {
 int run_program(const std::vector<std::string>& arguments) try {
   Session session;
   const int code = exit_code_of(arguments, session);
-  if (session.interrupted()) {
-    const std::string& note = session.interruption_note();
-    session.print_error(note.empty() ? "interrupted" : "interrupted; " + note);
+  if (session.interrupted() && !session.interrupt().is_ending()) {
+    session.out().flush();
+    fmt::print(stderr, "{}", session.interrupt().line());
   }
   return code;
 } catch (const Error& error) {

@@ -1,8 +1,10 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr int kBarWidth = 24;
 constexpr std::chrono::milliseconds kInterval{100};
+std::atomic<int> num_shown = 0;
 
 std::string time_text(double seconds) {
   const auto whole = static_cast<int64_t>(std::ceil(seconds));
@@ -46,15 +49,23 @@ std::string progress_line(std::string_view unit, int64_t done, int64_t total, do
   return line;
 }
 
-ProgressBar::ProgressBar(bool shown, std::string_view unit, int64_t total)
-    : shown_(shown), unit_(unit), total_(total) {
+ProgressBar::ProgressBar(bool shown, std::string_view unit, int64_t total, std::string_view title)
+    : shown_(shown), unit_(unit), title_(title), total_(total) {
+  if (shown_) ++num_shown;
   update(0);
 }
 
 ProgressBar::~ProgressBar() {
   if (!shown_) return;
-  std::fputs("\r\x1b[K", stderr);
-  std::fflush(stderr);
+  wipe_progress();
+  --num_shown;
+}
+
+void wipe_progress() {
+  if (num_shown == 0) return;
+  // Not through stdio, which another thread may hold.
+  constexpr std::string_view kWipe = "\r\x1b[K";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kWipe.data(), kWipe.size());
 }
 
 void ProgressBar::update(int64_t done) { update(done, total_); }
@@ -64,7 +75,7 @@ void ProgressBar::update(int64_t done, int64_t total) {
   if (!shown_ || now < next_draw_) return;
   next_draw_ = now + kInterval;
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::fputs(("\r\x1b[K" + progress_line(unit_, done, total, seconds)).c_str(), stderr);
+  std::fputs(("\r\x1b[K" + title_ + progress_line(unit_, done, total, seconds)).c_str(), stderr);
   std::fflush(stderr);
 }
 

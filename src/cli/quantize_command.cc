@@ -49,7 +49,6 @@ QuantizedSizes quantize_into(const Settings& settings, Session& session) {
   constexpr uint64_t kMegabyte = 1'000'000;
   ProgressBar progress(session.shows_progress(settings), "MB", 0);
   options.progress = [&](uint64_t done, uint64_t all) {
-    if (session.interrupted()) throw Error(ErrorCode::cancelled, "interrupted");
     progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
   };
   ThreadPool threads(settings.load.num_threads);
@@ -98,7 +97,7 @@ int run_quantize(const Settings& settings, Session& session) {
   if (settings.bits && !settings.recipe.empty()) {
     throw UsageError("--bits and --recipe both set the bits: give one of them");
   }
-  const Interrupt::Graceful graceful(session.interrupt());
+  session.explain_written(settings.output, " is complete, --check is not");
   Report report{.path = settings.output, .sizes = {}, .before = {}, .after = {}};
   // Read first, so that a wrong name fails before the work begins.
   std::optional<Tokenizer> tokenizer;
@@ -107,9 +106,7 @@ int run_quantize(const Settings& settings, Session& session) {
     tokenizer = open_tokenizer(settings);
     text = read_measured_text(*settings.check, {}, *tokenizer);
   }
-  session.explain_interruption("nothing was written");
   report.sizes = quantize_into(settings, session);
-  session.explain_interruption(fmt::format("{} is complete, --check is not", settings.output));
   if (text) {
     int64_t context = settings.load.max_model_len.value_or(0);
     const std::string before = model_path(settings).string();

@@ -4,8 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
 
 #include "cli/usage_error.h"
+#include "cli/words.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -17,44 +21,119 @@ const std::string* find_config(const std::vector<GivenOption>& given) {
   return found == given.end() ? nullptr : &std::get<std::string>(found->value);
 }
 
-// Of two sources the stronger one's option wins; in one there is no order.
-void check_exclusive(const std::vector<GivenOption>& given) {
-  for (const GivenOption& one : given) {
-    for (const GivenOption& other : given) {
-      if (one.option->excludes.empty() || one.option->excludes != other.option->name) continue;
-      throw UsageError(fmt::format("found both --{} and --{}, expected one of them",
-                                   other.option->name, one.option->name));
+void apply_all(const std::vector<GivenOption>& given, Settings& settings) {
+  for (const GivenOption& one : given) apply_option(*one.option, one.value, settings);
+}
+
+// The values that count, by option.
+using GivenValues = std::map<std::string_view, const GivenOption*>;
+
+// Whether the value is `wanted`, begins with it (cuda:1 is a cuda), or has it as an element; an
+// empty one is any.
+bool matches(const OptionValue& value, std::string_view wanted) {
+  if (wanted.empty()) return true;
+  if (const auto* text = std::get_if<std::string>(&value)) return text->starts_with(wanted);
+  const auto* texts = std::get_if<std::vector<std::string>>(&value);
+  return texts != nullptr && std::find(texts->begin(), texts->end(), wanted) != texts->end();
+}
+
+bool is_given(const GivenValues& given, std::string_view name, std::string_view value = {}) {
+  const auto found = given.find(name);
+  return found != given.end() && matches(found->second->value, value);
+}
+
+// Whether one word of OptionDef::needs holds.
+bool holds(std::string_view need, const GivenValues& given) {
+  if (need.starts_with('!')) return !is_given(given, need.substr(1));
+  const size_t equals = std::min(need.find('='), need.size());
+  return is_given(given, need.substr(0, equals), need.substr(std::min(equals + 1, need.size())));
+}
+
+// "no effect without --lora or --enable-lora"; "no effect beside --api-key".
+std::string idle_text(std::string_view needs) {
+  std::vector<std::string> flags;
+  for (std::string_view need : split_words(needs)) {
+    if (need.starts_with('!')) return fmt::format("no effect beside --{}", need.substr(1));
+    std::string flag = "--" + std::string(need);
+    std::replace(flag.begin(), flag.end(), '=', ' ');
+    flags.push_back(std::move(flag));
+  }
+  const std::string last = flags.back();
+  flags.pop_back();
+  if (flags.empty()) return "no effect without " + last;
+  return fmt::format("no effect without {} or {}", fmt::join(flags, ", "), last);
+}
+
+// A flag that was given as false.
+bool is_off(const GivenOption& one) {
+  const bool* const flag = std::get_if<bool>(&one.value);
+  return flag != nullptr && !*flag;
+}
+
+bool excludes(const OptionDef& option, const OptionDef& other) {
+  const auto names = split_words(option.excludes);
+  return std::find(names.begin(), names.end(), other.name) != names.end();
+}
+
+bool exclude_each_other(const OptionDef& a, const OptionDef& b) {
+  return excludes(a, b) || excludes(b, a);
+}
+
+// Refuses options that contradict each other, and warns of those without effect.
+void check_relations(const std::vector<GivenOption>& all, std::vector<std::string>& warnings) {
+  GivenValues given;
+  for (const GivenOption& one : all) {
+    if (is_off(one)) {
+      given.erase(one.option->name);
+    } else {
+      given[one.option->name] = &one;
     }
+  }
+  for (const auto& [name, one] : given) {
+    for (std::string_view other : split_words(one->option->excludes)) {
+      if (!is_given(given, other)) continue;
+      throw UsageError(
+          fmt::format("--{} and --{} exclude each other: give one of them", name, other));
+    }
+    const auto needs = split_words(one->option->needs);
+    const auto has_effect = [&](std::string_view need) { return holds(need, given); };
+    if (needs.empty() || std::any_of(needs.begin(), needs.end(), has_effect)) continue;
+    warnings.push_back(fmt::format("--{}: {}", name, idle_text(one->option->needs)));
   }
 }
 
-void apply_all(const std::vector<GivenOption>& given, Settings& settings) {
-  check_exclusive(given);
-  for (const GivenOption& one : given) apply_option(*one.option, one.value, settings);
+// Adds those of a stronger source; weaker ones that they exclude go.
+void append(std::vector<GivenOption>&& more, std::vector<GivenOption>& all) {
+  std::erase_if(all, [&](const GivenOption& weaker) {
+    return std::any_of(more.begin(), more.end(), [&](const GivenOption& one) {
+      return !is_off(one) && exclude_each_other(*one.option, *weaker.option);
+    });
+  });
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 }  // namespace
 
 ResolvedSettings resolve_settings(const CommandDef& command,
                                   const std::vector<std::string>& arguments,
-                                  const Environment& environment) {
+                                  const Environment& environment, std::string_view leading) {
   try {
     ResolvedSettings resolved;
-    const auto flags = read_flags(command.id, arguments);
+    auto flags = read_flags(command.id, arguments, leading);
     const bool wants_help = std::any_of(flags.begin(), flags.end(), [](const GivenOption& flag) {
       return flag.option->name == "help" || flag.option->name == "help-all";
     });
+    std::vector<GivenOption> all;  // the weakest source first: later ones overwrite it
     if (!wants_help) {
-      const auto variables = read_environment(command.id, environment, resolved.warnings);
+      auto variables = read_environment(command.id, environment, resolved.warnings);
       const std::string* config = find_config(flags);
       if (config == nullptr) config = find_config(variables);
-      // The weakest source first: later ones overwrite it.
-      if (config != nullptr) {
-        apply_all(read_config_file(command.name, command.id, *config), resolved.settings);
-      }
-      apply_all(variables, resolved.settings);
+      if (config != nullptr) append(read_config_file(command.name, command.id, *config), all);
+      append(std::move(variables), all);
     }
-    apply_all(flags, resolved.settings);
+    append(std::move(flags), all);
+    apply_all(all, resolved.settings);
+    if (!wants_help) check_relations(all, resolved.warnings);
     return resolved;
   } catch (const Error& error) {
     throw UsageError(error.what());

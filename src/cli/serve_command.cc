@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "paceline/error.h"
 #include "server/cross_origin.h"
 #include "server/host_check.h"
+#include "server/memory_watch.h"
 #include "server/serving_loop.h"
 
 namespace paceline {
@@ -111,6 +113,15 @@ void check_metrics_prefix(const std::string& prefix) {
                   prefix));
 }
 
+void check_names(const Settings& settings) {
+  const auto refuse_empty = [](std::string_view option, const std::vector<std::string>& names) {
+    if (std::find(names.begin(), names.end(), "") == names.end()) return;
+    throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected a name", option));
+  };
+  refuse_empty("--served-model-name", settings.served_model_names);
+  refuse_empty("--allowed-host", settings.allowed_hosts);
+}
+
 HttpLimits wire_limits(const Settings& settings) {
   check_size("--max-body-size", settings.max_body_bytes, 1 << 30);
   check_size("--max-response-size", settings.max_response_bytes, size_t{1} << 40);
@@ -160,9 +171,54 @@ TextModel named(TextModel text, const std::string& name) {
   return text;
 }
 
-void print_drafter(const LoadedModel& model, Session& session) {
-  const std::string text = drafter_text(drafter_info(model));
-  if (!text.empty()) session.print_note(text);
+// Notes about what was loaded.
+void describe_model(const LoadedModel& model, const Settings& settings, Session& session) {
+  print_weights_cache(model.weights_cache, settings, session);
+  const EngineLimits& limits = model.engine->limits();
+  print_cache_use({.context = limits.max_model_len,
+                   .full_context = model.decoder->config().max_position,
+                   .bytes = model.kv_bytes + (model.draft ? model.draft->kv_bytes : 0),
+                   .sequences = limits.max_num_seqs},
+                  settings, session);
+  if (!limits.has_head && !limits.classifies) {
+    session.print_note("note: the model's files have no lm_head.weight: it makes embeddings only");
+  }
+  const std::string drafter = drafter_text(drafter_info(model));
+  if (!drafter.empty()) session.print_note(drafter);
+}
+
+// The frontend's address is said once the options and the model's configuration were found right. A
+// signal ends the process at once: nothing is being answered.
+std::unique_ptr<LoadedModel> load_for(ServerFrontend& frontend, const Settings& settings,
+                                      Session& session) {
+  const Interrupt::Handler handler(session.interrupt(), [&](int number) {
+    if (!settings.unix_socket.empty()) ::unlink(settings.unix_socket.c_str());
+    session.interrupt().end(number);
+  });
+  LoadOptions options = loading(settings);
+  std::optional<LoadProgress> bar;
+  const auto say_opened = [&] {
+    if (!settings.quiet) session.print_note("opened " + frontend.url() + ", loading the model");
+    bar.emplace(settings, session);
+  };
+  options.progress = [&](uint64_t done, uint64_t total) {
+    if (!bar) say_opened();
+    bar->update(done, total);
+  };
+  return load_model(options);
+}
+
+// A limit below what the loaded model takes would refuse every request.
+void check_resident_memory(const Settings& settings) {
+  if (settings.max_resident_bytes == 0) return;
+  MemoryWatch watch(static_cast<int64_t>(settings.max_resident_bytes));
+  watch.look();
+  if (!watch.is_full()) return;
+  throw Error(
+      ErrorCode::exhausted,
+      fmt::format("--max-resident-memory: {}, but the process takes {} with the model loaded",
+                  bytes_text(static_cast<double>(watch.limit())),
+                  bytes_text(static_cast<double>(watch.used()))));
 }
 
 // The message of an engine that failed, else empty.
@@ -183,7 +239,9 @@ std::string serve_model(const Settings& settings, Session& session, ServerFronte
        .observer = trace.get(),
        .window = {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
                   .num_requests = settings.load.batch_size}},
-      options, [&session](std::string_view line) { session.print_note(line); });
+      options, [&](std::string_view line) {
+        if (!settings.quiet) session.print_note(line);
+      });
   if (trace && failure.empty()) trace->finish();
   return failure;
 }
@@ -196,26 +254,19 @@ int run_serve(const Settings& settings, Session& session) {
   check_runtime_lora(settings);
   check_allowed_origins(settings.allowed_origins);
   check_metrics_prefix(settings.metrics_prefix);
+  check_names(settings);
   std::signal(SIGPIPE, SIG_IGN);  // a closed log must not end the server
   LineWriter log(STDERR_FILENO);
   const ServerOptions options = serving(settings, log);
   check_adapter_names(settings, options.model_names);
   ServerFrontend frontend(options.address, options.http);
+  const auto lack = lack_of_descriptors(options.http.max_connections);
+  if (lack && !settings.quiet) session.print_note("note: " + *lack);
+  const auto model = load_for(frontend, settings, session);
+  check_resident_memory(settings);
+  if (!settings.quiet) describe_model(*model, settings, session);
   DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(session.interrupt(), [&drain](int) { drain(); });
-  if (const auto lack = lack_of_descriptors(options.http.max_connections)) {
-    session.print_note("note: " + *lack);
-  }
-  session.print_note("opened " + frontend.url() + ", loading the model");
-  const auto model = load_model(loading(settings));
-  print_weights_cache(model->weights_cache, settings, session);
-  const EngineLimits& limits = model->engine->limits();
-  print_short_context(limits.max_model_len, model->decoder->config().max_position, settings,
-                      session);
-  if (!limits.has_head && !limits.classifies) {
-    session.print_note("note: the model's files have no lm_head.weight: it makes embeddings only");
-  }
-  if (!settings.quiet) print_drafter(*model, session);
   const std::string failure = serve_model(settings, session, frontend, *model, options);
   if (failure.empty()) return 0;
   log.write("paceline: the engine failed: " + failure);

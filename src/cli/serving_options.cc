@@ -42,6 +42,7 @@ constexpr OptionDef kServingOptions[] = {
      .help = "Address to listen on: --host and --port in one.",
      .group = OptionGroup::serving,
      .commands = kServing,
+     .excludes = "unix-socket",
      .apply = [](Settings& s, const OptionValue& v) { set_address(s, as_text(v)); }},
     {.name = "host",
      .placeholder = "HOST",
@@ -50,6 +51,7 @@ constexpr OptionDef kServingOptions[] = {
      .help = "Address or name to listen on; any but the loopback needs --api-key.",
      .group = OptionGroup::serving,
      .commands = kServing,
+     .excludes = "unix-socket",
      .apply = [](Settings& s, const OptionValue& v) { s.host = as_text(v); }},
     {.name = "port",
      .placeholder = "N",
@@ -59,6 +61,7 @@ constexpr OptionDef kServingOptions[] = {
      .help = "Port to listen on; 0 picks a free one.",
      .group = OptionGroup::serving,
      .commands = kServing,
+     .excludes = "unix-socket",
      .apply = [](Settings& s, const OptionValue& v) { s.port = as_integer(v); }},
     {.name = "unix-socket",
      .placeholder = "PATH",
@@ -88,6 +91,7 @@ constexpr OptionDef kServingOptions[] = {
          "Host header to accept besides the loopback's when there is no key; repeat for several.",
      .group = OptionGroup::serving,
      .commands = kServing,
+     .needs = "!api-key",
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.allowed_hosts = std::get<std::vector<std::string>>(v);

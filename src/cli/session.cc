@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "paceline/error.h"
 
@@ -38,6 +40,16 @@ void Output::write_pending() {
     }
   }
   pending_.clear();
+}
+
+void Session::explain_written(const std::string& path, const std::string& complete) {
+  std::error_code ignored;
+  const bool was_there = std::filesystem::exists(path, ignored);
+  interrupt_.explain([=] {
+    std::error_code error;
+    const bool is_written = !was_there && std::filesystem::exists(path, error);
+    return is_written ? path + complete : "nothing was written";
+  });
 }
 
 bool Session::is_terminal(int descriptor) { return isatty(descriptor) == 1; }

@@ -43,8 +43,13 @@ class Session {
   // 128 + signal after an interruption, else `code`.
   int exit_code(int code) const { return interrupted() ? 128 + interrupt_.signal() : code; }
   // Sets the end of the program's last line, after "interrupted; ".
-  void explain_interruption(std::string note) { interruption_note_ = std::move(note); }
-  const std::string& interruption_note() const { return interruption_note_; }
+  void explain_interruption(std::string note) {
+    interrupt_.explain([note = std::move(note)] { return note; });
+  }
+
+  // The same for a command that writes a directory whole or not at all: `complete` is said once it
+  // is there.
+  void explain_written(const std::string& path, const std::string& complete);
 
   bool stdout_is_terminal() const { return stdout_is_terminal_; }
   bool stderr_is_terminal() const { return stderr_is_terminal_; }
@@ -60,7 +65,6 @@ class Session {
  private:
   Interrupt interrupt_;
   Output out_;
-  std::string interruption_note_;
   bool stdout_is_terminal_ = is_terminal(1);
   bool stderr_is_terminal_ = is_terminal(2);
 

@@ -111,7 +111,8 @@ struct TrainChoice {
 inline constexpr const char* kOnlyAdapter = "adapter";
 
 struct Settings {
-  LoadOptions load;  // an empty model means the bundled one
+  LoadOptions load;         // an empty model means the bundled one
+  std::string file_format;  // of the weights: safetensors, gguf; empty: any
   GenerateOptions generate;
 
   // Input.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
@@ -276,6 +279,38 @@ void describe(const TrainData& data, const TrainTarget& target, const Settings& 
   session.print_note(target.description);
 }
 
+// Options that the data or the length of the run leave without effect.
+void warn_of_idle_options(const TrainChoice& choice, const TrainData& data,
+                          const Settings& settings, Session& session) {
+  const auto warn = [&](std::string_view text) {
+    if (!settings.quiet) session.print_note(fmt::format("warning: {}", text));
+  };
+  const TrainChoice usual;
+  if (choice.warmup_steps >= choice.num_steps) {
+    warn(fmt::format("--warmup-steps: the learning rate doesn't reach its peak in {} of {} steps",
+                     choice.num_steps, choice.warmup_steps));
+  }
+  if (!data.validation.empty()) return;
+  constexpr std::string_view kWhy = "no effect without examples for evaluation (--valid-data)";
+  if (choice.patience != usual.patience) warn(fmt::format("--patience: {}", kWhy));
+  if (choice.validation_batches != usual.validation_batches) {
+    warn(fmt::format("--val-batches: {}", kWhy));
+  }
+  if (choice.steps_per_evaluation != usual.steps_per_evaluation) {
+    warn(fmt::format("--steps-per-eval: {}", kWhy));
+  }
+}
+
+std::unique_ptr<LoadedModel> load_for_training(const Settings& settings, Session& session) {
+  LoadOptions options = train_load_options(settings);
+  std::optional<LoadProgress> progress(std::in_place, settings, session);
+  options.progress = progress->callback();
+  auto model = load_model(options);
+  progress.reset();
+  print_weights_cache(model->weights_cache, settings, session);
+  return model;
+}
+
 int dry_run(Trainer& trainer, TrainBatches& batches, const TrainChoice& choice, Memory& memory,
             Session& session) {
   memory.reset_peak();
@@ -316,9 +351,8 @@ std::string end_text(const RunOutcome& outcome, const fs::path& directory) {
 
 int run_train(const Settings& asked, Session& session) {
   check_train_options(asked);
-  const Interrupt::Graceful graceful(session.interrupt());
   const fs::path directory = asked.output;
-  const auto model = load_model(train_load_options(asked));
+  const auto model = load_for_training(asked, session);
   const TrainData data = read_train_data(
       asked.train, *model, asked.train.resume ? clock_of_run(directory) : std::nullopt);
   Settings settings = asked;
@@ -328,9 +362,12 @@ int run_train(const Settings& asked, Session& session) {
   Trainer trainer(*model->backend, *model->threads, *model->decoder, *target.trained,
                   trainer_options(choice, *model));
   describe(data, target, settings, session);
+  warn_of_idle_options(choice, data, settings, session);
   TrainBatches batches(data.train, batch_options(choice, data), choice);
   if (choice.dry_run) return dry_run(trainer, batches, choice, model->memory, session);
 
+  // From here on there is a directory to leave in order.
+  const Interrupt::Graceful graceful(session.interrupt());
   const RunDirectory held(
       directory, choice.resume ? RunDirectory::Begins::resumed : RunDirectory::Begins::anew);
   write_clock(directory, data.report.now);

@@ -45,6 +45,11 @@ LoraOptions lora_options(const TrainChoice& choice, const LoadedModel& model,
 
 TrainTarget lora_target(const Settings& settings, LoadedModel& model) {
   const TrainChoice& choice = settings.train;
+  const int64_t num_layers = model.decoder->config().num_layers();
+  if (choice.num_layers > num_layers) {
+    throw Error(ErrorCode::invalid, fmt::format("--num-layers: {}, but the model has {} layers",
+                                                choice.num_layers, num_layers));
+  }
   AdapterBase base = read_adapter_base(ModelSource(model_path(settings)));
   auto loras = std::make_unique<LoraSet>(*model.backend, *model.decoder,
                                          lora_options(choice, model, base.peft_prefixes));
@@ -100,6 +105,8 @@ void check_target_options(const TrainChoice& choice) {
   const std::pair<const char*, bool> lora_only[] = {
       {"--target-modules", !choice.target_modules.empty()},
       {"--num-layers", choice.num_layers != -1},
+      {"--lora-rank", choice.rank != TrainChoice().rank},
+      {"--lora-alpha", choice.alpha != TrainChoice().alpha},
       {"--lora-dropout", choice.dropout != 0},
       {"--lora-scale", choice.scale.has_value()},
       {"--rank-pattern", !choice.rank_pattern.empty()},

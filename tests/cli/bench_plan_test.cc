@@ -123,5 +123,18 @@ TEST(PlanVariants, TheTourIsForThoseWhoNameNothing) {
   EXPECT_EQ(tour[3].threads, 1);
 }
 
+TEST(IdleOptions, AreThoseThatNoTestUses) {
+  const auto idle = [](const BenchChoice& asked, bool has_drafter = false) {
+    return idle_options(asked, plan_variants(asked, true), has_drafter);
+  };
+  EXPECT_THAT(idle({.contexts = {9}}), testing::IsEmpty());  // prefill and decode
+  EXPECT_THAT(idle({.sequences = {3}}), testing::ElementsAre("--sequences"));
+  EXPECT_THAT(idle({.tests = {"batch"}, .contexts = {9}, .sequences = {3}}),
+              testing::ElementsAre("--contexts"));
+  const BenchChoice speculate{.tests = {"speculate"}, .acceptance = {0.5}, .temperatures = {1}};
+  EXPECT_THAT(idle(speculate), testing::ElementsAre("--temperatures"));
+  EXPECT_THAT(idle(speculate, true), testing::ElementsAre("--acceptance"));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -37,7 +37,7 @@ class BenchRunnerTest : public testing::Test {
                          .max_num_batched_tokens = 32,
                          .max_num_seqs = 8,
                          .num_threads = 1});
-    runner_.emplace(*model_, 2.5, std::stop_token());
+    runner_.emplace(*model_, 2.5);
     runner_->warm_up();
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }

@@ -85,7 +85,7 @@ TEST_F(ResolveTest, ValuesMayBeWrittenInEveryWay) {
   EXPECT_THAT(generate({"-p", "a,b", "-p", "--"}).prompts, ElementsAre("a,b", "--"));
   EXPECT_THAT(generate({"-p", "{}", "-p", "true"}).prompts, ElementsAre("{}", "true"));
   EXPECT_EQ(generate({"--frequency-penalty", "-1"}).generate.frequency_penalty, -1.0f);
-  EXPECT_TRUE(generate({"-vq"}).verbose);
+  EXPECT_TRUE(generate({"-vn3"}).verbose);
   EXPECT_FALSE(generate({"--verbose=false"}).verbose);
 }
 
@@ -103,9 +103,10 @@ TEST_F(ResolveTest, AdaptersMayFollowTheirFlagAsVllmTakesThem) {
   EXPECT_THAT(adapters({"--lora-modules", "a=x", "--lora-modules", "b=y"}), both);
   EXPECT_THAT(adapters({"--lora-modules", R"({"name": "a", "path": "x"})", "b=y", "-v"}), both);
   // The others take one value a flag.
-  EXPECT_EQ(error_of("serve", {"--lora", "a=x", "b=y"}), "unexpected argument \"b=y\"");
-  EXPECT_EQ(error_of("serve", {"--lora-modules=a=x", "b=y"}), "unexpected argument \"b=y\"");
-  EXPECT_EQ(error_of("serve", {"--lora-modules", "a=x", "--", "b=y"}),
+  EXPECT_EQ(error_of("serve", {"-m", "m", "--lora", "a=x", "b=y"}), "unexpected argument \"b=y\"");
+  EXPECT_EQ(error_of("serve", {"-m", "m", "--lora-modules=a=x", "b=y"}),
+            "unexpected argument \"b=y\"");
+  EXPECT_EQ(error_of("serve", {"-m", "m", "--lora-modules", "a=x", "--", "b=y"}),
             "unexpected argument \"b=y\"");
   EXPECT_EQ(error_of("serve", {"--lora-modules"}),
             "--lora-modules needs a value: --lora-modules NAME=DIR...");
@@ -142,12 +143,11 @@ TEST_F(ResolveTest, OperandsAreTheOptionThatMayStandBare) {
   EXPECT_EQ(resolve("trace", {"run.jsonl", "--json"}).settings.file, "run.jsonl");
   EXPECT_EQ(resolve("trace", {"--json", "-"}).settings.file, "-");
   EXPECT_EQ(resolve("trace", {"--", "--json"}).settings.file, "--json");
-  EXPECT_EQ(error_of("trace", {"a", "b"}), "unexpected argument \"b\"");
-  EXPECT_EQ(error_of("trace", {"-f", "a", "b"}), "unexpected argument \"b\"");
-  EXPECT_EQ(error_of("generate", {"stray"}),
-            "unexpected argument \"stray\"; --prompt TEXT gives a text to work on");
-  EXPECT_EQ(error_of("generate", {"--", "--verbose"}),
-            "unexpected argument \"--verbose\"; --prompt TEXT gives a text to work on");
+  EXPECT_EQ(error_of("trace", {"a", "b"}),
+            "unexpected argument \"b\"; --file FILE gives the input");
+  EXPECT_THAT(error_of("trace", {"-f", "a", "b"}), HasSubstr("unexpected argument \"b\""));
+  EXPECT_EQ(error_of("train", {"stray"}), "unexpected argument \"stray\"");
+  EXPECT_THAT(generate({"--", "--verbose"}).prompts, ElementsAre("--verbose"));
 }
 
 TEST_F(ResolveTest, MisspeltCommandsAreErrorsWithASuggestion) {
@@ -270,6 +270,78 @@ TEST_F(ResolveTest, HelpWinsOverEverythingElse) {
   EXPECT_TRUE(generate({"--top-p", "3", "-h"}).help);
   EXPECT_TRUE(generate({"--banana", "stray", "--help"}).help);
   EXPECT_THAT(generate({"-p", "--help"}).prompts, ElementsAre("--help"));
+}
+
+TEST_F(ResolveTest, AWordWithoutAFlagIsThePromptOrTheModel) {
+  EXPECT_THAT(generate({"hi there", "-n", "5"}).prompts, ElementsAre("hi there"));
+  EXPECT_THAT(resolve("tokenize", {"--", "-x"}).settings.prompts, ElementsAre("-x"));
+  EXPECT_THAT(resolve("detokenize", {"1,2", "3"}).settings.id_prompts,
+              ElementsAre(ElementsAre(1, 2), ElementsAre(3)));
+  EXPECT_EQ(resolve("serve", {"org/name", "--port", "1"}).settings.load.model, "org/name");
+  EXPECT_EQ(resolve("inspect", {"x.gguf"}).settings.load.model, "x.gguf");
+  EXPECT_EQ(error_of("serve", {"a", "b"}), "unexpected argument \"b\"");
+}
+
+TEST_F(ResolveTest, SeveralWordsAreNoPrompt) {
+  constexpr auto kExpected =
+      "unexpected argument \"upon\"; quote a text of several words, or repeat --prompt for several "
+      "texts";
+  EXPECT_EQ(error_of("generate", {"Once", "upon", "a", "time"}), kExpected);
+  EXPECT_EQ(error_of("chat", {"-p", "Once", "upon", "a", "time"}), kExpected);
+  EXPECT_THAT(resolve("embed", {"Once", "upon"}).settings.prompts, ElementsAre("Once", "upon"));
+}
+
+TEST_F(ResolveTest, AModelIsNotTakenForAPrompt) {
+  std::ofstream(temporary_.path() / "config.json") << "{}";
+  const std::string model = temporary_.path();
+  EXPECT_EQ(error_of("chat", {model}), "\"" + model + "\" is a model: name it with -m " + model +
+                                           "; --prompt takes it as a text");
+  EXPECT_THAT(resolve("chat", {"-p", model}).settings.prompts, ElementsAre(model));
+  EXPECT_THAT(resolve("chat", {model, "-m", "other"}).settings.prompts, ElementsAre(model));
+}
+
+TEST_F(ResolveTest, UnderAnAliasTheModelComesFirst) {
+  const auto run = [](const std::vector<std::string>& arguments) {
+    return resolve_settings(find_command("run"), arguments, {}, find_command("run").alias_takes)
+        .settings;
+  };
+  EXPECT_EQ(run({"org/name"}).load.model, "org/name");
+  EXPECT_THAT(run({"org/name"}).prompts, IsEmpty());
+  EXPECT_EQ(run({"org/name", "hi"}).load.model, "org/name");
+  EXPECT_THAT(run({"org/name", "hi"}).prompts, ElementsAre("hi"));
+  EXPECT_THAT(run({"hi", "-m", "org/name"}).prompts, ElementsAre("hi"));
+}
+
+TEST_F(ResolveTest, AnOptionWithoutEffectIsAWarning) {
+  const auto warnings = [&](std::string_view command, const std::vector<std::string>& arguments) {
+    return resolve(command, arguments).warnings;
+  };
+  EXPECT_THAT(warnings("classify", {"--with-logits"}),
+              ElementsAre("--with-logits: no effect without --jsonl"));
+  EXPECT_THAT(warnings("classify", {"--with-logits", "--jsonl"}), IsEmpty());
+  EXPECT_THAT(warnings("classify", {"--with-logits=false"}), IsEmpty());
+  EXPECT_THAT(warnings("generate", {"--max-run-steps", "4"}),
+              ElementsAre("--max-run-steps: no effect without --device cuda"));
+  EXPECT_THAT(warnings("generate", {"--max-run-steps", "4", "--device", "cuda:1"}), IsEmpty());
+  EXPECT_THAT(warnings("serve", {"--allowed-host", "x", "--api-key", "k"}),
+              ElementsAre("--allowed-host: no effect beside --api-key"));
+  EXPECT_THAT(resolve("classify", {}, {{"PACELINE_WITH_LOGITS", "true"}}).warnings,
+              ElementsAre("--with-logits: no effect without --jsonl"));
+}
+
+TEST_F(ResolveTest, OptionsThatContradictEachOtherAreRefused) {
+  EXPECT_EQ(error_of("serve", {"--port", "1", "--unix-socket", "s"}),
+            "--port and --unix-socket exclude each other: give one of them");
+  EXPECT_EQ(error_of("generate", {"-qv"}),
+            "--quiet and --verbose exclude each other: give one of them");
+  const Settings settings = generate({"-q"}, {{"PACELINE_VERBOSE", "1"}});  // the flag is stronger
+  EXPECT_TRUE(settings.quiet);
+  EXPECT_FALSE(settings.verbose);
+  EXPECT_TRUE(generate({"--quiet=false"}, {{"PACELINE_VERBOSE", "1"}}).verbose);
+}
+
+TEST_F(ResolveTest, ParallelSequencesHaveLlamaCppsName) {
+  EXPECT_EQ(resolve("serve", {"-np", "4"}).settings.load.max_num_seqs, 4);
 }
 
 }  // namespace

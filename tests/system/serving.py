@@ -16,8 +16,9 @@ class Server:
     """Runs until stop(), which asserts only that no sanitizer reported anything: `wait()` returns the exit code."""
 
     def __init__(self, *options, model=BUNDLED, env=None):
+        address = [] if "--unix-socket" in options else ["--port", "0"]
         self.child = subprocess.Popen(
-            [BINARY, "serve", "-m", model, "--port", "0", "--threads", "1", *map(str, options)],
+            [BINARY, "serve", "-m", model, *address, "--threads", "1", *map(str, options)],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(**(env or {})))
         self.lines = []
         for line in self.child.stderr:

@@ -9,8 +9,8 @@ import unittest
 import program
 from program import ProgramTest
 
-COMMANDS = ["generate", "chat", "classify", "score", "embed", "batch", "serve", "render", "tokenize", "detokenize", "grammar", "perplexity", "inspect", "bench",
-            "quantize", "trace", "convert", "train", "adapter", "fuse"]
+COMMANDS = ["generate", "chat", "classify", "score", "embed", "batch", "serve", "render", "tokenize", "detokenize", "grammar", "perplexity", "inspect", "list",
+            "bench", "quantize", "trace", "convert", "train", "adapter", "fuse"]
 
 
 class UsageTest(ProgramTest):
@@ -49,9 +49,54 @@ class UsageTest(ProgramTest):
         self.assertIn("unknown option --max-tokns; did you mean --max-tokens?",
                       self.fail_with(2, "generate", "--max-tokns", "5", "-p", "x"))
         self.assertIn("unknown option --frobnicate", self.fail_with(2, "generate", "--frobnicate"))
-        self.assertIn("unexpected argument", self.fail_with(2, "generate", "Once upon a time"))
+        self.assertIn("unknown option --max-tokens; a request sets it: max_tokens\n", self.fail_with(2, "serve", "--max-tokens", "5"))
+        self.assertIn("quote a text of several words", self.fail_with(2, "generate", "Once", "upon"))
         self.assertIn("found --model before the command", self.fail_with(2, "--model", "x", "generate"))
         self.assertIn("unknown option --verison; did you mean --version?", self.fail_with(2, "--verison"))
+
+    def test_words_of_other_programs_work_or_get_the_way_that_exists(self):
+        one_token = ("-n", "1", "--temperature", "0", "-q")
+        said = self.succeed("generate", "Once upon", *one_token, "-m", program.BUNDLED).stdout
+        self.assertEqual(self.succeed("generate", "-p", "Once upon", *one_token, "-m", program.BUNDLED).stdout, said)
+        answer = self.succeed("chat", "Hi", *one_token, "-m", program.BUNDLED).stdout
+        self.assertEqual(self.succeed("run", program.BUNDLED, "Hi", *one_token).stdout, answer)
+        self.assertEqual(self.succeed("tokenize", "hi", "-m", program.BUNDLED).stdout,
+                         self.succeed("tokenize", "-p", "hi", "-m", program.BUNDLED).stdout)
+        self.assertEqual(self.succeed("show", program.BUNDLED).stdout, self.succeed("inspect", "-m", program.BUNDLED).stdout)
+        self.assertIn(f"is a model: name it with -m {program.BUNDLED}", self.fail_with(2, "chat", program.BUNDLED))
+        self.assertIn("hf download Qwen/Qwen3-0.6B", self.fail_with(2, "pull", "Qwen/Qwen3-0.6B"))
+        self.assertIn("curl http://127.0.0.1:8080/slots", self.fail_with(2, "ps"))
+
+    def test_list_shows_the_models_of_every_cache(self):
+        """Whole, unusable and incomplete ones, in the places where each program keeps them."""
+        home = self.directory
+        hub = home / ".cache/huggingface/hub/models--org--whole"
+        snapshot = hub / "snapshots/abc"
+        snapshot.parent.mkdir(parents=True)
+        program.shutil.copytree(program.BUNDLED, snapshot)
+        self.write(".cache/huggingface/hub/models--org--whole/refs/main", "abc")
+        (home / ".cache/huggingface/hub/models--org--partial").mkdir()
+        self.write(".lmstudio/models/someone/odd/config.json", '{"model_type": "no_such_family"}')
+        self.write(".cache/llama.cpp/broken.gguf", b"GGUF")
+        self.write(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/1b", json.dumps(
+            {"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:12"}]}))
+        self.write(".ollama/models/blobs/sha256-12", b"GGUF")
+        clean = {"HOME": str(home), "HF_HOME": "", "HF_HUB_CACHE": "", "XDG_CACHE_HOME": "", "LLAMA_CACHE": "", "OLLAMA_MODELS": ""}
+        models = json.loads(self.succeed("list", "--json", env=clean).stdout)["models"]
+        self.assertEqual([(m["name"], m["cache"], m["problem"] is None) for m in models], [
+            ("org/partial", "Hugging Face", False), ("org/whole", "Hugging Face", True),
+            (str(home / ".cache/llama.cpp/broken.gguf"), "llama.cpp", False),
+            (str(home / ".lmstudio/models/someone/odd"), "LM Studio", False),
+            (str(home / ".ollama/models/blobs/sha256-12"), "Ollama (llama3.2:1b)", False)])
+        self.assertEqual(models[1]["bytes"], sum(f.stat().st_size for f in program.BUNDLED.iterdir() if f.is_file()))
+        text = self.succeed("list", env=clean).stdout
+        self.assertRegex(text, r"\norg/whole +\d+\.\d MiB  Hugging Face +yes\n")
+        self.assertRegex(text, r"someone/odd .* LM Studio +no: ")
+        nothing = self.succeed("list", env={**clean, "HOME": str(home / "empty")})
+        self.assertIn("`hf download ORG/NAME` brings one", nothing.stderr)
+
+    def test_quiet_commands_print_errors_alone(self):
+        self.assertEqual(self.succeed("generate", "a", "-n", "1", "-q", "--max-run-steps", "3", "--threads", "500", "-m", program.BUNDLED).stderr, "")
 
     def test_an_empty_model_is_not_the_bundled_one(self):
         """A script that forgot to set MODEL: `paceline serve -m "$MODEL"`."""
@@ -108,8 +153,8 @@ class UsageTest(ProgramTest):
         file = self.write("binary", binary)
         self.assertIn("/binary: byte 10 (0xff) is not UTF-8", self.fail_with(1, "tokenize", "-f", file))
         done = subprocess.run([program.BINARY, "tokenize", "-p", b"caf\xe9"], capture_output=True, env=program.environment())
-        self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stderr, b"paceline: --prompt: byte 3 (0xe9) is not UTF-8, expected text\n")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"paceline: --prompt: byte 3 (0xe9) is not UTF-8, expected text\n", done.stderr)
 
     def test_more_threads_than_cores_are_a_warning(self):
         done = self.succeed("score", "-m", program.BUNDLED, "-p", "a b", "--threads", "1000")
