@@ -213,7 +213,7 @@ TEST_F(MlxConfigTest, EpochsReplaceTheStepsOfAWeakerSource) {
   EXPECT_FALSE(steps.num_epochs.has_value());
   EXPECT_EQ(steps.num_steps, 7);
   EXPECT_THAT(error_of("epochs: 3\niters: 7\n"),
-              HasSubstr("found both --iters and --epochs, expected one of them"));
+              HasSubstr("--epochs and --iters exclude each other: give one of them"));
 }
 
 TEST_F(MlxConfigTest, WhatIsNotSupportedIsNamedWithItsLine) {

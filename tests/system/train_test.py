@@ -216,7 +216,7 @@ lora_parameters:
         done = self.succeed(*run, "--epochs", "1.5")
         self.assertIn("1.5 epochs: 14 steps", done.stderr)
         self.assertIn("\n14 steps: about", done.stdout)
-        self.assertIn("found both --iters and --epochs", self.fail_with(2, *run, "--epochs", "1", "--iters", "9"))
+        self.assertIn("--epochs and --iters exclude each other", self.fail_with(2, *run, "--epochs", "1", "--iters", "9"))
 
     def test_options_that_a_run_would_not_obey_are_refused(self):
         run = ["train", "-m", BUNDLED, "--data", self.data(), "--dry-run", *SHORT]
