@@ -19,19 +19,21 @@ namespace paceline {
 using TokenId = int32_t;
 class ModelFiles;  // not part of the API
 
-struct EncodeOptions {
-  bool add_special = false;       // BOS/EOS as the post-processor says
-  bool specials_as_text = false;  // special tokens written in the text are not recognised
-};
-
-struct DecodeOptions {
-  bool skip_special = false;
-};
-
 // Bytes [begin, end) of the text that was encoded.
 struct TextSpan {
   size_t begin = 0;
   size_t end = 0;
+};
+
+struct EncodeOptions {
+  bool add_special = false;       // BOS/EOS as the post-processor says
+  bool specials_as_text = false;  // special tokens written in the text are not recognised
+  // Nor are those that have a byte in one of these parts of the text, in ascending order.
+  std::span<const TextSpan> plain = {};
+};
+
+struct DecodeOptions {
+  bool skip_special = false;
 };
 
 struct Encoding {
@@ -65,6 +67,8 @@ class Tokenizer {
   // The same ids, each with its span of `text` in bytes; must agree with the offsets of HF
   // tokenizers.
   Encoding encode_with_spans(std::string_view text, EncodeOptions options = {}) const;
+  // Where special tokens begin that are written in the text, overlapping ones too; ascending.
+  std::vector<size_t> special_offsets(std::string_view text) const;
 
   // Throws Error invalid naming an id outside the vocabulary. Ill-formed UTF-8 becomes U+FFFD.
   std::string decode(std::span<const TokenId> ids, DecodeOptions options = {}) const;

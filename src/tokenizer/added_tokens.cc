@@ -49,7 +49,8 @@ size_t begin_of_space(const ClassReader& text, size_t offset, size_t limit) {
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer)
     : tokens_(with_patterns(std::move(tokens), normalizer)),
       raw_(make_patterns(tokens_, Stage::raw)),
-      normalized_(make_patterns(tokens_, Stage::normalized)) {
+      normalized_(make_patterns(tokens_, Stage::normalized)),
+      specials_(match_specials(tokens_)) {
   for (size_t i = 0; i < tokens_.size(); ++i) {
     by_id_.emplace(tokens_[i].id, i);
     by_content_.emplace(tokens_[i].content, i);
@@ -80,8 +81,25 @@ AddedTokens::Patterns AddedTokens::make_patterns(const std::vector<AddedToken>& 
   return {StringMatcher(strings), std::move(chosen)};
 }
 
+StringMatcher AddedTokens::match_specials(const std::vector<AddedToken>& tokens) {
+  std::vector<std::string_view> strings;
+  for (const AddedToken& token : tokens) {
+    if (token.special && !token.content.empty()) strings.push_back(token.content);
+  }
+  return StringMatcher(strings);
+}
+
+std::vector<size_t> AddedTokens::special_offsets(std::string_view text) const {
+  std::vector<size_t> offsets;
+  for (auto match = specials_.find(text, 0); match;
+       match = specials_.find(text, match->begin + 1)) {
+    offsets.push_back(match->begin);
+  }
+  return offsets;
+}
+
 std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text, Stage stage,
-                                                     EncodeOptions options) const {
+                                                     const Recognises& recognises) const {
   const Patterns& patterns = stage == Stage::raw ? raw_ : normalized_;
   const ClassReader reader(text, UnicodeClassTable::shared());
   SpaceBehind space_behind(reader);
@@ -93,7 +111,8 @@ std::vector<AddedTokens::Segment> AddedTokens::split(std::string_view text, Stag
     // A skipped token hides others that overlap it, as in HF tokenizers.
     from = match->end;
     const AddedToken& token = tokens_[patterns.tokens[match->index]];
-    if (options.specials_as_text && token.special) continue;
+    const std::string_view found = text.substr(match->begin, match->end - match->begin);
+    if (token.special && !recognises(found)) continue;
     if (token.single_word && !stands_alone(reader, match->begin, match->end)) continue;
     const size_t begin =
         token.lstrip ? std::max(done, begin_of_space(reader, match->begin, done)) : match->begin;

@@ -2,6 +2,7 @@
 // encoded.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -39,8 +40,15 @@ class AddedTokens {
   };
   enum class Stage { raw, normalized };
 
+  // Whether a special token is recognised, by where it stands in the text that is cut.
+  using Recognises = std::function<bool(std::string_view)>;
+
   // Cuts `text` at the tokens of this stage; no plain segment is empty.
-  std::vector<Segment> split(std::string_view text, Stage stage, EncodeOptions options) const;
+  std::vector<Segment> split(std::string_view text, Stage stage,
+                             const Recognises& recognises) const;
+
+  // Where special tokens begin in a text that isn't normalised, overlapping ones too; ascending.
+  std::vector<size_t> special_offsets(std::string_view text) const;
 
   // The token with this id or content; null when there is none.
   const AddedToken* find(TokenId id) const;
@@ -57,10 +65,12 @@ class AddedTokens {
   static std::vector<AddedToken> with_patterns(std::vector<AddedToken> tokens,
                                                const Normalizer* normalizer);
   static Patterns make_patterns(const std::vector<AddedToken>& tokens, Stage stage);
+  static StringMatcher match_specials(const std::vector<AddedToken>& tokens);
 
   std::vector<AddedToken> tokens_;
   Patterns raw_;
   Patterns normalized_;
+  StringMatcher specials_;  // as they are written
   std::unordered_map<TokenId, size_t> by_id_;
   std::unordered_map<std::string_view, size_t> by_content_;  // views of tokens_
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -39,6 +40,17 @@ std::vector<size_t> offsets_of_repaired(std::string_view text) {
   return offsets;
 }
 
+// Spans of `text` become those of its repaired form.
+void move_to_repaired(std::vector<TextSpan>& spans, std::string_view text) {
+  if (spans.empty()) return;
+  const std::vector<size_t> offsets = offsets_of_repaired(text);
+  const auto moved = [&offsets](size_t offset) {
+    return static_cast<size_t>(std::lower_bound(offsets.begin(), offsets.end(), offset) -
+                               offsets.begin());
+  };
+  for (TextSpan& span : spans) span = {moved(span.begin), moved(span.end)};
+}
+
 }  // namespace
 
 // Runs added tokens, normalizer, added tokens again, pre-tokenizer and merges, in the order of HF
@@ -69,7 +81,18 @@ class BpeTokenizer::Encoder {
 
  private:
   std::vector<AddedTokens::Segment> split(std::string_view text, AddedTokens::Stage stage) const {
-    return tokenizer_.added_tokens_.split(text, stage, options_);
+    return tokenizer_.added_tokens_.split(
+        text, stage, [this](std::string_view special) { return recognises(special); });
+  }
+
+  bool recognises(std::string_view special) const {
+    if (options_.specials_as_text) return false;
+    if (options_.plain.empty()) return true;
+    const TextSpan found = store_.span(special);
+    const auto ends_before = [](const TextSpan& span, size_t begin) { return span.end <= begin; };
+    const auto next =
+        std::lower_bound(options_.plain.begin(), options_.plain.end(), found.begin, ends_before);
+    return next == options_.plain.end() || next->begin >= found.end;
   }
 
   std::string_view normalize(std::string_view text) {
@@ -188,12 +211,17 @@ BpeTokenizer::BpeTokenizer(TokenizerFile file, std::string_view where)
 
 std::vector<TokenId> BpeTokenizer::encode(std::string_view text, EncodeOptions options) const {
   check_size(text);
+  const std::string_view original = text;
   std::string repaired;
   if (!is_valid_utf8(text)) {
     repaired = replace_invalid_utf8(text);
     text = repaired;
   }
-  Encoder encoder(*this, text, options, TextStore::Spans::untracked);
+  std::vector<TextSpan> plain(options.plain.begin(), options.plain.end());
+  if (!repaired.empty()) move_to_repaired(plain, original);
+  options.plain = plain;
+  Encoder encoder(*this, text, options,
+                  plain.empty() ? TextStore::Spans::untracked : TextStore::Spans::tracked);
   encoder.add_text();
   std::vector<TokenId> ids = encoder.take_ids();
   if (!options.add_special) return ids;
@@ -206,6 +234,9 @@ Encoding BpeTokenizer::encode_with_spans(std::string_view text, EncodeOptions op
   check_size(text);
   const bool repair = !is_valid_utf8(text);
   const std::string repaired = repair ? replace_invalid_utf8(text) : std::string();
+  std::vector<TextSpan> plain(options.plain.begin(), options.plain.end());
+  if (repair) move_to_repaired(plain, text);
+  options.plain = plain;
   Encoder encoder(*this, repair ? repaired : text, options, TextStore::Spans::tracked);
   encoder.add_text();
   Encoding encoding{.ids = encoder.take_ids(), .spans = encoder.take_spans()};

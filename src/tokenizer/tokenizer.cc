@@ -50,6 +50,10 @@ Encoding Tokenizer::encode_with_spans(std::string_view text, EncodeOptions optio
   return state_->bpe.encode_with_spans(text, options);
 }
 
+std::vector<size_t> Tokenizer::special_offsets(std::string_view text) const {
+  return state_->bpe.added_tokens().special_offsets(text);
+}
+
 std::string Tokenizer::decode(std::span<const TokenId> ids, DecodeOptions options) const {
   return state_->bpe.decode(ids, options);
 }

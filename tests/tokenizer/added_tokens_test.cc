@@ -13,11 +13,14 @@ namespace {
 
 using Stage = AddedTokens::Stage;
 
+const AddedTokens::Recognises kAll = [](std::string_view) { return true; };
+
 // "plain|<7>" for a plain stretch and token 7.
 std::string cut(const AddedTokens& tokens, std::string_view text, EncodeOptions options = {},
                 Stage stage = Stage::raw) {
   std::string result;
-  for (const auto& segment : tokens.split(text, stage, options)) {
+  const auto recognises = [&](std::string_view) { return !options.specials_as_text; };
+  for (const auto& segment : tokens.split(text, stage, recognises)) {
     if (!result.empty()) result += '|';
     result +=
         segment.token >= 0 ? "<" + std::to_string(segment.token) + ">" : std::string(segment.text);
@@ -64,11 +67,11 @@ TEST(AddedTokens, NormalizedOnesAreLookedForInNormalizedText) {
 TEST(AddedTokens, WhiteSpaceIsLinear) {
   const std::string text(1'000'000, ' ');
   const AddedTokens right({{.id = 1, .content = " ", .rstrip = true}}, nullptr);
-  EXPECT_EQ(right.split(text, Stage::raw, {}).size(), text.size());
+  EXPECT_EQ(right.split(text, Stage::raw, kAll).size(), text.size());
   const AddedTokens left({{.id = 1, .content = " ", .lstrip = true}}, nullptr);
-  EXPECT_EQ(left.split(text, Stage::raw, {}).size(), text.size());
+  EXPECT_EQ(left.split(text, Stage::raw, kAll).size(), text.size());
   const AddedTokens both({{.id = 1, .content = " ", .lstrip = true, .rstrip = true}}, nullptr);
-  EXPECT_EQ(both.split(text, Stage::raw, {}).size(), 1u);  // nothing is left for the others
+  EXPECT_EQ(both.split(text, Stage::raw, kAll).size(), 1u);  // nothing is left for the others
 }
 
 std::optional<StringMatcher::Match> naive_find(const std::vector<std::string_view>& strings,

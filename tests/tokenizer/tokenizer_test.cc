@@ -183,6 +183,28 @@ TEST_F(TokenizerDirectory, NamedTokensComeFromTheFilesBeside) {
   EXPECT_TRUE(load_error().starts_with("corrupt: " + file)) << load_error();
 }
 
+// Special tokens in some parts of a text are text; others, and tokens that aren't special, stay.
+TEST(Tokenizer, SpecialTokensInPlainPartsAreText) {
+  const Tokenizer tokenizer = Tokenizer::from_json(kSmallTokenizer, "t.json");
+  const std::string text = "a<s>b<s><x>ab<s>";
+  EXPECT_EQ(tokenizer.special_offsets(text), (std::vector<size_t>{1, 5, 13}));
+  const std::vector<TextSpan> second = {{5, 6}}, ends = {{2, 3}, {13, 16}};
+  EXPECT_EQ(tokenizer.encode(text), (Ids{0, 8, 1, 8, 9, 4, 8}));
+  EXPECT_EQ(tokenizer.encode(text, {.plain = second}), (Ids{0, 8, 1, 9, 4, 8}));
+  EXPECT_EQ(tokenizer.encode(text, {.plain = ends}), (Ids{0, 1, 8, 9, 4}));
+  EXPECT_EQ(tokenizer.encode_with_spans(text, {.plain = ends}).ids, (Ids{0, 1, 8, 9, 4}));
+  // U+FFFD, which replaces what is ill-formed, is longer.
+  const std::vector<TextSpan> behind = {{6, 7}};
+  EXPECT_EQ(tokenizer.encode("\xff<s>b\xff<s>", {.plain = behind}), (Ids{8, 1}));
+  // Found in normalised text.
+  const Tokenizer normalised = Tokenizer::from_json(
+      changed(R"("normalized": false, "special": true)", R"("normalized": true, "special": true)"),
+      "t.json");
+  EXPECT_EQ(normalised.encode("e\u0301<s>b<s>"), (Ids{7, 8, 1, 8}));
+  const std::vector<TextSpan> last = {{7, 8}};
+  EXPECT_EQ(normalised.encode("e\u0301<s>b<s>", {.plain = last}), (Ids{7, 8, 1}));
+}
+
 // The files of a repository from before added_tokens_decoder.
 TEST_F(TokenizerDirectory, OlderFilesAddTokens) {
   write("tokenizer.json", kSmallTokenizer);
