@@ -138,7 +138,8 @@ struct GenerateOptions {
   bool include_stop_in_output = false;       // the text ends after the stop string, not before it
   bool ignore_eos = false;
   bool skip_special_tokens = true;  // false: the text includes them
-  int64_t min_tokens = 0;  // until then neither the end of sequence nor stop_token_ids are drawn
+  // Until then neither the end of sequence nor stop_token_ids are drawn; 0.
+  std::optional<int64_t> min_tokens = {};
   std::optional<int64_t> truncate_prompt_tokens =
       {};                                // keeps only this many last tokens of the prompt
   std::optional<int32_t> logprobs = {};  // top alternatives reported beside each token, 0 to 20

@@ -168,9 +168,10 @@ struct ModelInfo {
   bool integer_products = false;  // of quantised weights with inputs of 8 bits
   std::string kv_cache_dtype;
   bool has_tokenizer = false;
-  bool has_chat_template = false;  // of its own
-  std::string chat_template;       // the source of the one in use; empty: none
-  std::vector<std::string> notes;  // warnings about the model, in sentences
+  bool has_chat_template = false;             // of its own
+  std::string chat_template;                  // the source of the one in use; empty: none
+  std::vector<std::string> notes;             // warnings about the model's chats, in sentences
+  std::vector<std::string> generation_notes;  // and about what its files say of generating
   WeightsCacheUse weights_cache;
   DrafterInfo drafter;
 };

@@ -16,7 +16,7 @@ enum class SamplerOrder : uint8_t {
 struct SamplingNumbers {
   float temperature = 1.0f;         // 0: argmax, ties to the lowest id
   int32_t top_k = 0;                // 0 and below: off
-  float top_p = 1.0f;               // 1: off
+  float top_p = 1.0f;               // 1: off; 0: the likeliest token
   float min_p = 0.0f;               // 0: off
   float typical_p = 1.0f;           // 1: off
   float top_n_sigma = 0.0f;         // 0 and below: off

@@ -113,6 +113,7 @@ int run_chat(const Settings& asked, Session& session) {
   if (!given.quiet) {
     for (const std::string& note : llm.model_info().notes) session.print_note("note: " + note);
   }
+  print_generation_notes(llm.model_info().generation_notes, given, session);
   const int code = run_with_model(llm, with_system_prompt(given, llm, session), session);
   llm.close();
   return code;

@@ -107,6 +107,7 @@ int run_generate(const Settings& given, Session& session) {
     session.print_note(
         "note: the text is continued as it stands; the model's chat template is not applied");
   }
+  print_generation_notes(llm.model_info().generation_notes, settings, session);
   const int code = settings.jsonl ? generate_lines(items, settings, session, llm)
                                   : generate_texts(items, settings, session, llm);
   llm.close();

@@ -146,6 +146,12 @@ std::function<void(uint64_t, uint64_t)> LoadProgress::callback() {
   return [this](uint64_t done, uint64_t total) { update(done, total); };
 }
 
+void print_generation_notes(const std::vector<std::string>& notes, const Settings& settings,
+                            Session& session) {
+  if (settings.quiet) return;
+  for (const std::string& note : notes) session.print_note("note: " + note);
+}
+
 LLM open_model(const Settings& settings, Session& session, int64_t num_sequences) {
   const auto start = std::chrono::steady_clock::now();
   LoadOptions options = load_options(settings);

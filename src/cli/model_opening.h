@@ -57,6 +57,10 @@ class LoadProgress {
   ProgressBar bar_;
 };
 
+// Prints ModelInfo::generation_notes, unless --quiet.
+void print_generation_notes(const std::vector<std::string>& notes, const Settings& settings,
+                            Session& session);
+
 // The default of --max-num-seqs for commands with many requests. The cache is sized for them.
 constexpr int64_t kManySequences = 256;
 

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/trace_writer.h"
 #include "http/descriptor_limit.h"
+#include "load/generation_config.h"
 #include "load/load_adapter.h"
 #include "load/loaded_model.h"
 #include "models/decoder.h"
@@ -183,6 +184,7 @@ void describe_model(const LoadedModel& model, const Settings& settings, Session&
   if (!limits.has_head && !limits.classifies) {
     session.print_note("note: the model's files have no lm_head.weight: it makes embeddings only");
   }
+  print_generation_notes(generation_notes(model.generation), settings, session);
   const std::string drafter = drafter_text(drafter_info(model));
   if (!drafter.empty()) session.print_note(drafter);
 }

@@ -55,6 +55,7 @@ GenerateRequest request_of(const TraceRequest& recorded, size_t num_drawn) {
           .sampling = std::move(sampling),
           .allowed_token_ids = recorded.allowed_token_ids,
           .banned_sequences = recorded.banned,
+          .not_first = recorded.not_first,
           .eos_tokens = recorded.eos_token_ids,
           .stop_token_ids = recorded.stop_token_ids,
           .stop_strings = recorded.stop,

@@ -355,8 +355,8 @@ void EngineCore::fail_draw(Sequence& sequence, SampleStatus status) {
   } else if (status == SampleStatus::all_forbidden) {
     fail(
         sequence, ErrorCode::invalid,
-        fmt::format("position {}: {} that logit_bias, allowed_token_ids, bad_words and min_tokens "
-                    "allow",
+        fmt::format("position {}: {} that logit_bias, allowed_token_ids, bad_words, min_tokens "
+                    "and the model's generation_config.json allow",
                     position,
                     constraint != nullptr ? "the constraint leaves no token" : "no token is left"));
   } else {
@@ -389,7 +389,8 @@ void EngineCore::commit_sample(Sequence& sequence, Sample sample) {
     stats.time_to_first_token_seconds = seconds_between(sequence.shared->submitted, now);
   }
   stats.decode_seconds = seconds_between(sequence.first_token, now);
-  if (stats.output_tokens == request.min_tokens) sequence.allow_ends();
+  const bool was_first = stats.output_tokens == 1 && !request.not_first.empty();
+  if (was_first || stats.output_tokens == request.min_tokens) sequence.update_bias();
   record_.tokens.push_back({.id = sequence.arrival_id, .token = sample.id});
   const bool was_drafted = sequence.count_draft(sample.id);
   if (!request.ignore_eos && contains(request.eos_tokens, sample.id)) {

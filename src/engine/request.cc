@@ -116,6 +116,7 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
   for (const auto& sequence : request.banned_sequences) {
     if (sequence.empty()) throw Error(ErrorCode::invalid, "banned: an empty sequence of tokens");
   }
+  check_token_ids(request.not_first, vocab_size, "not_first");
   check_token_ids(request.stop_token_ids, vocab_size, "stop_token_ids");
   check_token_ids(request.columns, vocab_size, "labels");
   if (request.n < 1 || request.n > kMaxChoices) {

@@ -54,6 +54,7 @@ struct GenerateRequest {
   std::vector<TokenId> allowed_token_ids;  // only these are drawn; none: any
   // No token is drawn that completes one of them.
   std::vector<std::vector<TokenId>> banned_sequences;
+  std::vector<TokenId> not_first;  // tokens that aren't drawn as the first one
   // What the output's text must be; null: anything. Its end tokens (the next two) come where the
   // text may end, and nowhere else.
   std::shared_ptr<Constraint> constraint;

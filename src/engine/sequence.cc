@@ -50,10 +50,7 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
   blocks.reserve_tables(longest / cache.block_size() + 1);
   hit.revived.reserve(static_cast<size_t>(cache.num_groups()));
   sampling.seed += static_cast<uint64_t>(which);
-  if (asked.min_tokens > 0) {
-    forbid(asked.eos_tokens, sampling);
-    forbid(asked.stop_token_ids, sampling);
-  }
+  update_bias();
   if (keeps_history) history.add_prompt(tokens);
   if (asked.constraint != nullptr) constraint = std::make_unique<SequenceConstraint>(asked);
   stats.prompt_tokens = prompt_length;
@@ -69,6 +66,15 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
   if (asked.score_from == 0) {
     prompt_outputs->scored.push_back({.id = tokens[0], .logprob = {}, .top_logprobs = {}});
   }
+}
+
+void Sequence::update_bias() {
+  const GenerateRequest& asked = request();
+  sampling.logit_bias = asked.sampling.logit_bias;
+  if (stats.output_tokens == 0) forbid(asked.not_first, sampling);
+  if (stats.output_tokens >= asked.min_tokens) return;
+  forbid(asked.eos_tokens, sampling);
+  forbid(asked.stop_token_ids, sampling);
 }
 
 void Sequence::extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length) {

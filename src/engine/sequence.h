@@ -67,8 +67,8 @@ struct Sequence {
     if (priority() != other.priority()) return priority() < other.priority();
     return arrival_id < other.arrival_id;
   }
-  // From now on end tokens may be drawn: min_tokens have been.
-  void allow_ends() { sampling.logit_bias = request().sampling.logit_bias; }
+  // Biases for the next token: end tokens may not come before min_tokens, others not first.
+  void update_bias();
   // The drafted token at `position`; nullptr: there is none.
   const TokenId* drafted_at(int64_t position) const {
     const int64_t index = position - draft_begin;
@@ -109,7 +109,7 @@ struct Sequence {
   std::vector<Hash128> hashes;  // of full blocks, as far as they are needed
   PrefixHit hit;                // of the last search
 
-  SamplingOptions sampling;  // the request's, with this choice's seed and, at first, without ends
+  SamplingOptions sampling;  // the request's, with this choice's seed and update_bias()
   bool keeps_history;        // penalties or the mask want it
   TokenHistory history;
   StopMatcher matcher;

@@ -15,7 +15,7 @@ constexpr size_t kMaxForcedBytes = 256;
 bool leaves_all_tokens(const GenerateRequest& request) {
   const auto& biases = request.sampling.logit_bias;
   return request.sampling.mask == nullptr && request.allowed_token_ids.empty() &&
-         request.banned_sequences.empty() &&
+         request.banned_sequences.empty() && request.not_first.empty() &&
          std::none_of(biases.begin(), biases.end(),
                       [](const auto& bias) { return std::isinf(bias.second); });
 }

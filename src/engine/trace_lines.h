@@ -55,6 +55,7 @@ struct TraceRequest {
   std::vector<TokenId> never;              // those with a bias of minus infinity
   std::vector<TokenId> allowed_token_ids;  // none: all
   std::vector<std::vector<TokenId>> banned;
+  std::vector<TokenId> not_first;
   std::string sampler_order;  // empty or mlx
   std::vector<TokenId> stop_token_ids;
   std::vector<std::string> stop;
@@ -111,6 +112,7 @@ void visit_fields(Request& request, Visit& visit) {
   visit.optional("never", request.never, {});
   visit.optional("allowed_token_ids", request.allowed_token_ids, {});
   visit.optional("banned", request.banned, {});
+  visit.optional("not_first", request.not_first, {});
   visit.optional("sampler_order", request.sampler_order, {});
   visit("seed", request.sampling.seed);
   visit("stop_token_ids", request.stop_token_ids);

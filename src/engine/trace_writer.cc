@@ -105,6 +105,7 @@ TraceRequest request_of(const Sequence& sequence, int32_t choice, int64_t step) 
                     .prompt_tokens = sequence.prompt_length,
                     .max_tokens = request.max_tokens,
                     .sampling = request.sampling,
+                    .not_first = request.not_first,
                     .stop_token_ids = request.stop_token_ids,
                     .stop = request.stop_strings,
                     .eos_token_ids = request.eos_tokens,

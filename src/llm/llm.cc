@@ -9,6 +9,7 @@
 #include "kernels/cuda/device.h"
 #include "llm/llm_state.h"
 #include "load/device_description.h"
+#include "load/generation_config.h"
 #include "load/weight_info.h"
 #include "text/make_request.h"
 
@@ -122,6 +123,7 @@ ModelInfo LLM::model_info() const {
           .chat_template = model.chat.chat_template ? std::string(model.chat.chat_template->name())
                                                     : std::string(),
           .notes = model.chat.notes,
+          .generation_notes = generation_notes(model.generation),
           .weights_cache = model.weights_cache,
           .drafter = drafter_info(model)};
 }

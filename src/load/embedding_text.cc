@@ -24,7 +24,7 @@ constexpr const char* kNames[] = {
 constexpr const char* kTokenizerConfig = "tokenizer_config.json";
 constexpr NumberRange kLengths{.min = 1};
 
-constexpr auto kFields = std::to_array<std::string_view>(
+constexpr auto kTextFields = std::to_array<std::string_view>(
     {"transformer_task", "modality_config", "module_output_name", "processing_kwargs",
      "unpad_inputs", "query_length", "document_length", "query_expansion", "max_seq_length",
      "do_lower_case", "tokenizer_name_or_path", "model_args", "model_kwargs", "tokenizer_args",
@@ -134,7 +134,7 @@ std::optional<EmbeddingMessage> read_modality(const JsonCursor& root) {
 }
 
 void check_fields(const JsonCursor& root) {
-  root.expect_keys(kFields);
+  root.expect_keys(kTextFields);
   expect_word(root, "transformer_task", "feature-extraction");
   expect_word(root, "module_output_name", "token_embeddings");
   for (const std::string_view key :

@@ -34,7 +34,7 @@ struct SamplingNumber {
 
 inline constexpr SamplingNumber kSamplingNumbers[] = {
     {"temperature", &SamplingNumbers::temperature, {0, 2}},
-    {"top_p", &SamplingNumbers::top_p, {0, 1, true}},
+    {"top_p", &SamplingNumbers::top_p, {0, 1}},
     {"top_k", &SamplingNumbers::top_k, {-1, std::numeric_limits<int32_t>::max()}},
     {"min_p", &SamplingNumbers::min_p, {0, 1}},
     {"typical_p", &SamplingNumbers::typical_p, {0, 1, true}},

@@ -19,6 +19,7 @@ TokenMask::TokenMask(std::vector<int32_t> allowed, std::vector<std::vector<int32
   allowed_.erase(std::unique(allowed_.begin(), allowed_.end()), allowed_.end());
   for (const auto& sequence : banned_) {
     PL_CHECK(!sequence.empty(), "a banned sequence has a token to ban");
+    reads_output_ = reads_output_ || sequence.size() > 1;
   }
 }
 

@@ -30,13 +30,15 @@ class TokenMask {
     }
   }
 
-  bool reads_output() const { return !banned_.empty(); }
+  // Whether what it bans depends on the output so far.
+  bool reads_output() const { return reads_output_; }
   const std::vector<int32_t>& allowed() const { return allowed_; }
   const std::vector<std::vector<int32_t>>& banned() const { return banned_; }
 
  private:
   std::vector<int32_t> allowed_;  // ascending, no id twice
   std::vector<std::vector<int32_t>> banned_;
+  bool reads_output_ = false;
 };
 
 }  // namespace paceline

@@ -107,7 +107,8 @@ std::vector<TokenId> encode_chat_text(const TextModel& model, const std::string&
   if (options.prompt_name.empty()) options.prompt_name = "messages";
   std::vector<TokenId> ids = encode_prompt(model, prompt, options.prompt_name, false);
   if (!options.max_tokens && !model.generation.defaults.max_tokens) {
-    options.max_tokens = remaining_context(model, ids.size());
+    options.max_tokens =
+        default_max_tokens(model, std::ssize(ids), remaining_context(model, ids.size()));
   }
   return ids;
 }

@@ -82,7 +82,8 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
   row.max_tokens = options.want_token_id ? 1 : 0;
   row.want_row = options.with_logits;
   row.allowed_token_ids = options.sampling.allowed_token_ids;
-  row.banned_sequences = encode_bad_words(model, options.sampling);
+  row.banned_sequences = banned_sequences(model, options.sampling);
+  row.not_first = model.generation.not_first;
   if (one_token_each) {
     for (const auto& label : labels) row.columns.push_back(label[0]);
   } else {

@@ -208,6 +208,7 @@ inline constexpr GenerationOption kGenerationOptions[] = {
      .default_words = "0",
      .group = GenerationGroup::stopping,
      .range = {0, kMaxOutputTokens},
+     .file_keys = {.generation_config = "min_new_tokens"},
      .member = &GenerateOptions::min_tokens},
     {.name = "stop",
      .flags = "-r --reverse-prompt",

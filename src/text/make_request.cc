@@ -36,6 +36,22 @@ std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view 
   return model.tokenizer->encode(text);
 }
 
+// Of min_new_tokens and min_length.
+int64_t least_tokens(const GenerateOptions& options, const TextModel& model,
+                     int64_t prompt_tokens) {
+  return std::max({options.min_tokens.value_or(0),
+                   model.generation.min_length.value_or(0) - prompt_tokens, int64_t{0}});
+}
+
+// The model's own end an output where its end tokens do.
+std::vector<std::string> stop_strings(const TextModel& model, const GenerateOptions& options) {
+  std::vector<std::string> strings = options.stop;
+  if (options.ignore_eos || model.tokenizer == nullptr) return strings;
+  const auto& own = model.generation.stop_strings;
+  strings.insert(strings.end(), own.begin(), own.end());
+  return strings;
+}
+
 std::string constraint_name(const GenerateOptions& options) {
   return options.constraint_name.empty() ? "constraint" : options.constraint_name;
 }
@@ -92,9 +108,9 @@ std::string prompt_name(const Prompt& prompt, const std::string& asked) {
 
 // Like SamplingParams.update_from_tokenizer of vLLM. Tokens beyond the model's vocabulary can't be
 // drawn anyway.
-std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
+std::vector<std::vector<TokenId>> banned_sequences(const TextModel& model,
                                                    const GenerateOptions& options) {
-  std::vector<std::vector<TokenId>> sequences;
+  std::vector<std::vector<TokenId>> sequences = model.generation.banned;
   for (const std::string& word : options.bad_words) {
     const std::string bare = word.substr(std::min(word.find_first_not_of(' '), word.size()));
     for (const std::string& text : {bare, " " + bare}) {
@@ -105,6 +121,16 @@ std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
   }
   return sequences;
 }
+int64_t default_max_tokens(const TextModel& model, int64_t prompt_tokens, int64_t usual) {
+  const auto& longest = model.generation.max_length;
+  if (!longest) return usual;
+  if (*longest > prompt_tokens) return std::min(usual, *longest - prompt_tokens);
+  throw Error(ErrorCode::invalid,
+              fmt::format("max_tokens: not set, and generation_config.json has max_length {} for "
+                          "prompt and answer together, but the prompt has {} tokens",
+                          *longest, prompt_tokens));
+}
+
 
 GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options) {
   check_generation_options(options, model.tokenizer != nullptr);
@@ -121,19 +147,29 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
   const int64_t surplus =
       std::ssize(ids) - options.truncate_prompt_tokens.value_or(std::ssize(ids));
   if (surplus > 0) ids.erase(ids.begin(), ids.begin() + surplus);
+  const int64_t max_tokens = options.max_tokens
+                                 ? *options.max_tokens
+                                 : default_max_tokens(model, std::ssize(ids), kDefaultMaxTokens);
+  if (max_tokens > 0 && !model.generation.problem.empty()) {
+    throw Error(ErrorCode::unsupported, model.generation.problem);
+  }
+  const int64_t min_tokens =
+      asked.min_tokens ? *asked.min_tokens
+                       : std::min(least_tokens(options, model, std::ssize(ids)), max_tokens);
   return {.prompt = std::move(ids),
           .prompt_name = name,
-          .max_tokens = options.max_tokens.value_or(kDefaultMaxTokens),
+          .max_tokens = max_tokens,
           .sampling = sampling_options(options),
           .allowed_token_ids = options.allowed_token_ids,
-          .banned_sequences = encode_bad_words(model, options),
+          .banned_sequences = banned_sequences(model, options),
+          .not_first = model.generation.not_first,
           .constraint = find_constraint(model, options),
           .constraint_name = constraint_name(options),
           .eos_tokens = model.generation.eos_tokens,
           .stop_token_ids = options.stop_token_ids,
-          .stop_strings = options.stop,
+          .stop_strings = stop_strings(model, options),
           .includes_stop = options.include_stop_in_output,
-          .min_tokens = options.min_tokens,
+          .min_tokens = min_tokens,
           .ignore_eos = options.ignore_eos,
           .specials = options.skip_special_tokens ? SpecialTokens::hidden : SpecialTokens::shown,
           .want_logprobs = options.logprobs.has_value(),

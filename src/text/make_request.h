@@ -35,9 +35,14 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
 // A request for the log-probabilities of a whole prompt.
 GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
                                    const ScoreOptions& options);
-// The tokens of options.bad_words: each encoded at the beginning of a text and after a space.
-std::vector<std::vector<TokenId>> encode_bad_words(const TextModel& model,
+// What the model's files ban, and the tokens of options.bad_words: each encoded at the beginning of
+// a text and after a space.
+std::vector<std::vector<TokenId>> banned_sequences(const TextModel& model,
                                                    const GenerateOptions& options);
+
+// The length of an output that no option says: `usual`, at most what max_length of the model's
+// files leaves behind a prompt. Throws Error invalid when that is nothing.
+int64_t default_max_tokens(const TextModel& model, int64_t prompt_tokens, int64_t usual);
 
 // The scope of the request's prefix: requests with the same salt share it.
 PrefixScope prefix_scope(const TextModel& model, const GenerateOptions& options);

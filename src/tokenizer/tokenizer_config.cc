@@ -111,8 +111,10 @@ void read_generation_eos(std::string_view json, std::string_view where, Tokenize
   const JsonDocument document(std::string(json), where, ErrorCode::corrupt);
   const auto field = document.root().find("eos_token_id");
   if (!field) return;
+  // What is wrong in it is for the reader of the whole file to say.
   const auto add = [&](const DocumentCursor& id) {
-    config.eos_ids.push_back(id.integer({.min = 0}));
+    const auto value = id.node().integer();
+    if (value && *value >= 0) config.eos_ids.push_back(*value);
   };
   if (!field->is_array()) return add(*field);
   for (const DocumentCursor& id : field->items()) add(id);

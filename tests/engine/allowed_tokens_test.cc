@@ -22,6 +22,22 @@ TEST_F(EngineTest, OnlyAllowedTokensAreDrawnAndNoneThatCompletesABannedSequence)
   for (const int32_t choice : {0, 1}) EXPECT_EQ(answer(id, choice).tokens, (Ids{1, 2, 9, 9, 9}));
 }
 
+// Token t is followed by t + 1.
+TEST_F(EngineTest, SomeTokensArentDrawnAsTheFirstOnly) {
+  engine();
+  GenerateRequest request = greedy({0}, 4);
+  request.not_first = {1};
+  request.sampling.logit_bias = {{0, 0.5f}};
+  EXPECT_EQ(run(request).tokens, (Ids{0, 1, 2, 3}));
+  request.sampling.logit_bias = {{1, 0.5f}, {9, 0.25f}};
+  request.eos_tokens = {10};
+  request.min_tokens = 2;
+  EXPECT_EQ(run(request).tokens[0], 9);
+  EXPECT_NE(run(request).tokens[1], 10) << "min_tokens holds behind the first token too";
+  request.not_first = {32};
+  expect_error(ErrorCode::invalid, {"not_first[0]", "32"}, [&] { engine_->check(request); });
+}
+
 TEST_F(EngineTest, ARequestThatForbidsEverythingSaysSo) {
   engine();
   GenerateRequest request = greedy({0}, 5);

@@ -211,6 +211,19 @@ TEST_F(DecodeRunTest, EndsAreForbiddenUntilMinTokensAreDrawn) {
   EXPECT_EQ(answered.ending->finish.stop_token, 5);
 }
 
+// What depends on no earlier token is no reason for a plan before each step.
+TEST_F(DecodeRunTest, BannedTokensAndThoseThatCantBeFirstLeaveARunWhole) {
+  GenerateRequest request = greedy({5}, 9);
+  request.not_first = {6};
+  request.banned_sequences = {{12}, {13}};
+  request.sampling.logit_bias = {{0, 0.5f}, {8, 0.25f}};
+  const std::vector<TokenId> plain = plain_tokens(request);
+  runner_.loop.num_starts = 0;
+  start();
+  EXPECT_EQ(run(request).tokens, plain);
+  EXPECT_EQ(runner_.loop.num_starts, 1);
+}
+
 TEST_F(DecodeRunTest, AdaptersAreThoseOfPlainSteps) {
   const auto with = [](TokenId first, size_t number, int64_t max_tokens) {
     GenerateRequest request = greedy({first}, max_tokens);

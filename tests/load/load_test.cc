@@ -4,10 +4,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_cursor.h"
+#include "base/mapped_file.h"
 #include "engine/engine.h"
 #include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
@@ -233,17 +236,105 @@ TEST_F(GenerationConfigFile, DoSampleFalseIsGreedy) {
 }
 
 TEST_F(GenerationConfigFile, ErrorsNameFileAndField) {
-  write("generation_config.json", R"({"eos_token_id": 100})");
-  expect_error(
-      ErrorCode::invalid,
-      {"generation_config.json: eos_token_id: found 100, expected an integer from 0 to 99"},
-      [&] { read_generation_config(directory_, 100); });
-  write("generation_config.json", R"({"top_p": "high"})");
-  expect_error(ErrorCode::invalid, {"generation_config.json: top_p"},
-               [&] { read_generation_config(directory_, 100); });
   write("generation_config.json", "{");
   expect_error(ErrorCode::invalid, {"not valid JSON"},
                [&] { read_generation_config(directory_, 100); });
+}
+
+// The table has exactly the fields of transformers' class (make_generation_config_goldens.py).
+TEST_F(GenerationConfigFile, EveryFieldOfTheClassHasARow) {
+  const std::string path = source_path("tests/goldens/generation_config/fields.json");
+  const Json json = parse_json(read_text_file(path, 1 << 20), path);
+  std::set<std::string_view> expected, found;
+  for (const JsonCursor& name : JsonCursor(json, path).items()) expected.insert(name.string());
+  for (const GenerationField& field : generation_config_fields()) {
+    EXPECT_TRUE(found.insert(field.name).second) << field.name;
+    EXPECT_EQ(field.use == FieldUse::obeyed, field.why.empty()) << field.name;
+  }
+  EXPECT_EQ(found, expected);
+}
+
+TEST_F(GenerationConfigFile, WhatIsObeyedNeedsNoRefusal) {
+  write("generation_config.json", R"({"suppress_tokens": [5, 6], "begin_suppress_tokens": [7],
+        "bad_words_ids": [[1, 2], [3], [9]], "eos_token_id": 9, "stop_strings": ["END", ""],
+        "min_new_tokens": 4, "min_length": 6, "max_length": 50, "num_beams": 1, "num_beam_groups": 1.0,
+        "sequence_bias": {}, "epsilon_cutoff": 0.0, "forced_eos_token_id": null, "use_cache": false,
+        "output_scores": true, "top_p": 0, "typical_p": 1})");
+  const GenerationConfig config = read_generation_config(directory_, 100);
+  using Sequences = std::vector<std::vector<int32_t>>;
+  EXPECT_EQ(config.banned, (Sequences{{5}, {6}, {1, 2}, {3}}));
+  EXPECT_EQ(config.not_first, (std::vector<int32_t>{7}));
+  EXPECT_EQ(config.stop_strings, (std::vector<std::string>{"END"}));
+  EXPECT_EQ(config.defaults.min_tokens, 4);
+  EXPECT_EQ(config.min_length, 6);
+  EXPECT_EQ(config.max_length, 50);
+  EXPECT_EQ(config.defaults.top_p, 0.0f);
+  EXPECT_EQ(config.problem, "");
+  EXPECT_EQ(config.notes, std::vector<std::string>{});
+}
+
+TEST_F(GenerationConfigFile, WhatCantBeObeyedStopsGeneratingByName) {
+  const std::pair<std::string_view, const char*> values[] = {
+      {"max_time", "2.5"},
+      {"top_h", "0.5"},
+      {"forced_bos_token_id", "3"},
+      {"dola_layers", R"("high")"},
+      {"sequence_bias", "[[[1, 2], -1.5]]"},
+      {"watermarking_config", R"({"bias": 2.5})"},
+      {"constraints", "[1]"},
+      {"force_words_ids", "[[3]]"},
+      {"token_healing", "true"}};
+  for (const GenerationField& field : generation_config_fields()) {
+    const auto* const own = std::find_if(std::begin(values), std::end(values),
+                                         [&](const auto& v) { return v.first == field.name; });
+    const std::string value = own == std::end(values) ? "7" : own->second;
+    write("generation_config.json", "{\"" + std::string(field.name) + "\": " + value + "}");
+    const std::string problem = read_generation_config(directory_, 100).problem;
+    if (field.use != FieldUse::refused) {
+      EXPECT_TRUE(problem.empty() || field.use == FieldUse::obeyed) << problem;
+      continue;
+    }
+    EXPECT_TRUE(
+        problem.starts_with("generation_config.json: " + std::string(field.name) + ": found "))
+        << problem;
+    EXPECT_NE(problem.find(field.why), problem.npos) << problem;
+  }
+}
+
+// Every value that transformers loads leaves the model usable.
+TEST_F(GenerationConfigFile, WhatItStatesNeverStopsTheLoad) {
+  write("generation_config.json", R"({"eos_token_id": [100, 5, -1], "top_p": 1.5, "temperature": -1,
+        "suppress_tokens": [3, 50256], "bad_words_ids": [[1, 999], [2]], "user_token_id": 195})");
+  const GenerationConfig config = read_generation_config(directory_, 100);
+  EXPECT_EQ(config.eos_tokens, (std::vector<int32_t>{5}));
+  EXPECT_EQ(config.defaults.top_p, 1.0f);
+  EXPECT_EQ(config.defaults.temperature, 0.0f);
+  EXPECT_EQ(config.banned, (std::vector<std::vector<int32_t>>{{3}, {2}}));
+  EXPECT_EQ(config.problem, "");
+  const std::vector<std::string> notes = {
+      "generation_config.json: user_token_id: isn't a field of generation: it is ignored",
+      "generation_config.json: eos_token_id[0]: 100 is outside the vocabulary (0..99): it is never "
+      "drawn",
+      "generation_config.json: eos_token_id[2]: -1 is outside the vocabulary (0..99): it is never "
+      "drawn",
+      "generation_config.json: temperature: found -1, 0 is used",
+      "generation_config.json: top_p: found 1.5, 1 is used",
+      "generation_config.json: suppress_tokens[1]: 50256 is outside the vocabulary (0..99): it is "
+      "never drawn",
+      "generation_config.json: bad_words_ids[0][1]: 999 is outside the vocabulary (0..99): it is "
+      "never drawn"};
+  EXPECT_EQ(config.notes, notes);
+  const std::pair<const char*, const char*> problems[] = {
+      {R"({"top_p": "high"})", "generation_config.json: top_p"},
+      {R"({"eos_token_id": "</s>"})", "generation_config.json: eos_token_id"},
+      {R"({"typical_p": 0})", "generation_config.json: typical_p: found 0"},
+      {R"({"top_k": 2.5})", "generation_config.json: top_k"},
+      {R"({"bad_words_ids": [3]})", "generation_config.json: bad_words_ids[0]"},
+      {R"({"stop_strings": [3]})", "generation_config.json: stop_strings[0]"}};
+  for (const auto& [json, problem] : problems) {
+    write("generation_config.json", json);
+    EXPECT_TRUE(read_generation_config(directory_, 100).problem.starts_with(problem)) << json;
+  }
 }
 
 DecoderConfig two_windows() {

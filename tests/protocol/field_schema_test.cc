@@ -28,7 +28,9 @@ TEST(FieldSchema, SaysWhatTheTableSays) {
   EXPECT_EQ(property(schema, "n"),
             R"({"type":["integer","null"],"minimum":1,"maximum":16,"description":"Answers to each )"
             R"(prompt; the k-th has the seed plus k.","default":1,"x-use":"implemented"})");
-  EXPECT_THAT(property(schema, "top_p"), testing::HasSubstr(R"("exclusiveMinimum":0,"maximum":1)"));
+  EXPECT_THAT(property(schema, "top_p"), testing::HasSubstr(R"("minimum":0,"maximum":1)"));
+  EXPECT_THAT(property(schema, "typical_p"),
+              testing::HasSubstr(R"("exclusiveMinimum":0,"maximum":1)"));
   EXPECT_THAT(property(schema, "repeat_penalty"),
               testing::HasSubstr(R"("x-alias-of":"repetition_penalty")"));
   EXPECT_THAT(property(schema, "user"), testing::HasSubstr(R"("x-use":"ignored")"));

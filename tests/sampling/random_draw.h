@@ -84,7 +84,7 @@ class RandomDraws {
     options.temperature =
         any_of({1.0f, 1.0f, 0.7f, 2.0f, 0.1f, 1e-3f, 1e-6f, 1e-38f, 1e-44f, 0.0f});
     if (chance(2)) options.top_k = any_of({1, 2, 5, 50, 200, 1500, 100'000});
-    if (chance(2)) options.top_p = any_of({0.9f, 0.5f, 0.25f, 0.95f, 1e-6f, 0.999f});
+    if (chance(2)) options.top_p = any_of({0.9f, 0.5f, 0.25f, 0.95f, 1e-6f, 0.999f, 0.0f});
     if (chance(3)) options.min_p = any_of({0.05f, 0.3f, 1.0f, 1e-7f});
     if (chance(3)) options.typical_p = any_of({0.9f, 0.5f, 0.2f, 0.01f, 0.999f});
     if (chance(3)) options.top_n_sigma = any_of({1.0f, 0.3f, 2.5f, 100.0f});

@@ -61,7 +61,7 @@ class RandomCase {
     options.order = any_of({SamplerOrder::standard, SamplerOrder::mlx});
     options.temperature = any_of({1.0f, 1.0f, 0.7f, 2.0f, 0.1f, 1e-3f, 1e-6f, 1e-38f, 0.0f});
     options.top_k = any_of({0, 0, 1, 2, 5, 50, 200, 100000});
-    options.top_p = any_of({1.0f, 1.0f, 0.9f, 0.5f, 0.25f, 0.95f, 1e-6f, 0.999f});
+    options.top_p = any_of({1.0f, 1.0f, 0.9f, 0.5f, 0.25f, 0.95f, 1e-6f, 0.999f, 0.0f});
     options.min_p = any_of({0.0f, 0.0f, 0.05f, 0.3f, 1.0f, 1e-7f});
     options.repetition_penalty = any_of({1.0f, 1.0f, 1.2f, 0.8f});
     options.frequency_penalty = any_of({0.0f, 0.0f, 0.5f, -2.0f});

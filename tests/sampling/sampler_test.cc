@@ -89,6 +89,7 @@ TEST_F(SamplerTest, TopPKeepsTheSmallestPrefixThatReachesIt) {
     return kept(logits, options_with(&SamplingOptions::top_p, value));
   };
   EXPECT_EQ(top_p(kTenths, 0.01f), (Ids{1})) << "at least one";
+  EXPECT_EQ(top_p(kTenths, 0.0f), (Ids{1}));
   EXPECT_EQ(top_p(kTenths, 0.39f), (Ids{1}));
   EXPECT_EQ(top_p(kTenths, 0.41f), (Ids{1, 3}));
   EXPECT_EQ(top_p(kTenths, 0.69f), (Ids{1, 3}));
@@ -98,6 +99,7 @@ TEST_F(SamplerTest, TopPKeepsTheSmallestPrefixThatReachesIt) {
   EXPECT_EQ(top_p(flat, 0.5f), (Ids{0, 1, 2, 3})) << "exactly reached";
   EXPECT_EQ(top_p(flat, 0.51f), (Ids{0, 1, 2, 3, 4}));
   EXPECT_EQ(top_p(flat, 0.125f), (Ids{0}));
+  EXPECT_EQ(top_p(flat, 0.0f), (Ids{0})) << "ties go to the lowest id";
 }
 
 TEST_F(SamplerTest, MinPKeepsWhatIsAtLeastAFractionOfTheLikeliest) {

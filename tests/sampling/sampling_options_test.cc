@@ -51,9 +51,9 @@ TEST(SamplingOptions, RangesEndExactlyWhereTheirMessagesSay) {
     float SamplingOptions::*field;
     float lowest, highest;
   };
-  const float up = INFINITY, least = std::numeric_limits<float>::denorm_min();
+  const float up = INFINITY;
   const Range ranges[] = {{&SamplingOptions::temperature, 0, 2},
-                          {&SamplingOptions::top_p, least, 1},
+                          {&SamplingOptions::top_p, 0, 1},
                           {&SamplingOptions::min_p, 0, 1},
                           {&SamplingOptions::repetition_penalty, 0.01f, 100},
                           {&SamplingOptions::frequency_penalty, -2, 2},
@@ -87,10 +87,10 @@ TEST(SamplingOptions, MessagesNameFieldValueAndRange) {
             "temperature: found inf, expected a number from 0 to 2");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = -0.5f; }),
             "temperature: found -0.5, expected a number from 0 to 2");
-  EXPECT_EQ(complaint([](auto& o) { o.top_p = 0.0f; }),
-            "top_p: found 0, expected a number above 0 and at most 1");
-  EXPECT_EQ(complaint([](auto& o) { o.top_p = 1.5f; }),
-            "top_p: found 1.5, expected a number above 0 and at most 1");
+  EXPECT_EQ(complaint([](auto& o) { o.top_p = -0.5f; }),
+            "top_p: found -0.5, expected a number from 0 to 1");
+  EXPECT_EQ(complaint([](auto& o) { o.typical_p = 1.5f; }),
+            "typical_p: found 1.5, expected a number above 0 and at most 1");
   EXPECT_EQ(complaint([](auto& o) { o.min_p = -1.0f; }),
             "min_p: found -1, expected a number from 0 to 1");
   EXPECT_EQ(complaint([](auto& o) { o.top_k = -2; }),

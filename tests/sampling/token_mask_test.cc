@@ -31,6 +31,7 @@ TEST(TokenMask, BansTheTokenThatWouldCompleteASequence) {
   EXPECT_THAT(masked(mask, {3, 0, 1}), ElementsAre(1, 2, kNever, 4, 5));
   EXPECT_TRUE(mask.reads_output());
   EXPECT_FALSE(TokenMask({1}, {}).reads_output());
+  EXPECT_FALSE(TokenMask({}, {{2}, {4}}).reads_output());
 }
 
 TEST(TokenMask, ABannedTokenBeyondTheVocabularyIsNone) {

@@ -34,6 +34,23 @@ class ModelFilesTest(ProgramTest):
                             env={"HF_HOME": str(self.directory), "HF_HUB_CACHE": ""})
         self.assertEqual(len(done.stdout.split()), 1)
 
+    def test_generation_config_stops_only_what_it_is_about(self):
+        folder = self.bundled_copy(without=["generation_config.json"])
+        config = {"eos_token_id": [5, 70000], "top_p": 0, "user_token_id": 3}
+        (folder / "generation_config.json").write_text(json.dumps(config))
+        done = self.succeed("generate", "-m", folder, "-p", "It was", "-n", "8")
+        self.assertIn("note: generation_config.json: eos_token_id[1]: 70000 is outside the vocabulary", done.stderr)
+        self.assertIn("note: generation_config.json: user_token_id: isn't a field of generation", done.stderr)
+        greedy = self.succeed("generate", "-q", "-m", folder, "-p", "It was", "-n", "8", "--temperature", "0")
+        self.assertEqual(done.stdout, greedy.stdout, "top_p 0 leaves the likeliest token")
+        asked = self.succeed("generate", "-q", "-m", folder, "-p", "It was", "-n", "8", "--top-p", "0", "--seed", "3")
+        self.assertEqual(asked.stdout, greedy.stdout)
+        (folder / "generation_config.json").write_text(json.dumps({**config, "num_beams": 4}))
+        refused = self.fail_with(1, "generate", "-q", "-m", folder, "-p", "It was", "-n", "8")
+        self.assertIn("generation_config.json: num_beams: found 4, expected 1: beam search isn't supported", refused)
+        for command in ("score", "embed"):
+            self.assertTrue(self.succeed(command, "-q", "-m", folder, "-p", "It was").stdout)
+
     def test_truncated_weights_name_the_file(self):
         whole = (BUNDLED / WEIGHTS).read_bytes()
         header_end = 8 + struct.unpack("<Q", whole[:8])[0]
@@ -92,10 +109,9 @@ class ModelFilesTest(ProgramTest):
 
     def test_wrong_generation_configs_name_file_and_field(self):
         folder = self.bundled_copy(without=["generation_config.json"])
-        (folder / "generation_config.json").write_text('{"eos_token_id": [1, 99999]}')
+        (folder / "generation_config.json").write_text('{"eos_token_id": [1, "</s>"]}')
         message = self.load_error(folder)
-        self.assertIn("generation_config.json", message)
-        self.assertIn("eos_token_id", message)
+        self.assertIn("generation_config.json: eos_token_id[1]", message)
 
     def test_without_a_tokenizer_ids_still_work(self):
         model = ["-m", self.tiny_model(), "--load-format", "dummy"]
