@@ -8,8 +8,8 @@ cross-entropy of the golden's prompt. full.json has the gradients of all weights
 as stored and once of the weights rounded to bfloat16; lora.json those of the matrices of tests/goldens/family_adapters.
 A gradient is kept as its length and its products with four vectors that any program can compute (see `patterns`). Those of
 bfloat16 weights are followed by the length of PyTorch's own error when it computes in bfloat16, as a share of the
-gradient's, or the median of these shares in the model where that is more; those of LoRA by PyTorch's own error in float32,
-on one thread or four.
+gradient's, or the median of these shares in the model where that is more; the others by PyTorch's own error in float32, on
+one thread or four.
 """
 
 from __future__ import annotations
@@ -100,14 +100,12 @@ def add_errors(golden: dict, model: torch.nn.Module, exact: torch.nn.Module, nam
 
 
 def full(name: str) -> dict:
-    result = {}
-    for dtype in (torch.float32, torch.bfloat16):
-        model = load_model(GOLDENS / "models" / name).to(dtype)
-        exact = copy.deepcopy(model).double()
-        golden = result[str(dtype).removeprefix("torch.")] = {"loss": backward(exact, name)}
-        golden["gradients"] = {key: summary(gradient) for key, gradient in by_name(exact).items()}
-        if dtype == torch.bfloat16:
-            add_errors(golden, model, exact, name)
+    result = {"float32": golden_of(load_model(GOLDENS / "models" / name), by_name, name)}
+    rounded = load_model(GOLDENS / "models" / name).bfloat16()
+    exact = copy.deepcopy(rounded).double()
+    golden = result["bfloat16"] = {"loss": backward(exact, name)}
+    golden["gradients"] = {key: summary(gradient) for key, gradient in by_name(exact).items()}
+    add_errors(golden, rounded, exact, name)
     return result
 
 
