@@ -14,7 +14,9 @@ constexpr OptionDef kTrainingOptions[] = {
     {.name = "data",
      .placeholder = "PATH",
      .kind = OptionKind::text,
-     .help = "Training data: JSON Lines, a plain text file, or a directory that has train.jsonl.",
+     .help =
+         "Training data: JSON Lines or a JSON array, a plain text file, or a directory that has "
+         "train.jsonl.",
      .group = OptionGroup::data,
      .commands = kTrain,
      .apply = [](Settings& s, const OptionValue& v) { s.train.data = as_text(v); }},
