@@ -40,7 +40,7 @@ struct HeldExchange {
   std::chrono::steady_clock::time_point closed_at{};
 };
 
-class HttpFixture : public testing::Test {
+class HttpFixture : public ::testing::Test {
  protected:
   void start() { start(HttpAddress{.port = 0}); }
   void start(const HttpAddress& address) {

@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(InFlightLimit, ComeBackWhenTheLastHolderLetsGo) {
   InFlightLimit in_flight(2);
@@ -159,7 +159,7 @@ TEST(RouteTable, WhatIsNotThere) {
   for (const char* path : {"/v1/images/generations", "/v1/responses/abc", "/v1/audio/speech",
                            "/v1/messages", "/api/chat", "/api/generate", "/nothing"}) {
     EXPECT_EQ(find("POST", path).status, 404) << path;
-    EXPECT_THAT(find("POST", path).message, testing::HasSubstr("POST /v1/chat/completions"));
+    EXPECT_THAT(find("POST", path).message, ::testing::HasSubstr("POST /v1/chat/completions"));
   }
   EXPECT_EQ(find("DELETE", "/v1/models").allow, "GET, HEAD");
 }

@@ -9,10 +9,10 @@
 namespace paceline {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-class ServerFrontendTest : public testing::Test {
+class ServerFrontendTest : public ::testing::Test {
  protected:
   RawAnswer ask(const std::string& request) {
     RawHttpClient client(frontend_.http().port());

@@ -13,7 +13,7 @@ namespace paceline {
 namespace {
 
 // A manager's socket under an abstract name, as systemd-run uses one.
-class ServiceManagerTest : public testing::Test {
+class ServiceManagerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     name_ = "@paceline-test-" + std::to_string(::getpid());

@@ -80,9 +80,9 @@ TEST(Warning, IsALineInTheLogsFormat) {
   ASSERT_GT(read(ends[0], lines, sizeof lines - 1), 0);
   close(ends[0]);
   const std::string text(lines);
-  EXPECT_THAT(text, testing::StartsWith("warning: drafter: \"x\"\n{\"time\":\""));
-  EXPECT_THAT(text, testing::EndsWith(R"(","warning":"drafter: \"x\""})"
-                                      "\n"));
+  EXPECT_THAT(text, ::testing::StartsWith("warning: drafter: \"x\"\n{\"time\":\""));
+  EXPECT_THAT(text, ::testing::EndsWith(R"(","warning":"drafter: \"x\""})"
+                                        "\n"));
 }
 
 TEST(WorkerPool, RunsWhatItTakesAndRefusesMore) {
