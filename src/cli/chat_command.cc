@@ -13,6 +13,7 @@
 #include "cli/model_opening.h"
 #include "cli/text_file.h"
 #include "cli/usage_error.h"
+#include "cli/text_wrap.h"
 
 namespace paceline {
 namespace {
@@ -46,10 +47,12 @@ void stream_answer(LLM& llm, Conversation& conversation, const Settings& setting
   GenerateOptions options = settings.generate;
   options.cancelled = session.stop_token();
   GenerationStream stream = llm.chat(chat_input(conversation, settings), options);
+  TextWrap wrap;
   for (const std::string_view piece : stream) {
-    session.out().write(piece);
+    session.out().write(wrap.add(piece, session.stdout_columns()));
     session.out().flush();
   }
+  session.out().write(wrap.finish());
   const std::string& text = *stream.completion().text;
   if (!text.ends_with('\n')) session.out().write("\n");
   session.out().flush();

@@ -1,8 +1,6 @@
 #include "cli/chat_terminal.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -26,12 +24,6 @@ constexpr std::string_view kPrompt = "> ";
 constexpr std::string_view kMorePrompt = "... ";
 constexpr std::string_view kBlockMark = "\"\"\"";
 constexpr std::string_view kClearScreen = "\x1b[H\x1b[2J\x1b[3J";
-
-// 0: not known.
-int64_t terminal_columns() {
-  winsize size = {};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 // A signal stops the answer being written, or else the line being typed.
 class Signals {
@@ -199,7 +191,7 @@ class TerminalChat {
     options.cancelled = running.stop_token();
     TextWrap wrap;
     GenerationStream stream = llm_.chat(chat_input(conversation_, settings_), options);
-    for (const std::string_view piece : stream) show(wrap.add(piece, terminal_columns()));
+    for (const std::string_view piece : stream) show(wrap.add(piece, session_.stdout_columns()));
     show(wrap.finish());
     finish(stream.completion());
   }

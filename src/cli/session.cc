@@ -1,6 +1,7 @@
 #include "cli/session.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -53,6 +54,11 @@ void Session::explain_written(const std::string& path, const std::string& comple
 }
 
 bool Session::is_terminal(int descriptor) { return isatty(descriptor) == 1; }
+
+int64_t Session::stdout_columns() const {
+  winsize size = {};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 void Session::print_note(std::string_view line) {
   out_.flush();

@@ -1,6 +1,7 @@
 // Session is the process around a command: standard output, notes on standard error, interruption.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -54,6 +55,8 @@ class Session {
   bool stdout_is_terminal() const { return stdout_is_terminal_; }
   bool stderr_is_terminal() const { return stderr_is_terminal_; }
   bool stdin_is_terminal() const { return is_terminal(0); }
+  // Of standard output, as wide as it is now; 0 where that is no terminal, or not known.
+  int64_t stdout_columns() const;
   bool shows_progress(const Settings& settings) const {
     return stderr_is_terminal_ && !settings.quiet;
   }

@@ -20,6 +20,7 @@ int columns_of(char32_t character) {
 }
 
 std::string TextWrap::add(std::string_view piece, int64_t columns) {
+  if (columns == 0) return finish().append(piece);
   columns_ = columns;
   while (!piece.empty()) {
     const DecodedCodePoint next = decode_utf8(piece);
@@ -31,6 +32,7 @@ std::string TextWrap::add(std::string_view piece, int64_t columns) {
 
 std::string TextWrap::finish() {
   end_word();
+  if (at_ + num_blanks_ <= columns_) shown_.append(static_cast<size_t>(num_blanks_), ' ');
   std::string rest = std::exchange(shown_, {});
   *this = {};
   return rest;
@@ -54,18 +56,16 @@ void TextWrap::add_character(char32_t character, std::string_view bytes) {
   if (columns == 2) end_word();
   word_ += bytes;
   word_columns_ += columns;
-  const bool is_long = columns_ > 0 && word_columns_ >= columns_;
-  if (columns == 2 || columns_ == 0 || is_long || is_long_word_) {
-    const bool goes_on = columns != 2 && (is_long || is_long_word_);
-    end_word();
-    is_long_word_ = goes_on;
-  }
+  const bool is_long = word_columns_ >= columns_ || is_long_word_;
+  if (columns != 2 && !is_long) return;
+  end_word();
+  is_long_word_ = columns != 2;
 }
 
 void TextWrap::end_word() {
   const bool goes_on = std::exchange(is_long_word_, false);
   if (word_.empty()) return;
-  const bool fits = columns_ == 0 || at_ + num_blanks_ + word_columns_ <= columns_;
+  const bool fits = at_ + num_blanks_ + word_columns_ <= columns_;
   if (!fits && !goes_on && !is_code_ && at_ > 0) {
     shown_ += '\n';
     at_ = num_blanks_ = 0;
@@ -77,14 +77,13 @@ void TextWrap::end_word() {
 // The terminal goes on in the next line when something follows what fills one.
 void TextWrap::move_right(int64_t columns) {
   at_ += columns;
-  if (columns_ > 0 && at_ > columns_) at_ = (at_ - 1) % columns_ + 1;
+  if (at_ > columns_) at_ = (at_ - 1) % columns_ + 1;
 }
 
 void TextWrap::end_line() {
   end_word();
   if (line_start_.starts_with(kFence)) is_code_ = !is_code_;
   line_start_.clear();
-  if (columns_ == 0) shown_.append(static_cast<size_t>(num_blanks_), ' ');
   shown_ += '\n';
   at_ = num_blanks_ = 0;
 }

@@ -64,9 +64,13 @@ TEST(TextWrap, CodeInAFenceStaysAsItIs) {
 }
 
 TEST(TextWrap, WithoutAWidthNothingChanges) {
-  for (const std::string_view text : {"a  b \n\n c\t d", "", "  ", "\u65e5 x"}) {
-    EXPECT_EQ(wrapped(text, 0), std::string(text).substr(0, text.find_last_not_of(' ') + 1));
+  for (const std::string_view text : {"a  b \n\n c\t d ", "", "  ", "\u65e5 x"}) {
+    EXPECT_EQ(wrapped(text, 0), text);
+    EXPECT_EQ(wrapped_by_character(text, 0), text);
   }
+  TextWrap wrap;
+  EXPECT_EQ(wrap.add("one two", 20), "one");
+  EXPECT_EQ(wrap.add(" three", 0), " two three") << "the width is no longer known";
 }
 
 TEST(TextWrap, AnUnfinishedWordIsKeptUntilItEnds) {

@@ -239,6 +239,12 @@ class ChatTerminalTest(ProgramTest):
         unbroken = self.answer(self.start(*options), "The old house").split("\n(cut off")[0]
         self.assertEqual(shown.split(), unbroken.split())
         self.assertLess(unbroken.count("\n"), shown.count("\n"))
+        single = Terminal("-q", *options, "-p", "The old house", columns=24)
+        self.addCleanup(single.close)
+        self.finish(single)
+        single.read_some()
+        self.assertLessEqual(max(map(len, single.shown.split("\r\n"))), 24)
+        self.assertEqual(single.shown.split(), unbroken.split())
 
     def test_keys_that_are_typed_during_an_answer_wait(self):
         terminal = self.start("--ignore-eos", "--max-kv-size", "4096", "--max-tokens", "1500", "-q")
