@@ -10,6 +10,7 @@
 #include "base/model_files.h"
 #include "chat/builtin_templates.h"
 #include "chat/final_message.h"
+#include "chat/message_json.h"
 #include "chat/template_renderer.h"
 
 namespace paceline {
@@ -72,16 +73,6 @@ std::vector<TemplateFile> find_template_files(const ModelFiles& files) {
   if (found.empty()) found = json_field(files, "chat_template.json");
   if (found.empty()) found = json_field(files, "tokenizer_config.json");
   return found;
-}
-
-Json message_json(const ChatMessage& message, size_t index) {
-  if (message.json.empty()) {
-    return Json(Json::Object{{"role", Json(message.role)}, {"content", Json(message.content)}});
-  }
-  const std::string where = fmt::format("messages[{}]", index);
-  Json json = parse_json(message.json, where);
-  JsonCursor(json, where).object();
-  return json;
 }
 
 // An array, or null when there is none.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "chat/message_json.h"
 
 namespace paceline {
 namespace {
@@ -38,14 +39,6 @@ const std::string& text_of(const Json& message) {
   }
   throw Error(ErrorCode::invalid,
               "continue_final_message: the last message has no text that could go on");
-}
-
-Json with_member(const Json& object, std::string_view name, Json value) {
-  Json::Object members = *object.object();
-  const auto member = std::find_if(members.begin(), members.end(),
-                                   [&](const Json::Member& one) { return one.first == name; });
-  member->second = std::move(value);
-  return {std::move(members)};
 }
 
 }  // namespace

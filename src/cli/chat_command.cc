@@ -12,8 +12,8 @@
 #include "cli/line_fields.h"
 #include "cli/model_opening.h"
 #include "cli/text_file.h"
-#include "cli/usage_error.h"
 #include "cli/text_wrap.h"
+#include "cli/usage_error.h"
 
 namespace paceline {
 namespace {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "chat/message_json.h"
 #include "engine/engine.h"
 #include "text/chat_turns.h"
 #include "text/make_request.h"
@@ -17,14 +18,6 @@ namespace {
 const ChatTemplate& template_of(const ChatRenderer& model) {
   if (model.chat_template != nullptr) return *model.chat_template;
   throw Error(ErrorCode::not_found, model.chat_problem);
-}
-
-Json with_member(const Json& object, std::string_view key, Json value) {
-  Json::Object members = *object.object();
-  for (auto& [name, old] : members) {
-    if (name == key) old = std::move(value);
-  }
-  return Json(std::move(members));
 }
 
 Json with_arguments_as_text(const Json& call) {
@@ -41,10 +34,8 @@ Json with_no_content(const Json& message, CallMessageShape::Content form) {
   const Json* const content = message.find_value("content");
   const bool is_empty = content != nullptr && content->is_string() && content->string()->empty();
   if (content != nullptr && (!is_empty || form == empty)) return message;
-  Json::Object members = *message.object();
-  std::erase_if(members, [](const Json::Member& member) { return member.first == "content"; });
-  if (form != absent) members.emplace_back("content", form == empty ? Json(std::string()) : Json());
-  return Json(std::move(members));
+  if (form == absent) return without_member(message, "content");
+  return with_member(message, "content", form == empty ? Json(std::string()) : Json());
 }
 
 // Calls of earlier turns as the template asks for them.

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "chat/message_json.h"
 
 namespace paceline {
 namespace {
@@ -51,19 +52,6 @@ std::string instructions(const std::string& tools_json) {
   return text.append(kEnd) + "\nThe result comes between <tool_response> and </tool_response>.";
 }
 
-// Text, or the text of parts.
-std::string text_of(const Json* content) {
-  if (content == nullptr) return {};
-  if (content->is_string()) return *content->string();
-  if (!content->is_array()) return to_json(*content);
-  std::string text;
-  for (const Json& part : *content->array()) {
-    const Json* const of_part = part.find_value("text");
-    if (of_part != nullptr && of_part->is_string()) text += *of_part->string();
-  }
-  return text;
-}
-
 std::string joined(std::string first, std::string_view between, std::string_view second) {
   if (!first.empty() && !second.empty()) first += between;
   return first.append(second);
@@ -72,18 +60,12 @@ std::string joined(std::string first, std::string_view between, std::string_view
 class ToldConversation {
  public:
   void add(const ChatMessage& message) {
-    Json json;
-    if (message.json.empty()) {
-      json = Json(Json::Object{{"role", Json(message.role)}, {"content", Json(message.content)}});
-    } else {
-      json = parse_json(message.json, "messages");
-    }
-    const Json* const role = json.find_value("role");
-    const std::string name = role != nullptr && role->is_string() ? *role->string() : "";
+    const Json json = message_json(message, messages_.size());
+    const std::string name = text_member(json, "role");
     if (name == "tool") {
-      add_result(text_of(json.find_value("content")));
+      add_result(content_text(json));
     } else if (name == "user" && ends_in_results_) {
-      append_to(messages_.back(), "\n", text_of(json.find_value("content")));
+      append_to(messages_.back(), "\n", content_text(json));
       ends_in_results_ = false;
     } else {
       messages_.push_back(without_calls(json));
@@ -94,15 +76,14 @@ class ToldConversation {
   void tell(const std::string& text, bool writes_system) {
     const std::string_view role = writes_system ? "system" : "user";
     const auto found = std::find_if(messages_.begin(), messages_.end(), [&](const Json& message) {
-      const Json* const of_message = message.find_value("role");
-      return of_message != nullptr && to_json(*of_message) == json_quote(role);
+      return text_member(message, "role") == role;
     });
     if (found == messages_.end() || (writes_system && found != messages_.begin())) {
       messages_.insert(messages_.begin(), Json(Json::Object{{"role", Json(std::string(role))},
                                                             {"content", Json(text)}}));
       return;
     }
-    const std::string content = text_of(found->find_value("content"));
+    const std::string content = content_text(*found);
     set_content(*found,
                 writes_system ? joined(content, "\n\n", text) : joined(text, "\n\n", content));
   }
@@ -117,14 +98,11 @@ class ToldConversation {
 
  private:
   static void set_content(Json& message, std::string text) {
-    Json::Object members = *message.object();
-    std::erase_if(members, [](const Json::Member& member) { return member.first == "content"; });
-    members.emplace_back("content", Json(std::move(text)));
-    message = Json(std::move(members));
+    message = with_member(message, "content", Json(std::move(text)));
   }
 
   static void append_to(Json& message, std::string_view between, std::string_view text) {
-    set_content(message, joined(text_of(message.find_value("content")), between, text));
+    set_content(message, joined(content_text(message), between, text));
   }
 
   // The results of several calls, and what the user says behind them, are one message: some
@@ -143,13 +121,11 @@ class ToldConversation {
   static Json without_calls(const Json& message) {
     const Json* const calls = message.find("tool_calls");
     if (calls == nullptr) return message;
-    std::string text = text_of(message.find_value("content"));
+    std::string text = content_text(message);
     if (calls->is_array()) {
       for (const Json& call : *calls->array()) text = joined(text, "\n", written_call(call));
     }
-    Json::Object members = *message.object();
-    std::erase_if(members, [](const Json::Member& member) { return member.first == "tool_calls"; });
-    Json told(std::move(members));
+    Json told = without_member(message, "tool_calls");
     set_content(told, std::move(text));
     return told;
   }
