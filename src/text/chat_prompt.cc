@@ -10,6 +10,7 @@
 #include "text/chat_turns.h"
 #include "text/make_request.h"
 #include "text/text_model.h"
+#include "tools/render_history.h"
 #include "tools/told_calls.h"
 
 namespace paceline {
@@ -77,7 +78,7 @@ std::string render_chat(const ChatRenderer& model, const ChatInput& asked) {
       shape_calls(format.calls->message, input);
     }
   }
-  return chat_template.render(input);
+  return render_history(chat_template, input);
 }
 
 std::string render_chat(const TextModel& model, const ChatInput& input) {

@@ -23,8 +23,9 @@ struct ChatRenderer {
 
 // Uses the model's special tokens when the input has none, gives messages with calls the shape that
 // the template asks for (CallMessageShape), and explains tools in the prompt where the template
-// writes no calls.
-// Throws Error not_found when the model has no chat template, and what ChatTemplate::render throws.
+// writes no calls; conversations that the template doesn't take, or not whole, are put in order
+// (tools/render_history.h). Throws Error not_found when the model has no chat template, and what
+// ChatTemplate::render throws.
 std::string render_chat(const ChatRenderer& model, const ChatInput& input);
 std::string render_chat(const TextModel& model, const ChatInput& input);
 

@@ -128,10 +128,13 @@ TEST(SystemPrompt, TheOptionIsNamedWhenItCannotBe) {
   expect_error(ErrorCode::invalid, {"--system-prompt", "256"},
                [&] { llm.preload_system_prompt(text + text); });
   for (const auto& [template_text, code, words] :
-       {std::tuple{"{% if messages[0].role == 'system' %}{{ raise_exception('no such role') }}"
-                   "{% endif %}{{ messages[0].content }}",
-                   ErrorCode::invalid, "no such role"},
-        std::tuple{"{{ messages[-1].content }}", ErrorCode::unsupported, "leaves"}}) {
+       {std::tuple{"{% for m in messages %}{% if 'brief' in m.content %}"
+                   "{{ raise_exception('no such text') }}{% endif %}{% endfor %}"
+                   "{{ messages[0].content }}",
+                   ErrorCode::invalid, "no such text"},
+        std::tuple{"{% if 'brief' not in messages[-1].content %}{{ messages[-1].content }}"
+                   "{% endif %}",
+                   ErrorCode::unsupported, "leaves"}}) {
     const TemplateFile file(template_text);
     options.chat_template = file.path();
     LLM refusing = LLM::load(options);
@@ -140,6 +143,16 @@ TEST(SystemPrompt, TheOptionIsNamedWhenItCannotBe) {
   LLM tokens_only = LLM::load({.model = source_path("tests/goldens/models/llama_plain")});
   expect_error(ErrorCode::not_found, {"--system-prompt", "tokenizer.json"},
                [&] { tokens_only.preload_system_prompt(text); });
+}
+
+TEST(SystemPrompt, ATemplateWithoutSystemMessagesHasItBeforeTheUsersText) {
+  const TemplateFile file(
+      "{% if messages[0].role == 'system' %}{{ raise_exception('no such role') }}{% endif %}"
+      "{{ messages[0].content }}");
+  LoadOptions options = prompt_model();
+  options.chat_template = file.path();
+  LLM llm = LLM::load(options);
+  EXPECT_GT(llm.preload_system_prompt(long_prompt(llm, "Be brief.")), 0);
 }
 
 // Measured: some 50 times sooner. The bound leaves room for a busy machine, and for a sanitized
