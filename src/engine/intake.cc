@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "engine/engine_core.h"
+#include "engine/request_error.h"
 #include "runner/loaded_adapter.h"
 
 namespace paceline {
@@ -14,12 +15,15 @@ namespace {
 void check_fits(const GenerateRequest& request, const KvCache& cache) {
   const int64_t capacity = cache.capacity_tokens(1);
   const auto prompt = static_cast<int64_t>(request.prompt.size());
-  const int64_t needed = prompt + std::max<int64_t>(request.max_tokens - 1, 0);
-  if (needed <= capacity) return;
-  throw Error(ErrorCode::exhausted,
-              fmt::format("{}: {} tokens and {} of output, the key/value cache holds {}; fewer "
-                          "max_tokens or a larger --kv-cache-memory would fit",
-                          request.prompt_name, prompt, request.max_tokens, capacity));
+  // The last token drawn needs no place.
+  const int64_t drawn = request.max_tokens > 0 ? 1 : 0;
+  if (prompt + request.max_tokens - drawn <= capacity) return;
+  throw ContextError(ErrorCode::exhausted,
+                     {.field = request.prompt_name,
+                      .capacity = capacity + drawn,
+                      .prompt_tokens = prompt,
+                      .output_tokens = request.max_tokens,
+                      .limit = "--kv-cache-memory-bytes, the key/value cache"});
 }
 
 // The tokens that the request may come to, whatever memory there is.

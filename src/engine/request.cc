@@ -5,9 +5,21 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/request_error.h"
 
 namespace paceline {
 namespace {
+
+// A request for output needs room for one token of it; more of it is cut to the room there is.
+void check_length(const GenerateRequest& request, int64_t capacity, std::string_view limit) {
+  const auto length = static_cast<int64_t>(request.prompt.size());
+  if (length + (request.max_tokens > 0 ? 1 : 0) <= capacity) return;
+  throw ContextError(ErrorCode::invalid, {.field = request.prompt_name,
+                                          .capacity = capacity,
+                                          .prompt_tokens = length,
+                                          .output_tokens = request.max_tokens,
+                                          .limit = limit});
+}
 
 void check_prompt(const GenerateRequest& request, const EngineLimits& limits, int64_t vocab_size) {
   const std::string& field = request.prompt_name;
@@ -15,23 +27,9 @@ void check_prompt(const GenerateRequest& request, const EngineLimits& limits, in
     throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected at least one token", field));
   }
   check_token_ids(request.prompt, vocab_size, field);
-  const auto length = static_cast<int64_t>(request.prompt.size());
-  if (length > limits.max_model_len) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} tokens, the context (--max-model-len) holds {}", field, length,
-                            limits.max_model_len));
-  }
-  if (request.max_tokens > 0 && length >= limits.max_model_len) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} tokens leave no room for output in the context of {} "
-                            "(--max-model-len)",
-                            field, length, limits.max_model_len));
-  }
-  const int64_t share = limits.max_tokens_per_sequence;
-  if (share > 0 && length + (request.max_tokens > 0 ? 1 : 0) > share) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} tokens, one sequence may hold {} (--max-tokens-per-sequence)",
-                            field, length, share));
+  check_length(request, limits.max_model_len, "--max-model-len");
+  if (limits.max_tokens_per_sequence > 0) {
+    check_length(request, limits.max_tokens_per_sequence, "--max-tokens-per-sequence");
   }
 }
 
@@ -71,12 +69,9 @@ void check_task(const GenerateRequest& request, const EngineLimits& limits) {
                 "the model attends in both directions: it makes embeddings, and neither generates "
                 "nor scores tokens");
   }
-  const auto length = static_cast<int64_t>(request.prompt.size());
-  if (length <= limits.max_batched_tokens) return;
-  throw Error(ErrorCode::invalid,
-              fmt::format("{}: {} tokens, one step takes {} (--max-num-batched-tokens), and a text "
-                          "is computed whole where attention goes in both directions",
-                          request.prompt_name, length, limits.max_batched_tokens));
+  // A text is computed whole where attention goes in both directions.
+  check_length(request, limits.max_batched_tokens,
+               "--max-num-batched-tokens, the tokens of a step");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "base/json_writer.h"
+#include "engine/request_error.h"
 #include "protocol/field_list.h"
 
 namespace paceline {
@@ -27,9 +28,6 @@ constexpr Mapping kMappings[] = {
     {ErrorCode::cancelled, 499, "server_error", "cancelled"},
     {ErrorCode::internal, 500, "server_error", "internal_error"},
 };
-
-// Part of the engine's messages about prompts that don't fit: clients look for a code of their own.
-constexpr std::string_view kContextHint = "(--max-model-len)";
 
 bool is_word_byte(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_';
@@ -57,38 +55,39 @@ std::optional<std::string> leading_path(std::string_view message) {
   return std::string(message.substr(0, at));
 }
 
+ApiError request_fault(const Error& error, int status, const std::string& param,
+                       const std::string& code) {
+  return {.status = status,
+          .message = error.what(),
+          .type = "invalid_request_error",
+          .param = param.empty() ? std::nullopt : std::optional(param),
+          .code = code};
+}
+
 }  // namespace
 
 ApiError api_error(ErrorCode code, const std::string& message) {
-  // An adapter that was removed after the request's model had been looked up.
-  if (code == ErrorCode::not_found && message.starts_with("lora: ")) {
-    return {.status = 404,
-            .message = message,
-            .type = "invalid_request_error",
-            .param = "model",
-            .code = "model_not_found"};
-  }
   const Mapping* mapping = kMappings;
   while (mapping->code != code) ++mapping;
-  ApiError error{.status = mapping->status,
-                 .message = message,
-                 .type = std::string(mapping->type),
-                 .param = leading_path(message),
-                 .code = std::string(mapping->api_code)};
-  if (code == ErrorCode::invalid && message.find(kContextHint) != std::string::npos) {
-    error.code = "context_length_exceeded";
-  }
-  return error;
+  return {.status = mapping->status,
+          .message = message,
+          .type = std::string(mapping->type),
+          .param = leading_path(message),
+          .code = std::string(mapping->api_code)};
 }
 
 ApiError api_error(const Error& error) {
-  const auto* of_request = dynamic_cast<const RequestError*>(&error);
-  if (of_request == nullptr) return api_error(error.code(), error.what());
-  return {.status = of_request->api_code() == "model_not_found" ? 404 : 400,
-          .message = error.what(),
-          .type = "invalid_request_error",
-          .param = of_request->param().empty() ? std::nullopt : std::optional(of_request->param()),
-          .code = of_request->api_code()};
+  if (const auto* context = dynamic_cast<const ContextError*>(&error)) {
+    return request_fault(error, 400, context->field(), "context_length_exceeded");
+  }
+  if (dynamic_cast<const AdapterError*>(&error) != nullptr) {
+    return request_fault(error, 404, "model", "model_not_found");
+  }
+  if (const auto* of_request = dynamic_cast<const RequestError*>(&error)) {
+    const int status = of_request->api_code() == "model_not_found" ? 404 : 400;
+    return request_fault(error, status, of_request->param(), of_request->api_code());
+  }
+  return api_error(error.code(), error.what());
 }
 
 std::string error_json(const ApiError& error) {

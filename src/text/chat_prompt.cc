@@ -62,6 +62,12 @@ int64_t remaining_context(const TextModel& model, size_t prompt_tokens) {
   return std::max<int64_t>(context - static_cast<int64_t>(prompt_tokens), 1);
 }
 
+size_t num_bytes(const std::vector<ChatMessage>& messages) {
+  size_t sum = 0;
+  for (const ChatMessage& message : messages) sum += message.content.size() + message.json.size();
+  return sum;
+}
+
 }  // namespace
 
 std::string render_chat(const ChatRenderer& model, const ChatInput& asked) {
@@ -89,9 +95,21 @@ std::string render_chat(const TextModel& model, const ChatInput& input) {
                      input);
 }
 
+std::string render_within_context(const TextModel& model, const ChatInput& input) {
+  try {
+    return render_chat(model, input);
+  } catch (const Error& error) {
+    // The template writes too much, or takes too long: a shorter conversation is what helps.
+    if (error.code() == ErrorCode::exhausted) {
+      check_text_length(model, num_bytes(input.messages), "messages");
+    }
+    throw;
+  }
+}
+
 std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
                                  GenerateOptions& options) {
-  return encode_chat_text(model, render_chat(model, input), options);
+  return encode_chat_text(model, render_within_context(model, input), options);
 }
 
 std::vector<TokenId> encode_chat_text(const TextModel& model, const std::string& prompt,

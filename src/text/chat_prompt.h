@@ -29,6 +29,10 @@ struct ChatRenderer {
 std::string render_chat(const ChatRenderer& model, const ChatInput& input);
 std::string render_chat(const TextModel& model, const ChatInput& input);
 
+// The same for a conversation that is to be answered: one that is far too long for the context is a
+// ContextError, also where the template's own limits are reached first.
+std::string render_within_context(const TextModel& model, const ChatInput& input);
+
 // The token ids of a rendered conversation; sets the defaults of chats in `options`.
 std::vector<TokenId> encode_chat_text(const TextModel& model, const std::string& prompt,
                                       GenerateOptions& options);

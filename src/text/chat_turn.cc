@@ -115,7 +115,7 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   if (format != nullptr && asked.reasoning_effort && format->reasoning) {
     add_effort(*format->reasoning, *asked.reasoning_effort, input);
   }
-  const std::string prompt = render_chat(model, input);
+  const std::string prompt = render_within_context(model, input);
   ChatTurn turn{.prompt = encode_chat_text(model, prompt, options), .shape = {}, .constraint = {}};
   const bool begins_anew = !input.continue_final_message && input.add_generation_prompt;
   if (asked.may_call()) {

@@ -8,22 +8,12 @@
 #include "base/json_writer.h"
 #include "engine/adapter_set.h"
 #include "engine/engine.h"
+#include "engine/request_error.h"
 #include "grammar/constraint_cache.h"
 #include "text/generation_options.h"
 
 namespace paceline {
 namespace {
-
-// Normalisation may shorten a text: NFC composes Hangul to a third.
-void check_length(const TextModel& model, std::string_view text, std::string_view name) {
-  constexpr size_t kShrinks = 4;
-  const auto context = static_cast<size_t>(model.engine.limits().max_model_len);
-  const size_t longest = kShrinks * model.longest_token_bytes * context;
-  if (longest == 0 || text.size() <= longest) return;
-  throw Error(ErrorCode::invalid,
-              fmt::format("{}: {} bytes, which no {} tokens can hold (--max-model-len)", name,
-                          text.size(), context));
-}
 
 std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view text) {
   if (text.empty()) return {};
@@ -32,7 +22,7 @@ std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view 
         ErrorCode::not_found,
         fmt::format("prediction: {} has no tokenizer.json, which a text needs", model.name));
   }
-  check_length(model, text, "prediction");
+  check_text_length(model, text.size(), "prediction");
   return model.tokenizer->encode(text);
 }
 
@@ -58,6 +48,18 @@ std::string constraint_name(const GenerateOptions& options) {
 
 }  // namespace
 
+// Normalisation may shorten a text: NFC composes Hangul to a third.
+void check_text_length(const TextModel& model, size_t num_bytes, std::string_view name) {
+  constexpr size_t kShrinks = 4;
+  const auto context = static_cast<size_t>(model.engine.limits().max_model_len);
+  const size_t longest = kShrinks * model.longest_token_bytes * context;
+  if (longest == 0 || num_bytes <= longest) return;
+  throw ContextError(ErrorCode::invalid, {.field = std::string(name),
+                                          .capacity = static_cast<int64_t>(context),
+                                          .prompt_tokens = {},
+                                          .limit = "--max-model-len"});
+}
+
 std::shared_ptr<Constraint> find_constraint(const TextModel& model,
                                             const GenerateOptions& options) {
   if (!options.constraint) return nullptr;
@@ -81,11 +83,11 @@ std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const 
   }
   std::vector<std::string> names;
   if (model.adapters != nullptr) names = model.adapters->names();
-  throw Error(ErrorCode::not_found,
-              names.empty() ? fmt::format("lora: {} is no adapter; --lora {}=DIR would load it",
-                                          json_quote(name), name)
-                            : fmt::format("lora: {} is no adapter, expected {}", json_quote(name),
-                                          fmt::join(names, ", ")));
+  throw AdapterError(names.empty()
+                         ? fmt::format("lora: {} is no adapter; --lora {}=DIR would load it",
+                                       json_quote(name), name)
+                         : fmt::format("lora: {} is no adapter, expected {}", json_quote(name),
+                                       fmt::join(names, ", ")));
 }
 
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
@@ -96,7 +98,7 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                 fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
                             model.name));
   }
-  check_length(model, std::get<std::string>(prompt), name);
+  check_text_length(model, std::get<std::string>(prompt).size(), name);
   return model.tokenizer->encode(std::get<std::string>(prompt),
                                  {.add_special = add_special_tokens});
 }

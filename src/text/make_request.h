@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/request.h"
@@ -16,6 +17,9 @@ namespace paceline {
 // text far longer than the context.
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    const std::string& name, bool add_special_tokens);
+
+// Throws ContextError for a text so long that the context can't hold its tokens, whatever they are.
+void check_text_length(const TextModel& model, size_t num_bytes, std::string_view name);
 
 // The name of a prompt in messages: options.prompt_name, else "prompt" or "prompt_ids".
 std::string prompt_name(const Prompt& prompt, const std::string& asked);

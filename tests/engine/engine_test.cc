@@ -163,7 +163,7 @@ TEST_F(EngineTest, BadRequestsNameTheFieldAtFault) {
           greedy({1, 32}, 1));
   refused(ErrorCode::invalid, "prompt_ids[0]", greedy({-1}, 1));
   refused(ErrorCode::invalid, "--max-model-len", greedy(Ids(9, 1), 1));
-  refused(ErrorCode::invalid, "no room", greedy(Ids(8, 1), 1));
+  refused(ErrorCode::invalid, "9 tokens (8 in your prompt; 1 for", greedy(Ids(8, 1), 1));
   refused(ErrorCode::invalid, "max_tokens", greedy({1}, -1));
   GenerateRequest request = greedy({1}, 1);
   request.stop_strings = {""};
@@ -184,9 +184,10 @@ TEST_F(EngineTest, BadRequestsNameTheFieldAtFault) {
 
 TEST_F(EngineTest, WhatCouldNeverFitTheCacheIsRefusedAtOnce) {
   engine({.num_blocks = 3});
-  expect_error(ErrorCode::exhausted, {"cache", "5 tokens and 20", "holds 6"}, [&] {
-    engine_->submit(greedy({1, 2, 3, 4, 5}, 20), channel_);
-  });
+  expect_error(ErrorCode::exhausted,
+               {"cache", "25 tokens (5 in your prompt; 20 for", "length is 7 tokens"}, [&] {
+                 engine_->submit(greedy({1, 2, 3, 4, 5}, 20), channel_);
+               });
   EXPECT_EQ(run(greedy({1, 2, 3, 4, 5}, 2)).tokens, (Ids{6, 7}));
 }
 

@@ -179,7 +179,8 @@ TEST_F(WholeTest, SeveralShareAStepAndNoneIsCut) {
 
 TEST_F(WholeTest, RefusesLongerPromptsAndOtherRequests) {
   engine(shape(6));
-  expect_error(ErrorCode::invalid, {"prompt_ids: 7 tokens", "takes 6", "--max-num-batched-tokens"},
+  expect_error(ErrorCode::invalid,
+               {"7 in your prompt", "length is 6 tokens", "--max-num-batched-tokens"},
                [&] { engine_->submit(pooled(Pooling::mean), channel_); });
   expect_error(ErrorCode::unsupported, {"both directions", "embeddings"}, [&] {
     engine_->submit(greedy({1, 2}, 3), channel_);

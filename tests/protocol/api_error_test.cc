@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/request_error.h"
+
 namespace paceline {
 namespace {
 
@@ -51,14 +53,41 @@ TEST(ApiError, EveryCodeHasAStatus) {
   EXPECT_EQ(api_error(RequestError("model", "model_not_found", "m")).status, 404);
 }
 
-TEST(ApiError, APromptThatDoesNotFitHasTheCodeThatClientsAskFor) {
-  EXPECT_EQ(
-      api_error(ErrorCode::invalid, "prompt: 9 tokens, the context (--max-model-len) holds 8").code,
-      "context_length_exceeded");
+TEST(ApiError, ARequestThatDoesNotFitHasTheWordsAndTheCodeThatClientsLookFor) {
+  const auto excess = [](const char* field) {
+    return ContextExcess{.field = field,
+                         .capacity = 8,
+                         .prompt_tokens = 9,
+                         .output_tokens = 4,
+                         .limit = "--max-model-len"};
+  };
+  const ApiError chat = api_error(ContextError(ErrorCode::invalid, excess("messages")));
+  EXPECT_EQ(chat.status, 400);
+  EXPECT_EQ(chat.type, "invalid_request_error");
+  EXPECT_EQ(chat.code, "context_length_exceeded");
+  EXPECT_EQ(chat.param, "messages");
+  EXPECT_EQ(chat.message,
+            "This model's maximum context length is 8 tokens. However, you requested 13 tokens (9 "
+            "in the messages, 4 in the completion). Please reduce the length of the messages or "
+            "completion. (context_length_exceeded; field: messages; limit: --max-model-len)");
+  const ApiError prompt = api_error(ContextError(ErrorCode::exhausted, excess("prompt[1]")));
+  EXPECT_EQ(prompt.status, 400);
+  EXPECT_EQ(prompt.code, "context_length_exceeded");
+  EXPECT_EQ(prompt.param, "prompt[1]");
+  EXPECT_EQ(prompt.message,
+            "This model's maximum context length is 8 tokens, however you requested 13 tokens (9 "
+            "in your prompt; 4 for the completion). Please reduce your prompt; or completion "
+            "length. (context_length_exceeded; field: prompt[1]; limit: --max-model-len)");
+  ContextExcess by_bytes = excess("input");
+  by_bytes.prompt_tokens.reset();
+  by_bytes.output_tokens = 0;
+  EXPECT_NE(
+      api_error(ContextError(ErrorCode::invalid, by_bytes)).message.find("more than 8 tokens"),
+      std::string::npos);
 }
 
 TEST(ApiError, AnAdapterThatIsGoneIsAModelThatIsNotThere) {
-  const ApiError error = api_error(ErrorCode::not_found, "lora: \"x\" is no adapter, expected y");
+  const ApiError error = api_error(AdapterError("lora: \"x\" is no adapter, expected y"));
   EXPECT_EQ(error.status, 404);
   EXPECT_EQ(error.param, "model");
   EXPECT_EQ(error.code, "model_not_found");

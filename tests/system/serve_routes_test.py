@@ -181,6 +181,30 @@ class RoutesTest(ServerCase):
                                  answer.body[:300])
             self.assertLess(min(costs), MOST_CPU_S)
 
+    def test_every_way_to_need_too_much_context_says_so(self):
+        opener = "This model's maximum context length is 1024 tokens"
+        long = "word " * 3000
+        for path, body, param in [
+                ("/v1/completions", {"prompt": long}, "prompt"), ("/v1/completions", {"prompt": [1] * 1024}, "prompt"),
+                ("/v1/completions", {"prompt": ["a", long], "max_tokens": 0}, "prompt[1]"),
+                ("/generate", {"prompt": long}, "prompt"), ("/completion", {"prompt": long}, "prompt"),
+                ("/v1/chat/completions", {"messages": [{"role": "user", "content": long}]}, "messages"),
+                ("/v1/chat/completions", {"messages": [{"role": "user", "content": long}] * 40}, "messages"),
+                ("/v1/chat/completions", {"messages": [{"role": "user", "content": long}], "max_tokens": 7}, "messages"),
+                ("/v1/chat/completions", {"messages": [{"role": "user", "content": long}], "stream": True}, "messages"),
+                ("/v1/classify", {"input": ["a", long], "labels": [" a", " b"]}, "input[1]"),
+                ("/v1/score_tokens", {"input": long}, "input")]:
+            with self.subTest(path=path, param=param):
+                answer = self.client.post(path, body)
+                self.assertEqual((answer.status, answer.error["code"], answer.error["param"]),
+                                 (400, "context_length_exceeded", param), answer.body)
+                self.assertTrue(answer.error["message"].startswith(opener), answer.error["message"])
+                self.assertIn("--max-model-len", answer.error["message"])
+        message = self.client.post("/v1/chat/completions", {"messages": [{"role": "user", "content": long}],
+                                                            "max_tokens": 7}).error["message"]
+        self.assertRegex(message, r"However, you requested \d+ tokens \(\d+ in the messages, 7 in the completion\)\. "
+                                  r"Please reduce the length of the messages or completion\.")
+
     def test_bodies_are_taken_as_they_are(self):
         answer = self.client.post("/v1/completions", {"prompt": "x"}, headers={"Content-Encoding": "gzip"})
         self.assertEqual((answer.status, answer.error["code"]), (415, "unsupported_media_type"))
@@ -198,7 +222,10 @@ class RoutesTest(ServerCase):
         self.assertEqual(client.post("/v1/completions", {"prompt": [1, 2], "max_tokens": 1}).status, 200)
 
     def test_what_is_too_much_is_the_requests_fault(self):
-        answer = self.client.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "x" * (5 << 20)}]})
+        messages = [{"role": "user", "content": "x" * (5 << 20)}]
+        answer = self.client.post("/v1/chat/completions", {"messages": messages})
+        self.assertEqual((answer.status, answer.error["code"]), (400, "context_length_exceeded"), answer.body[:300])
+        answer = self.client.post("/apply-template", {"messages": messages})
         self.assertEqual((answer.status, answer.error["code"]), (400, "request_too_complex"), answer.body[:300])
         self.assertIn("4 MiB", answer.error["message"])
 
