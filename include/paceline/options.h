@@ -133,7 +133,7 @@ struct GenerateOptions {
   std::string constraint_name = {};               // in messages; empty: constraint
   bool mlx_sampler_order = false;      // top-p, min-p, top-k, temperature instead of the default
   std::optional<uint64_t> seed = {};   // random; the result has it
-  std::vector<std::string> stop = {};  // at most 4 strings of at most 256 bytes
+  std::vector<std::string> stop = {};  // at most 128 strings of at most 256 bytes
   std::vector<int32_t> stop_token_ids = {};  // at most 128
   bool include_stop_in_output = false;       // the text ends after the stop string, not before it
   bool ignore_eos = false;

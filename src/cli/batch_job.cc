@@ -99,6 +99,9 @@ ApiRequest parse_api_request(BatchUrl url, const Json& body) {
   }
   CompletionRequest request = parse_completion_request(body);
   refuse_stream(request.generation);
+  if (!request.suffix.empty()) {
+    throw RequestError("suffix", "unsupported_parameter", "suffix: not supported in a batch");
+  }
   return request;
 }
 

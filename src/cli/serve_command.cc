@@ -147,6 +147,7 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
                         .api_keys = settings.api_keys,
                         .allowed_hosts = settings.allowed_hosts,
                         .allowed_origins = settings.allowed_origins,
+                        .reasoning_field = settings.reasoning_field,
                         .queue_timeout = milliseconds(settings.queue_timeout_s),
                         .request_timeout = milliseconds(settings.request_timeout_s),
                         .drain_timeout = milliseconds(settings.drain_timeout_s),

@@ -5,66 +5,64 @@
 #include "base/error.h"
 
 namespace paceline {
-namespace {
-constexpr int32_t kNone = -1;  // no edge, no match
-}
 
 StopAutomaton::StopAutomaton(std::span<const std::string> strings) {
-  const auto new_state = [this](int32_t depth) {
-    State& state = states_.emplace_back();
-    state.next.fill(kNone);
-    state.depth = depth;
-    return static_cast<int32_t>(states_.size()) - 1;
-  };
-  new_state(0);
+  states_.emplace_back();
   for (size_t i = 0; i < strings.size(); ++i) {
     PL_CHECK(!strings[i].empty(), "empty stop string");
     int32_t state = 0;
     for (const char c : strings[i]) {
       const auto byte = static_cast<uint8_t>(c);
-      int32_t next = states_[static_cast<size_t>(state)].next[byte];
-      if (next == kNone) {
-        next = new_state(states_[static_cast<size_t>(state)].depth + 1);
-        states_[static_cast<size_t>(state)].next[byte] = next;
+      int32_t reached = child(state, byte);
+      if (reached == kNone) {
+        reached = static_cast<int32_t>(states_.size());
+        State& parent = states_[static_cast<size_t>(state)];
+        const State added{.sibling = parent.first_child, .depth = parent.depth + 1, .byte = byte};
+        parent.first_child = reached;
+        states_.push_back(added);
       }
-      state = next;
+      state = reached;
     }
-    if (states_[static_cast<size_t>(state)].match == kNone) {
-      states_[static_cast<size_t>(state)].match = static_cast<int32_t>(i);
-    }
+    State& end = states_[static_cast<size_t>(state)];
+    if (end.match == kNone) end.match = static_cast<int32_t>(i);
     lengths_.push_back(static_cast<int64_t>(strings[i].size()));
   }
-  // Breadth first: a missing edge goes where the longest proper suffix's edge goes.
-  std::vector<int32_t> suffix(states_.size(), 0);
-  std::deque<int32_t> queue;
-  for (int32_t& next : states_[0].next) {
-    if (next == kNone) {
-      next = 0;
-    } else {
-      queue.push_back(next);
+  // Breadth first: the suffixes of a state are shorter than it.
+  std::deque<int32_t> queue = {0};
+  while (!queue.empty()) {
+    const int32_t parent = queue.front();
+    queue.pop_front();
+    for (int32_t at = states_[static_cast<size_t>(parent)].first_child; at != kNone;) {
+      State& state = states_[static_cast<size_t>(at)];
+      if (parent != 0) state.suffix = next(states_[static_cast<size_t>(parent)].suffix, state.byte);
+      if (state.match == kNone) state.match = states_[static_cast<size_t>(state.suffix)].match;
+      queue.push_back(at);
+      at = state.sibling;
     }
   }
-  while (!queue.empty()) {
-    const auto current = static_cast<size_t>(queue.front());
-    queue.pop_front();
-    const State& fallback = states_[static_cast<size_t>(suffix[current])];
-    if (states_[current].match == kNone) states_[current].match = fallback.match;
-    for (size_t byte = 0; byte < 256; ++byte) {
-      int32_t& next = states_[current].next[byte];
-      if (next == kNone) {
-        next = fallback.next[byte];
-      } else {
-        suffix[static_cast<size_t>(next)] = fallback.next[byte];
-        queue.push_back(next);
-      }
-    }
+}
+
+int32_t StopAutomaton::child(int32_t state, uint8_t byte) const {
+  int32_t at = states_[static_cast<size_t>(state)].first_child;
+  while (at != kNone && states_[static_cast<size_t>(at)].byte != byte) {
+    at = states_[static_cast<size_t>(at)].sibling;
+  }
+  return at;
+}
+
+int32_t StopAutomaton::next(int32_t state, uint8_t byte) const {
+  for (;;) {
+    const int32_t reached = child(state, byte);
+    if (reached != kNone) return reached;
+    if (state == 0) return 0;
+    state = states_[static_cast<size_t>(state)].suffix;
   }
 }
 
 std::optional<StopMatch> StopMatcher::push(std::string_view bytes) {
   for (const char c : bytes) {
     const auto& states = automaton_->states_;
-    state_ = states[static_cast<size_t>(state_)].next[static_cast<uint8_t>(c)];
+    state_ = automaton_->next(state_, static_cast<uint8_t>(c));
     ++consumed_;
     const int32_t match = states[static_cast<size_t>(state_)].match;
     if (match >= 0) {

@@ -1,7 +1,6 @@
 // StopMatcher finds the first of some stop strings in a growing byte stream (Aho & Corasick, 1975).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,11 +20,18 @@ class StopAutomaton {
 
  private:
   friend class StopMatcher;
+  static constexpr int32_t kNone = -1;
   struct State {
-    std::array<int32_t, 256> next;
-    int32_t depth = 0;   // bytes of some string that were matched to get here
-    int32_t match = -1;  // the string that ends here (the longest one), or -1
+    int32_t first_child = kNone;
+    int32_t sibling = kNone;  // another child of the same state
+    int32_t suffix = 0;       // the state of the longest proper suffix
+    int32_t depth = 0;        // bytes of some string that were matched to get here
+    int32_t match = kNone;    // the string that ends here (the longest one)
+    uint8_t byte = 0;         // that leads here
   };
+
+  int32_t child(int32_t state, uint8_t byte) const;
+  int32_t next(int32_t state, uint8_t byte) const;
 
   std::vector<State> states_;
   std::vector<int64_t> lengths_;

@@ -13,21 +13,20 @@ void write_calls(JsonWriter& writer, const std::vector<ToolCall>& calls) {
   writer.end_array();
 }
 
-void write_turn(JsonWriter& writer, const TurnParts& turn) {
+void write_turn(JsonWriter& writer, const TurnParts& turn, std::string_view reasoning_field) {
   writer.key("content");
   turn.content.empty() && !turn.tool_calls.empty() ? writer.null() : writer.string(turn.content);
-  if (!turn.reasoning.empty()) {
-    writer.member("reasoning_content", turn.reasoning).member("reasoning", turn.reasoning);
-  }
+  if (!turn.reasoning.empty()) writer.member(reasoning_field, turn.reasoning);
   if (!turn.tool_calls.empty()) write_calls(writer, turn.tool_calls);
 }
 
 }  // namespace
 
 void write_assistant_message(JsonWriter& writer, const std::optional<std::string>& text,
-                             const std::optional<TurnParts>& turn) {
+                             const std::optional<TurnParts>& turn,
+                             std::string_view reasoning_field) {
   writer.member("role", "assistant");
-  if (turn) return write_turn(writer, *turn);
+  if (turn) return write_turn(writer, *turn, reasoning_field);
   writer.key("content");
   text ? writer.string(*text) : writer.null();
 }

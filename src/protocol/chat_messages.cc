@@ -9,6 +9,7 @@
 #include "base/json_writer.h"
 #include "protocol/api_error.h"
 #include "protocol/chat_tools.h"
+#include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
 
 namespace paceline {
@@ -32,20 +33,83 @@ struct Message {
   std::optional<Json::Array> tool_calls;
   std::optional<Json> function_call;
   std::optional<std::string> refusal;
+  std::vector<std::string> warnings;
 };
 
+constexpr std::array<std::string_view, 6> kPartTypes = {"text",        "refusal", "image_url",
+                                                        "input_audio", "file",    "video_url"};
+
 struct Part {
+  std::string type;
   std::string text;
 };
 
 constexpr FieldDef<Part> kPartFields[] = {
-    {.name = "type", .type = kOnlyTextWord, .is_required = true, .help = "Only text."},
+    {.name = "type",
+     .type = only_words_type(kPartTypes),
+     .is_required = true,
+     .help = "text; refusal in the assistant's messages; of others, in a tool's result, a note is "
+             "left.",
+     .read = [](const FieldValue& v, Part& t) { t.type = v.text(); }},
     {.name = "text",
      .type = kAnyText,
-     .is_required = true,
      .help = "The text.",
      .read = [](const FieldValue& v, Part& t) { t.text = v.text(); }},
+    {.name = "refusal",
+     .type = kAnyText,
+     .help = "Why the assistant refused.",
+     .read = [](const FieldValue& v, Part& t) { t.text = v.text(); }},
+    {.name = "image_url", .use = FieldUse::accepted, .help = "Images aren't read."},
+    {.name = "input_audio", .use = FieldUse::accepted, .help = "Audio isn't read."},
+    {.name = "file", .use = FieldUse::accepted, .help = "Files aren't read."},
+    {.name = "video_url", .use = FieldUse::accepted, .help = "Videos aren't read."},
 };
+
+std::string_view medium_of(std::string_view part_type) {
+  if (part_type == "image_url") return "image";
+  if (part_type == "input_audio") return "audio";
+  return part_type == "file" ? "file" : "video";
+}
+
+// What a content is of.
+struct ContentOwner {
+  std::string_view role;                         // of the message; empty: no message
+  std::vector<std::string>* warnings = nullptr;  // of a message
+};
+
+std::string read_part(const FieldValue& value, const ContentOwner& owner) {
+  Part part;
+  RequestReader reader(value);
+  reader.read<Part>(kPartFields, part);
+  read_client_fields(FieldLevel::part, reader);
+  reader.finish();
+  if (part.type == "text" || (part.type == "refusal" && owner.role == "assistant")) {
+    reader.require(part.type);
+    return std::move(part.text);
+  }
+  const std::string path = value.at().name_of("type");
+  if (part.type == "refusal" || (owner.role != "tool" && owner.role != "function")) {
+    throw RequestError(
+        path, "unsupported_parameter",
+        fmt::format("{}: found \"{}\", only \"text\" is supported", path, part.type));
+  }
+  const std::string_view medium = medium_of(part.type);
+  owner.warnings->push_back(
+      fmt::format("{}: {} left out, the model reads text only", value.path(), medium));
+  return fmt::format("[{} omitted: the model reads text only]", medium);
+}
+
+std::string read_content_of(const FieldValue& value, const ContentOwner& owner) {
+  if (value.json().is_string()) return value.text();
+  std::string content;
+  bool is_first = true;
+  for (const FieldValue& item : value.items()) {
+    if (!is_first) content += '\n';
+    is_first = false;
+    content += read_part(item, owner);
+  }
+  return content;
+}
 
 struct Call {
   std::string id;
@@ -72,25 +136,24 @@ constexpr FieldDef<Call> kCallFunctionFields[] = {
      .read = read_arguments},
 };
 
-FieldList call_function_fields() { return list_fields<Call>(kCallFunctionFields); }
+FieldList call_function_fields() {
+  FieldList list = list_fields<Call>(kCallFunctionFields);
+  append_client_fields(FieldLevel::call_function, list);
+  return list;
+}
 
 void read_function(const FieldValue& value, Call& call) {
   RequestReader reader(value);
   reader.read<Call>(kCallFunctionFields, call);
+  read_client_fields(FieldLevel::call_function, reader);
   reader.finish();
 }
-
-constexpr FieldType kCallIndex = integer_type(0, kMaxTools);
 
 constexpr FieldDef<Call> kCallFields[] = {
     {.name = "id",
      .type = kAnyText,
      .help = "What the tool's message refers to.",
      .read = [](const FieldValue& v, Call& t) { t.id = v.text(); }},
-    {.name = "index",
-     .type = kCallIndex,
-     .use = FieldUse::accepted,
-     .help = "The place of the call, as streams have it."},
     {.name = "type", .type = kOnlyFunction, .help = "Only function."},
     {.name = "function",
      .type = object_type(call_function_fields),
@@ -99,10 +162,14 @@ constexpr FieldDef<Call> kCallFields[] = {
      .read = read_function},
 };
 
-FieldList call_fields() { return list_fields<Call>(kCallFields); }
+FieldList call_fields() {
+  FieldList list = list_fields<Call>(kCallFields);
+  append_client_fields(FieldLevel::call, list);
+  return list;
+}
 
 constexpr FieldType kCall = object_type(call_fields);
-constexpr FieldType kAnnotations = array_type(kAnyObject, 0, kMaxMessages);
+constexpr FieldType kReasoningBlocks = array_type(kAnyObject, 0, kNoMaximum);
 
 Json as_tool_call(Call call) {
   Json::Object function{{"name", Json(call.name)}, {"arguments", std::move(call.arguments)}};
@@ -115,8 +182,22 @@ Json read_call(const FieldValue& value) {
   Call call;
   RequestReader reader(value);
   reader.read<Call>(kCallFields, call);
+  read_client_fields(FieldLevel::call, reader);
   reader.finish();
   return as_tool_call(std::move(call));
+}
+
+// Clients send the reasoning as one text beside its pieces, or the pieces alone.
+void read_reasoning_blocks(const FieldValue& value, Message& message) {
+  if (message.reasoning_content) return;
+  std::string reasoning;
+  for (const FieldValue& item : value.items()) {
+    for (const std::string_view name : {"text", "thinking", "summary"}) {
+      const Json* const text = item.json().find_value(name);
+      if (text != nullptr && text->is_string()) reasoning += *text->string();
+    }
+  }
+  if (!reasoning.empty()) message.reasoning_content = std::move(reasoning);
 }
 
 constexpr FieldDef<Message> kMessageFields[] = {
@@ -129,7 +210,10 @@ constexpr FieldDef<Message> kMessageFields[] = {
     {.name = "content",
      .type = kContent,
      .help = "The text; only an assistant's message with calls or a refusal may omit it.",
-     .read = [](const FieldValue& v, Message& t) { t.content = read_content(v); }},
+     .read =
+         [](const FieldValue& v, Message& t) {
+           t.content = read_content_of(v, {t.role, &t.warnings});
+         }},
     {.name = "name",
      .type = kAnyText,
      .help = "The name of who speaks.",
@@ -168,11 +252,14 @@ constexpr FieldDef<Message> kMessageFields[] = {
      .type = kAnyText,
      .help = "Why the assistant refused; stands for the content of a message without one.",
      .read = [](const FieldValue& v, Message& t) { t.refusal = v.text(); }},
-    {.name = "annotations",
-     .type = kAnnotations,
-     .use = FieldUse::accepted,
-     .help = "Citations of web searches; templates have no place for them."},
-    {.name = "audio", .use = FieldUse::refused},
+    {.name = "reasoning_details",
+     .type = kReasoningBlocks,
+     .help = "The reasoning in pieces, as OpenRouter has it; read where reasoning_content isn't.",
+     .read = read_reasoning_blocks},
+    {.name = "thinking_blocks",
+     .type = kReasoningBlocks,
+     .help = "The reasoning in pieces, as LiteLLM has it; read where reasoning_content isn't.",
+     .read = read_reasoning_blocks},
 };
 
 // Checks a member whose presence depends on the role.
@@ -209,11 +296,13 @@ void fill_missing_members(Message& message) {
   message.tool_calls->push_back(std::move(*message.function_call));
 }
 
-ChatMessage read_message(const FieldValue& value) {
+ChatMessage read_message(const FieldValue& value, std::vector<std::string>& warnings) {
   Message message;
   RequestReader reader(value);
   reader.read<Message>(kMessageFields, message);
+  read_client_fields(FieldLevel::message, reader);
   reader.finish();
+  warnings.insert(warnings.end(), message.warnings.begin(), message.warnings.end());
   fill_missing_members(message);
   const bool is_assistant = message.role == "assistant";
   const bool has_calls = message.tool_calls && !message.tool_calls->empty();
@@ -233,29 +322,24 @@ ChatMessage read_message(const FieldValue& value) {
 
 }  // namespace
 
-FieldList content_part_fields() { return list_fields<Part>(kPartFields); }
-
-std::string read_content(const FieldValue& value) {
-  if (value.json().is_string()) return value.text();
-  std::string content;
-  bool is_first = true;
-  for (const FieldValue& item : value.items()) {
-    Part part;
-    RequestReader reader(item);
-    reader.read<Part>(kPartFields, part);
-    reader.finish();
-    if (!is_first) content += '\n';
-    is_first = false;
-    content += part.text;
-  }
-  return content;
+FieldList content_part_fields() {
+  FieldList list = list_fields<Part>(kPartFields);
+  append_client_fields(FieldLevel::part, list);
+  return list;
 }
 
-FieldList message_fields() { return list_fields<Message>(kMessageFields); }
+std::string read_content(const FieldValue& value) { return read_content_of(value, {}); }
 
-std::vector<ChatMessage> read_messages(const FieldValue& value) {
+FieldList message_fields() {
+  FieldList list = list_fields<Message>(kMessageFields);
+  append_client_fields(FieldLevel::message, list);
+  return list;
+}
+
+std::vector<ChatMessage> read_messages(const FieldValue& value,
+                                       std::vector<std::string>& warnings) {
   std::vector<ChatMessage> messages;
-  for (const FieldValue& item : value.items()) messages.push_back(read_message(item));
+  for (const FieldValue& item : value.items()) messages.push_back(read_message(item, warnings));
   return messages;
 }
 

@@ -10,24 +10,23 @@
 
 namespace paceline {
 
-constexpr uint64_t kMaxMessages = 1024;
-
-// A content: a string, or parts of text.
+// A content: a string, or parts. The size of the body bounds how many.
 FieldList content_part_fields();
 inline constexpr FieldType kContentPart = object_type(content_part_fields);
-inline constexpr FieldType kContentKinds[] = {kAnyText, array_type(kContentPart, 0, kMaxMessages)};
+inline constexpr FieldType kContentKinds[] = {kAnyText, array_type(kContentPart, 0, kNoMaximum)};
 inline constexpr FieldType kContent = one_of_type(kContentKinds, "a string or an array of parts");
 
 FieldList message_fields();
 inline constexpr FieldType kMessage = object_type(message_fields);
-inline constexpr FieldType kMessages = array_type(kMessage, 1, kMaxMessages);
+inline constexpr FieldType kMessages = array_type(kMessage, 1, kNoMaximum);
 
 // Converts messages to what the templates of open models expect: content in parts is joined with
 // line breaks, missing content becomes an empty text, the JSON arguments of a call become an
-// object, and the role developer becomes system.
-std::vector<ChatMessage> read_messages(const FieldValue& value);
+// object, and the role developer becomes system. In a tool's result, a note stands for each part
+// that isn't text, and a warning is added: an agent can't take such a result back.
+std::vector<ChatMessage> read_messages(const FieldValue& value, std::vector<std::string>& warnings);
 
-// The text of a content; parts are joined with line breaks.
+// The text of a content of text parts, which are joined with line breaks.
 std::string read_content(const FieldValue& value);
 
 // Throws RequestError for continue_final_message together with add_generation_prompt.

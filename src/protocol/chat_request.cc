@@ -1,9 +1,11 @@
 #include "protocol/chat_request.h"
 
 #include "base/json_writer.h"
+#include "chat/message_json.h"
 #include "protocol/api_error.h"
 #include "protocol/chat_messages.h"
 #include "protocol/chat_tools.h"
+#include "protocol/client_fields.h"
 
 namespace paceline {
 namespace {
@@ -15,10 +17,11 @@ struct ChatDraft {
   std::optional<int64_t> max_completion_tokens;
   std::optional<int32_t> top_logprobs;
   int32_t num_probabilities = 0;
+  std::optional<bool> clear_thinking;
 };
 
-constexpr FieldType kObjects = array_type(kAnyObject, 0, kMaxMessages);
-constexpr FieldType kModalities = array_type(kOnlyTextWord, 0, kMaxMessages);
+constexpr FieldType kObjects = array_type(kAnyObject, 0, kNoMaximum);
+constexpr FieldType kModalities = array_type(kOnlyTextWord, 0, kNoMaximum);
 
 constexpr std::string_view kContentWords[] = {"content"};
 constexpr std::string_view kReasoningEfforts[] = {"none", "minimal", "low", "medium",
@@ -45,16 +48,79 @@ void read_prediction(const FieldValue& value, ChatDraft& draft) {
   reader.finish();
 }
 
+// The older and the other servers' switches for reasoning stand behind reasoning_effort.
+void ask_for_effort(const std::string& effort, ChatDraft& draft) {
+  auto& asked = draft.request.turn.reasoning_effort;
+  if (!asked) asked = effort;
+}
+
+void switch_reasoning(bool is_on, ChatDraft& draft) {
+  ask_for_effort(is_on ? "medium" : "none", draft);
+}
+
+constexpr FieldDef<ChatDraft> kReasoningFields[] = {
+    {.name = "effort",
+     .type = word_type(kReasoningEfforts),
+     .help = "As reasoning_effort.",
+     .read = [](const FieldValue& v, ChatDraft& t) { ask_for_effort(v.text(), t); }},
+    {.name = "enabled",
+     .type = kBoolean,
+     .help = "Whether the model reasons.",
+     .read = [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); }},
+    {.name = "exclude", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
+    {.name = "summary",
+     .type = kAnyText,
+     .use = FieldUse::accepted,
+     .help = "The reasoning comes whole."},
+    {.name = "max_tokens", .use = FieldUse::refused, .help = "use max_completion_tokens"},
+};
+
+FieldList reasoning_fields() { return list_fields<ChatDraft>(kReasoningFields); }
+
+void read_reasoning(const FieldValue& value, ChatDraft& draft) {
+  RequestReader reader(value);
+  reader.read<ChatDraft>(kReasoningFields, draft);
+  reader.finish();
+}
+
+constexpr std::string_view kThinkingWords[] = {"enabled", "disabled", "adaptive", "auto"};
+
+constexpr FieldDef<ChatDraft> kThinkingFields[] = {
+    {.name = "type",
+     .type = word_type(kThinkingWords),
+     .is_required = true,
+     .help = "adaptive and auto leave it to the model.",
+     .read =
+         [](const FieldValue& v, ChatDraft& t) {
+           if (v.text() == "enabled" || v.text() == "disabled") {
+             switch_reasoning(v.text() == "enabled", t);
+           }
+         }},
+    {.name = "clear_thinking",
+     .type = kBoolean,
+     .help = "The variable of this name of a template that leaves out earlier reasoning.",
+     .read = [](const FieldValue& v, ChatDraft& t) { t.clear_thinking = v.boolean(); }},
+    {.name = "budget_tokens", .use = FieldUse::refused, .help = "use max_completion_tokens"},
+};
+
+FieldList thinking_fields() { return list_fields<ChatDraft>(kThinkingFields); }
+
+void read_thinking(const FieldValue& value, ChatDraft& draft) {
+  RequestReader reader(value);
+  reader.read<ChatDraft>(kThinkingFields, draft);
+  reader.finish();
+}
+
 constexpr FieldDef<ChatDraft> kChatFields[] = {
     {.name = "messages",
      .type = kMessages,
      .is_required = true,
      .help = "The conversation so far; content is a string or parts of text.",
      .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.input.messages = read_messages(v); }},
+                ChatDraft& t) { t.request.input.messages = read_messages(v, t.request.warnings); }},
     {.name = "max_completion_tokens",
      .type = kOutputTokens,
-     .by_default = kDefaultChatTokens,
+     .when_unset = "the model's, else the rest of the context",
      .help = generation_option("max_tokens").help,
      .read = [](const FieldValue& v, ChatDraft& t) { t.max_completion_tokens = v.integer(); }},
     {.name = "max_tokens",
@@ -124,27 +190,45 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .help = "A text that the answer will mostly repeat: drafts for it, which never change it.",
      .read = read_prediction},
     {.name = "modalities", .type = kModalities, .help = "Only [\"text\"]."},
-    {.name = "verbosity",
-     .type = kAnyText,
-     .use = FieldUse::accepted,
-     .help = "The model has one."},
     {.name = "echo", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
-    {.name = "chat_template",
-     .use = FieldUse::refused,
-     .help = "templates come with the model or by --chat-template"},
     {.name = "reasoning_effort",
      .type = word_type(kReasoningEfforts),
      .help = "How much the model reasons, where its template has a switch: none turns it off.",
      .read = [](const FieldValue& v, ChatDraft& t) { t.request.turn.reasoning_effort = v.text(); }},
-    {.name = "audio", .use = FieldUse::refused},
-    {.name = "web_search_options", .use = FieldUse::refused},
-    {.name = "moderation", .use = FieldUse::refused},
-    {.name = "functions", .use = FieldUse::refused, .help = "use tools"},
-    {.name = "function_call", .use = FieldUse::refused, .help = "use tool_choice"},
+    {.name = "reasoning",
+     .type = object_type(reasoning_fields),
+     .help = "OpenRouter's way to ask for reasoning; reasoning_effort goes before it.",
+     .read = read_reasoning},
+    {.name = "thinking",
+     .type = object_type(thinking_fields),
+     .help = "Whether the model reasons, as Z.ai, DeepSeek and Anthropic have it.",
+     .read = read_thinking},
+    {.name = "enable_thinking",
+     .type = kBoolean,
+     .help = "Whether the model reasons, as DashScope has it.",
+     .read = [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); }},
+    {.name = "chat_template_args",
+     .type = kAnyObject,
+     .alias_of = "chat_template_kwargs",
+     .help = "Baseten's name of it.",
+     .read = [](const FieldValue& v,
+                ChatDraft& t) { t.request.input.kwargs_json = read_template_variables(v); }},
 };
+
+// Unless the request sets the variable itself.
+void add_clear_thinking(bool value, ChatInput& input) {
+  constexpr std::string_view kVariable = "clear_thinking";
+  const Json asked = input.kwargs_json.empty()
+                         ? Json(Json::Object{})
+                         : parse_json(input.kwargs_json, "chat_template_kwargs");
+  if (asked.find(kVariable) == nullptr) {
+    input.kwargs_json = to_json(with_member(asked, kVariable, Json(value)));
+  }
+}
 
 void combine_fields(ChatDraft& draft) {
   ChatRequest& request = draft.request;
+  if (draft.clear_thinking) add_clear_thinking(*draft.clear_thinking, request.input);
   if (draft.max_tokens && draft.max_completion_tokens &&
       *draft.max_tokens != *draft.max_completion_tokens) {
     throw RequestError("max_tokens", "invalid_value",
@@ -177,15 +261,18 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   ChatDraft draft;
   RequestReader reader(body, terms);
   reader.read(common_fields(), draft.request.common);
+  read_client_fields(FieldLevel::request, reader);
   reader.read(sampling_fields(), draft.request.options);
   reader.read(text_fields(), draft.request.options);
   reader.read(generation_fields(), draft.request.generation);
   reader.read(constraint_fields(), draft.request.generation.constraint);
   reader.read<ChatDraft>(kChatFields, draft);
+  read_client_fields(FieldLevel::chat, reader);
   reader.finish();
   draft.request.options.constraint = draft.request.generation.constraint.spec;
   draft.request.options.constraint_name = draft.request.generation.constraint.field;
   draft.request.generation.has_negative_seed = has_negative_seed(body);
+  draft.request.turn.make_call_id = [] { return random_id("call_"); };
   combine_fields(draft);
   return std::move(draft.request);
 }
@@ -193,7 +280,9 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
 FieldList chat_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
+  append_client_fields(FieldLevel::request, list);
   append_fields<ChatDraft>(kChatFields, list);
+  append_client_fields(FieldLevel::chat, list);
   append_fields(generation_fields(), list);
   append_fields(constraint_fields(), list);
   append_fields(text_fields(), list);

@@ -12,7 +12,7 @@ namespace paceline {
 
 struct ChatRequest {
   CommonFields common;
-  GenerateOptions options = {.max_tokens = kDefaultChatTokens};
+  GenerateOptions options;
   GenerationFields generation;
 
   // The template's input: messages as templates expect them (content in parts as one text, a call's
@@ -20,7 +20,8 @@ struct ChatRequest {
   ChatInput input;
   TurnRequest turn;
   bool logprobs = false;
-  int32_t top_logprobs = 0;  // alternatives beside each token, 0 to 20
+  int32_t top_logprobs = 0;           // alternatives beside each token, 0 to 20
+  std::vector<std::string> warnings;  // what was left out of the messages, in sentences
 
   // Alternatives reported beside each token; nothing: no log-probabilities are reported.
   std::optional<int32_t> num_alternatives() const {

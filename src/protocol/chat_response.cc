@@ -6,11 +6,12 @@
 namespace paceline {
 std::string chat_response_json(const ChatResponse& answer) {
   return choices_json(answer, "chat.completion",
-                      [](JsonWriter& writer, const ResponseChoice& choice, TokenNaming naming) {
+                      [](JsonWriter& writer, const ResponseChoice& choice, const ChatResponse& of) {
                         writer.key("message").begin_object();
-                        write_assistant_message(writer, choice.text, choice.turn);
+                        write_assistant_message(writer, choice.text, choice.turn,
+                                                of.head.reasoning_field);
                         writer.key("refusal").null().end_object();
-                        write_chat_choice_logprobs(writer, choice.logprobs, naming);
+                        write_chat_choice_logprobs(writer, choice.logprobs, of.naming);
                       });
 }
 

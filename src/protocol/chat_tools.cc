@@ -6,7 +6,9 @@
 #include <cctype>
 
 #include "base/json_writer.h"
+#include "chat/message_json.h"
 #include "protocol/api_error.h"
+#include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
 
 namespace paceline {
@@ -47,11 +49,16 @@ constexpr FieldDef<ToolFields> kToolFunctionFields[] = {
      .read = [](const FieldValue& v, ToolFields& t) { t.spec.is_strict = v.boolean(); }},
 };
 
-FieldList tool_function_fields() { return list_fields<ToolFields>(kToolFunctionFields); }
+FieldList tool_function_fields() {
+  FieldList list = list_fields<ToolFields>(kToolFunctionFields);
+  append_client_fields(FieldLevel::tool_function, list);
+  return list;
+}
 
 void read_function(const FieldValue& value, ToolFields& tool) {
   RequestReader reader(value);
   reader.read<ToolFields>(kToolFunctionFields, tool);
+  read_client_fields(FieldLevel::tool_function, reader);
   reader.finish();
 }
 
@@ -63,6 +70,13 @@ constexpr FieldDef<ToolFields> kToolFields[] = {
      .help = "Name, description and parameters.",
      .read = read_function},
 };
+
+// What the template shows: the tool without its client's marks.
+Json shown_tool(const Json& tool) {
+  const Json& function = *tool.find_value("function");
+  return with_member(without_client_fields(tool, FieldLevel::tool), "function",
+                     without_client_fields(function, FieldLevel::tool_function));
+}
 
 struct NamedTool {
   std::string name;
@@ -113,19 +127,26 @@ void read_tool_choice(const FieldValue& value, TurnRequest& turn) {
                                       : ToolChoice::required;
 }
 
-FieldList tool_fields() { return list_fields<ToolFields>(kToolFields); }
+FieldList tool_fields() {
+  FieldList list = list_fields<ToolFields>(kToolFields);
+  append_client_fields(FieldLevel::tool, list);
+  return list;
+}
 
 std::string read_tools(const FieldValue& value, TurnRequest& turn) {
   const auto items = value.items();
+  Json::Array shown;
   for (const FieldValue& item : items) {
     ToolFields tool;
     RequestReader reader(item);
     reader.read<ToolFields>(kToolFields, tool);
+    read_client_fields(FieldLevel::tool, reader);
     reader.finish();
     turn.tools.push_back(std::move(tool.spec));
+    shown.push_back(shown_tool(item.json()));
   }
   if (items.empty()) return {};
-  std::string json = to_json(value.json());
+  std::string json = to_json(Json(std::move(shown)));
   if (json.size() > kMaxToolBytes) {
     throw RequestError(
         value.path(), "invalid_value",

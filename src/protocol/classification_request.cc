@@ -1,5 +1,7 @@
 #include "protocol/classification_request.h"
 
+#include "protocol/client_fields.h"
+
 namespace paceline {
 namespace {
 
@@ -42,6 +44,7 @@ ClassificationRequest parse_classification_request(const Json& body, const Reque
   ClassificationRequest request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
+  read_client_fields(FieldLevel::request, reader);
   reader.read(sampling_fields(), request.options);
   reader.read<ClassificationRequest>(kClassificationFields, request);
   reader.finish();
@@ -51,6 +54,7 @@ ClassificationRequest parse_classification_request(const Json& body, const Reque
 FieldList classification_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
+  append_client_fields(FieldLevel::request, list);
   append_fields<ClassificationRequest>(kClassificationFields, list);
   append_fields(sampling_fields(), list);
   return list;

@@ -2,6 +2,7 @@
 
 #include "engine/request.h"
 #include "protocol/api_error.h"
+#include "protocol/client_fields.h"
 
 namespace paceline {
 namespace {
@@ -57,7 +58,12 @@ constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
      .alias_of = "logprobs",
      .help = "llama.cpp's name of it, 0: none; in /generate's answer completion_probabilities.",
      .read = read_num_probabilities},
-    {.name = "suffix", .type = kNoText, .help = "Only an empty string."},
+    {.name = "suffix",
+     .type = kAnyText,
+     .help =
+         "The text behind the gap, for models with fill-in-the-middle tokens; prompt is the one "
+         "before it.",
+     .read = [](const FieldValue& v, CompletionRequest& t) { t.suffix = v.text(); }},
     {.name = "tools", .use = FieldUse::refused},
     {.name = "tool_choice", .use = FieldUse::refused},
 };
@@ -68,6 +74,7 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   CompletionRequest request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
+  read_client_fields(FieldLevel::request, reader);
   reader.read(sampling_fields(), request.options);
   reader.read(text_fields(), request.options);
   reader.read(generation_fields(), request.generation);
@@ -84,6 +91,10 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
     throw RequestError("best_of", "invalid_value",
                        "best_of: more than n isn't possible with stream");
   }
+  if (!request.suffix.empty() && (request.echo || request.options.truncate_prompt_tokens)) {
+    throw RequestError("suffix", "invalid_value",
+                       "suffix: not allowed with echo or truncate_prompt_tokens");
+  }
   if (request.echo && request.options.truncate_prompt_tokens) {
     throw RequestError("truncate_prompt_tokens", "invalid_value",
                        "truncate_prompt_tokens: not allowed with echo");
@@ -94,6 +105,7 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
 FieldList completion_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
+  append_client_fields(FieldLevel::request, list);
   append_fields<CompletionRequest>(kCompletionFields, list);
   append_fields(generation_fields(), list);
   append_fields(constraint_fields(), list);

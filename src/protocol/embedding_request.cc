@@ -1,6 +1,7 @@
 #include "protocol/embedding_request.h"
 
 #include "protocol/base64.h"
+#include "protocol/client_fields.h"
 
 namespace paceline {
 namespace {
@@ -56,6 +57,7 @@ EmbeddingRequest parse_embedding_request(const Json& body, const RequestTerms& t
   EmbeddingRequest request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
+  read_client_fields(FieldLevel::request, reader);
   reader.read<EmbeddingRequest>(kEmbeddingFields, request);
   reader.finish();
   return request;
@@ -64,6 +66,7 @@ EmbeddingRequest parse_embedding_request(const Json& body, const RequestTerms& t
 FieldList embedding_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
+  append_client_fields(FieldLevel::request, list);
   append_fields<EmbeddingRequest>(kEmbeddingFields, list);
   return list;
 }

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "engine/request.h"
+#include "protocol/client_fields.h"
 #include "protocol/request_fields.h"
 
 namespace paceline {
@@ -13,10 +14,6 @@ constexpr FieldDef<StreamFields> kStreamOptions[] = {
      .by_default = false,
      .help = "Send the usage in a last chunk of its own.",
      .read = [](const FieldValue& v, StreamFields& t) { t.include_usage = v.boolean(); }},
-    {.name = "include_obfuscation",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "Nothing is padded."},
     {.name = "continuous_usage_stats",
      .type = kBoolean,
      .by_default = false,
@@ -29,13 +26,35 @@ constexpr FieldDef<StreamFields> kStreamOptions[] = {
      .read = [](const FieldValue& v, StreamFields& t) { t.include_accepted = v.boolean(); }},
 };
 
-FieldList stream_options() { return list_fields<StreamFields>(kStreamOptions); }
+FieldList stream_options() {
+  FieldList list = list_fields<StreamFields>(kStreamOptions);
+  append_client_fields(FieldLevel::stream_options, list);
+  return list;
+}
 
 void read_stream_options(const FieldValue& value, GenerationFields& target) {
   RequestReader reader(value);
   reader.read<StreamFields>(kStreamOptions, target.streaming);
+  read_client_fields(FieldLevel::stream_options, reader);
   reader.finish();
   target.streaming.has_options = true;
+}
+
+constexpr FieldDef<StreamFields> kUsageFields[] = {
+    {.name = "include",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "The same as stream_options.include_usage; whole answers always have the usage.",
+     .read = [](const FieldValue& v,
+                StreamFields& t) { t.include_usage = t.include_usage || v.boolean(); }},
+};
+
+FieldList usage_fields() { return list_fields<StreamFields>(kUsageFields); }
+
+void read_usage_fields(const FieldValue& value, GenerationFields& target) {
+  RequestReader reader(value);
+  reader.read<StreamFields>(kUsageFields, target.streaming);
+  reader.finish();
 }
 
 constexpr FieldType kChoices = {
@@ -87,6 +106,10 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .type = object_type(stream_options),
      .help = "What a streamed answer has besides; only allowed with stream.",
      .read = read_stream_options},
+    {.name = "usage",
+     .type = object_type(usage_fields),
+     .help = "OpenRouter's way to ask for the usage of a stream.",
+     .read = read_usage_fields},
     {.name = "spaces_between_special_tokens",
      .type = kOnlyTrue,
      .by_default = true,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "protocol/api_error.h"
+#include "protocol/client_fields.h"
 
 namespace paceline {
 namespace {
@@ -269,6 +270,7 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, const Json& body,
   reader.read<LlamaRequest>(own_fields, request);
   reader.read<LlamaRequest>(kLlamaFields, request);
   reader.read(common_fields(), completion.common);
+  read_client_fields(FieldLevel::request, reader);
   reader.read(sampling_fields(), completion.options);
   reader.read(text_fields(), completion.options);
   reader.read(generation_fields(), completion.generation);
@@ -293,6 +295,7 @@ FieldList fields_with(FieldTable<LlamaRequest> own_fields) {
   FieldList list = list_fields<LlamaRequest>(own_fields);
   append_fields<LlamaRequest>(kLlamaFields, list);
   FieldList shared = list_fields(common_fields());
+  append_client_fields(FieldLevel::request, shared);
   append_fields(text_fields(), shared);
   append_fields(generation_fields(), shared);
   append_fields(constraint_fields(), shared);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "protocol/api_error.h"
+#include "protocol/client_fields.h"
 
 namespace paceline {
 namespace {
@@ -103,6 +104,7 @@ Request parse(std::span<const FieldDef<Request>> fields, const Json& body,
   Request request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
+  read_client_fields(FieldLevel::request, reader);
   reader.read<Request>(fields, request);
   reader.finish();
   return request;
@@ -112,6 +114,7 @@ template <class Request>
 FieldList listed(std::span<const FieldDef<Request>> fields) {
   FieldList list;
   append_fields(common_fields(), list);
+  append_client_fields(FieldLevel::request, list);
   append_fields<Request>(fields, list);
   return list;
 }

@@ -27,7 +27,6 @@ inline constexpr FieldType kOutputTokens = integer_type(generation_option("max_t
 
 // The default of max_tokens; the context may end a text sooner.
 constexpr int64_t kDefaultCompletionTokens = 16;
-constexpr int64_t kDefaultChatTokens = 4096;
 
 // Fields of every request.
 struct CommonFields {

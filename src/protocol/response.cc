@@ -105,7 +105,7 @@ void write_choice_end(JsonWriter& writer, const ResponseChoice& choice) {
 
 std::string choices_json(const ChoicesResponse& answer, std::string_view object,
                          void (*write_body)(JsonWriter& writer, const ResponseChoice& choice,
-                                            TokenNaming naming)) {
+                                            const ChoicesResponse& answer)) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object();
@@ -113,7 +113,7 @@ std::string choices_json(const ChoicesResponse& answer, std::string_view object,
   writer.key("choices").begin_array();
   for (const ResponseChoice& choice : answer.choices) {
     writer.begin_object().member("index", choice.index);
-    write_body(writer, choice, answer.naming);
+    write_body(writer, choice, answer);
     write_choice_end(writer, choice);
     writer.end_object();
   }

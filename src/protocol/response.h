@@ -19,6 +19,8 @@ struct ResponseHead {
   int64_t created = 0;  // seconds since 1970
   std::string model;
   std::string system_fingerprint;  // empty: not reported
+  // The member that has the reasoning: reasoning_content, or reasoning.
+  std::string reasoning_field = "reasoning_content";
 };
 
 struct ResponseUsage {
@@ -86,7 +88,7 @@ struct ChoicesResponse {
 // JSON; `write_body` writes the members between a choice's index and its end.
 std::string choices_json(const ChoicesResponse& answer, std::string_view object,
                          void (*write_body)(JsonWriter& writer, const ResponseChoice& choice,
-                                            TokenNaming naming));
+                                            const ChoicesResponse& answer));
 
 void write_head(JsonWriter& writer, const ResponseHead& head, std::string_view object);
 // Estimates of JSON text: a number with its comma, and a token with its log-probability.

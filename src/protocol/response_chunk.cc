@@ -24,10 +24,8 @@ void write_pieces(JsonWriter& writer, const std::vector<TextPiece>& pieces) {
   writer.end_array();
 }
 
-void write_delta(JsonWriter& writer, const TurnDelta& delta) {
-  if (!delta.reasoning.empty()) {
-    writer.member("reasoning_content", delta.reasoning).member("reasoning", delta.reasoning);
-  }
+void write_delta(JsonWriter& writer, const TurnDelta& delta, std::string_view reasoning_field) {
+  if (!delta.reasoning.empty()) writer.member(reasoning_field, delta.reasoning);
   if (!delta.content.empty()) writer.member("content", delta.content);
   if (!delta.call_index) return;
   writer.key("tool_calls").begin_array().begin_object();
@@ -82,7 +80,7 @@ std::string chat_chunk_json(const ResponseHead& head, const ResponseChunk& chunk
   writer.key("delta").begin_object();
   if (chunk.has_role) writer.member("role", "assistant");
   if (chunk.turn != nullptr) {
-    write_delta(writer, *chunk.turn);
+    write_delta(writer, *chunk.turn, head.reasoning_field);
   } else if (chunk.text && (chunk.has_role || !chunk.text->empty())) {
     writer.member("content", *chunk.text);
   }

@@ -63,7 +63,11 @@ constexpr FieldDef<ChatInput> kConversationFields[] = {
     {.name = "messages",
      .type = kMessages,
      .help = "The conversation.",
-     .read = [](const FieldValue& v, ChatInput& t) { t.messages = read_messages(v); }},
+     .read =
+         [](const FieldValue& v, ChatInput& t) {
+           std::vector<std::string> warnings;
+           t.messages = read_messages(v, warnings);
+         }},
     {.name = "tools",
      .type = kTools,
      .help = "Tools for the template.",

@@ -1,5 +1,6 @@
 #include "protocol/token_score_request.h"
 
+#include "protocol/client_fields.h"
 #include "protocol/logprobs_json.h"
 #include "protocol/reported_tokens.h"
 
@@ -49,6 +50,7 @@ TokenScoreRequest parse_token_score_request(const Json& body, const RequestTerms
   TokenScoreRequest request;
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
+  read_client_fields(FieldLevel::request, reader);
   reader.read<TokenScoreRequest>(kScoreFields, request);
   reader.finish();
   return request;
@@ -57,6 +59,7 @@ TokenScoreRequest parse_token_score_request(const Json& body, const RequestTerms
 FieldList token_score_request_fields() {
   FieldList list;
   append_fields(common_fields(), list);
+  append_client_fields(FieldLevel::request, list);
   append_fields<TokenScoreRequest>(kScoreFields, list);
   return list;
 }

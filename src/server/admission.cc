@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "server/cross_origin.h"
@@ -44,7 +45,15 @@ std::optional<ApiError> check_key(const ServerContext& context, const HttpReques
                   .code = "invalid_api_key"};
 }
 
+// Whether a browser sends the request: for a POST it says where the page is from.
+bool is_from_page(const HttpRequest& head) {
+  constexpr std::string_view kMarks[] = {"origin", "sec-fetch-site", "referer"};
+  return std::any_of(std::begin(kMarks), std::end(kMarks),
+                     [&](std::string_view name) { return head.header(name) != nullptr; });
+}
+
 // A browser lets a page of another site send a form or plain text without a preflight, but no JSON.
+// curl calls what it sends a form.
 std::optional<ApiError> check_media_type(const HttpRequest& head) {
   if (const std::string* coding = head.header("content-encoding");
       coding != nullptr && *coding != "identity") {
@@ -62,6 +71,8 @@ std::optional<ApiError> check_media_type(const HttpRequest& head) {
                  [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
   while (found.ends_with(' ')) found.pop_back();
   if (found == "application/json") return std::nullopt;
+  const bool is_of_curl = found.empty() || found == "application/x-www-form-urlencoded";
+  if (is_of_curl && !is_from_page(head)) return std::nullopt;
   return ApiError{.status = 415,
                   .message = fmt::format("Content-Type: found \"{}\", expected application/json",
                                          type == nullptr ? "" : *type),

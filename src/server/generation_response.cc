@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "protocol/completed_responses.h"
@@ -90,6 +91,7 @@ GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRe
       [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.request);
   head_ = new_head(id_prefix(prepared_.endpoint), lora.empty() ? options.model_names[0] : lora);
   head_.system_fingerprint = options.system_fingerprint;
+  head_.reasoning_field = options.reasoning_field;
   style_ = {.naming = naming_of(fields()),
             .has_usage = fields().streaming.include_usage,
             .as_probabilities = has_probabilities(prepared_.request)};
@@ -129,6 +131,9 @@ void GenerationResponse::start() {
   ServerMetrics& metrics = call_->context().metrics;
   ++metrics.accepted;
   metrics.params_n.observe(static_cast<double>(n()));
+  if (const auto* chat = std::get_if<ChatRequest>(&prepared_.request)) {
+    metrics.omitted_parts += std::ssize(chat->warnings);
+  }
   call_->exchange().on_close([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->client_gone();
   });
@@ -153,7 +158,7 @@ void GenerationResponse::fail(const ApiError& error) {
   cancel_parts();
   ServerContext& context = call_->context();
   if (is_accepted_) ++context.metrics.failed;
-  if (choices_.empty()) return call_->fail(error);
+  if (!has_begun_) return call_->fail(error);
   // A stream that breaks off ends with an error event and without [DONE].
   context.metrics.count_error(error);
   write_event(error_json(error));
@@ -266,19 +271,28 @@ void GenerationResponse::watch_reader() {
 
 void GenerationResponse::tick() {
   if (is_over_ || choices_.empty()) return;
-  watch_reader();
+  if (has_begun_) watch_reader();
   const auto silent = std::chrono::steady_clock::now() - last_written_;
-  if (silent < call_->context().options.ping_time) return;
+  if (silent < (has_begun_ ? call_->context().options.ping_time : longest_silence())) return;
   if (call_->exchange().buffered_bytes() > 0) return;  // the client has something to read
   output_ += ": ping\n\n";
   send();
+}
+
+// A request that waits too long for its turn gets a status, so its stream doesn't begin before. A
+// proxy waits for about a minute.
+std::chrono::milliseconds GenerationResponse::longest_silence() const {
+  constexpr std::chrono::milliseconds kMost{45'000};
+  constexpr std::chrono::milliseconds kMargin{2'000};
+  const ServerOptions& options = call_->context().options;
+  return std::max(options.ping_time, std::min(options.queue_timeout + kMargin, kMost));
 }
 
 void GenerationResponse::begin_stream() {
   const size_t num_choices = num_unfinished_;
   choices_.reserve(num_choices);
   for (size_t i = 0; i < num_choices; ++i) choices_.emplace_back(static_cast<int64_t>(i));
-  call_->begin_events();
+  last_written_ = std::chrono::steady_clock::now();
   if (is_chat()) {
     for (size_t i = 0; i < num_choices; ++i) {
       write_chunk({.index = static_cast<int64_t>(i), .has_role = true, .text = ""});
@@ -287,7 +301,6 @@ void GenerationResponse::begin_stream() {
              request.echo && !request.logprobs) {
     for (size_t part = 0; part < prepared_.parts.size(); ++part) echo_prompt(part);
   }
-  send();
 }
 
 void GenerationResponse::echo_prompt(size_t part) {
@@ -331,6 +344,7 @@ void GenerationResponse::write_event(std::string_view json) {
 
 void GenerationResponse::send() {
   if (output_.empty()) return;
+  if (!std::exchange(has_begun_, true)) call_->begin_events();
   call_->exchange().write(output_);
   output_.clear();
   last_written_ = std::chrono::steady_clock::now();

@@ -45,6 +45,7 @@ class GenerationResponse : public PendingResponse,
   void emit_chunks();
   void emit_choice(size_t index);
   void watch_reader();
+  std::chrono::milliseconds longest_silence() const;
   void begin_stream();
   void echo_prompt(size_t part);
   void write_chunk(ResponseChunk chunk);
@@ -73,6 +74,7 @@ class GenerationResponse : public PendingResponse,
   std::vector<StreamedChoice> choices_;
   std::vector<bool> echoed_;  // per part
   std::string output_;        // events that haven't been written
+  bool has_begun_ = false;    // the head is written, with the first event or the first ping
   size_t piece_bytes_ = 0;    // upper estimate of the prompt's log-probabilities
   std::chrono::steady_clock::time_point last_written_;
   ReaderPace reader_pace_;

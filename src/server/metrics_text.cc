@@ -298,6 +298,9 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
             context.memory.limit());
   out.counter("unknown_fields_total", "Unknown request fields ignored (--ignore-unknown-fields).",
               context.num_unknown_fields.load());
+  out.counter("omitted_parts_total",
+              "Parts of tool results left out because they aren't text (a note stands for each).",
+              context.metrics.omitted_parts);
   const LineWriter* log = context.options.log;
   out.counter("log_lines_dropped_total", "Log lines dropped because nothing read the log.",
               log == nullptr ? 0 : log->num_dropped());

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "protocol/api_error.h"
 #include "protocol/completed_responses.h"
 #include "server/prepared_request.h"
 #include "text/infill_prompt.h"
@@ -40,6 +41,12 @@ PromptText prompt_text(const TextModel& model, const MixedPrompt& pieces, bool a
   return encode_pieces(model, pieces, add_special_tokens);
 }
 
+void add_infill_stops(const InfillTokens& tokens, GenerateOptions& options) {
+  if (options.ignore_eos) return;
+  auto& stops = options.stop_token_ids;
+  stops.insert(stops.end(), tokens.ends.begin(), tokens.ends.end());
+}
+
 void set_infill_prompt(const TextModel& model, LlamaRequest& request) {
   const Tokenizer& tokenizer = tokenizer_for(model);
   const auto tokens = find_infill_tokens(tokenizer);
@@ -57,11 +64,8 @@ void set_infill_prompt(const TextModel& model, LlamaRequest& request) {
   for (InfillFile& file : request.files) {
     prompt.files.emplace_back(std::move(file.filename), std::move(file.text));
   }
-  CompletionRequest& completion = request.completion;
-  completion.prompt.prompts = {encode_infill(tokenizer, *tokens, prompt)};
-  if (completion.options.ignore_eos) return;
-  auto& stops = completion.options.stop_token_ids;
-  stops.insert(stops.end(), tokens->ends.begin(), tokens->ends.end());
+  request.completion.prompt.prompts = {encode_infill(tokenizer, *tokens, prompt)};
+  add_infill_stops(*tokens, request.completion.options);
 }
 
 // A model may have more ids than its tokenizer has tokens; those stand for no text.
@@ -71,6 +75,29 @@ std::string decode_known(const Tokenizer& tokenizer, std::vector<TokenId> ids) {
 }
 
 }  // namespace
+
+void set_suffix_prompts(const TextModel& model, CompletionRequest& request) {
+  const auto tokens =
+      model.tokenizer == nullptr ? std::nullopt : find_infill_tokens(*model.tokenizer);
+  if (!tokens) {
+    throw RequestError("suffix", "unsupported_parameter",
+                       "suffix: not supported by this model, whose tokenizer has no "
+                       "fill-in-the-middle tokens such as <|fim_prefix|>");
+  }
+  for (size_t i = 0; i < request.prompt.prompts.size(); ++i) {
+    PromptText& prompt = request.prompt.prompts[i];
+    auto* const text = std::get_if<std::string>(&prompt);
+    if (text == nullptr) {
+      throw RequestError("suffix", "invalid_value",
+                         "suffix: only with a prompt of text, found token ids in " +
+                             request.prompt.name("prompt", i));
+    }
+    prompt = encode_infill(
+        *model.tokenizer, *tokens,
+        {.prefix = std::move(*text), .suffix = request.suffix, .beginning = {}, .files = {}});
+  }
+  add_infill_stops(*tokens, request.options);
+}
 
 LlamaRequest read_llama_request(const TextModel& model, ApiEndpoint endpoint, const Json& body,
                                 const RequestRules& rules) {

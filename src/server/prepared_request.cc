@@ -20,16 +20,14 @@ namespace paceline {
 namespace {
 
 PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, int32_t n,
-                             std::optional<TurnShape> turn = {}) {
+                             const std::optional<TurnShape>& turn = {}) {
   request.n = n;
   model.engine.check(request);
   PreparedPart part{.request = {}, .choices = {}};
   part.choices.reserve(static_cast<size_t>(n));
   for (int32_t k = 0; k < n; ++k) {
-    CompletionShape shape = completion_shape(request);
+    CompletionShape shape = chat_completion_shape(request, turn);
     shape.seed += static_cast<uint64_t>(k);
-    shape.turn = turn;
-    shape.make_call_id = [] { return random_id("call_"); };
     part.choices.emplace_back(model, std::move(shape));
   }
   part.request = std::move(request);
@@ -158,6 +156,9 @@ PreparedRequest prepare_request(const TextModel& model, ApiEndpoint endpoint,
   }
   std::visit([&](auto& request) { apply_rules(model, rules, received, request.common); },
              prepared.request);
+  if (auto* completion = std::get_if<CompletionRequest>(&prepared.request)) {
+    if (!completion->suffix.empty()) set_suffix_prompts(model, *completion);
+  }
   std::visit(Preparing{model, prepared.parts}, prepared.request);
   check_queue(model.engine, prepared.parts);
   prepared.prompt_logprob_bytes = prompt_logprob_bytes(prepared.parts);

@@ -42,6 +42,9 @@ struct PreparedRequest {
 // A body of one of llama.cpp's endpoints, its prompts encoded. Throws as prepare_request does.
 LlamaRequest read_llama_request(const TextModel& model, ApiEndpoint endpoint, const Json& body,
                                 const RequestRules& rules);
+// Makes fill-in-the-middle prompts of the prompts and the suffix. Throws RequestError where the
+// model, or the rest of the request, has no place for a suffix.
+void set_suffix_prompts(const TextModel& model, CompletionRequest& request);
 // Fills in what answers of llama.cpp's endpoints have besides; the parts are prepared.
 void add_llama_answers(const TextModel& model, const RequestRules& rules, bool returns_tokens,
                        PreparedRequest& prepared);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "base/suggest.h"
 #include "protocol/adapter_requests.h"
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
@@ -225,10 +227,44 @@ bool matches(const Route& route, std::string_view path) {
   return path.size() > prefix.size() && path.starts_with(prefix);
 }
 
-std::string all_routes() {
-  std::vector<std::string> all;
-  for (const Route& route : kRoutes) all.push_back(fmt::format("{} {}", route.method, route.path));
-  return fmt::format("{}", fmt::join(all, ", "));
+// "/api/chat" -> {"api", "chat"}, without versions.
+std::vector<std::string_view> words_of(std::string_view path) {
+  std::vector<std::string_view> words;
+  while (!path.empty()) {
+    const std::string_view word = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(word.size() + 1, path.size()));
+    if (!word.empty() && word != "v1") words.push_back(word);
+  }
+  return words;
+}
+
+// How many words of the two paths are the same, from the end and then from the beginning.
+size_t num_shared_words(std::string_view a, std::string_view b) {
+  const auto first = words_of(a), second = words_of(b);
+  const size_t most = std::min(first.size(), second.size());
+  size_t behind = 0, before = 0;
+  while (behind < most && first[first.size() - 1 - behind] == second[second.size() - 1 - behind]) {
+    ++behind;
+  }
+  while (before < most && first[before] == second[before]) ++before;
+  return std::max(behind, before);
+}
+
+// The route that is spelt nearly so, or has most words of the path.
+std::string nearest_route(std::string_view path) {
+  std::vector<std::string_view> paths;
+  for (const Route& route : kRoutes) paths.push_back(route.path);
+  std::string_view nearest = closest_name(path, paths).value_or("");
+  size_t most = 0;
+  for (const std::string_view one : paths) {
+    const size_t shared = num_shared_words(path, one);
+    if (shared > most) nearest = one;
+    most = std::max(most, shared);
+  }
+  const auto* const route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
+                                         [&](const Route& one) { return one.path == nearest; });
+  if (nearest.empty() || route == std::end(kRoutes)) return {};
+  return fmt::format("; did you mean {} {}?", route->method, route->path);
 }
 
 }  // namespace
@@ -250,10 +286,15 @@ std::variant<const Route*, ApiError> find_route(std::string_view method, std::st
                     .param = {},
                     .code = "method_not_allowed"};
   }
+  constexpr size_t kMostShown = 200;
+  const std::string nearest = nearest_route(path.substr(0, kMostShown));
   // Routes of OpenAI's API get no 501: its clients retry every status from 500 on.
   return ApiError{.status = 404,
-                  .message = fmt::format("{} {}: no such route; this server has {}", method, path,
-                                         all_routes()),
+                  .message = fmt::format(
+                      "{} {}: no such route{} Here are POST /v1/chat/completions, POST "
+                      "/v1/completions, POST /v1/embeddings, GET /v1/models; GET /openapi.json "
+                      "lists all",
+                      method, path.substr(0, kMostShown), nearest.empty() ? "." : nearest),
                   .type = "invalid_request_error",
                   .param = {},
                   .code = "unknown_url"};

@@ -36,7 +36,8 @@ struct ServerOptions {
   std::vector<std::string> allowed_hosts;    // beside the loopback's names
   std::vector<std::string> allowed_origins;  // of pages that may use it from a browser
   std::string system_fingerprint;            // of responses; empty: left out
-  std::string cache_dtype;                   // of keys and values, in /metrics
+  std::string reasoning_field = "reasoning_content";   // the member of messages that has it
+  std::string cache_dtype;                             // of keys and values, in /metrics
   std::chrono::milliseconds queue_timeout{30'000};     // before its computation begins
   std::chrono::milliseconds request_timeout{600'000};  // in all
   std::chrono::milliseconds drain_timeout{30'000};

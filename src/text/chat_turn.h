@@ -1,6 +1,7 @@
 // A chat's prompt, what the answer may be, and how it is read.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ namespace paceline {
 // What a chat asks of the turn, with the tools that may be called.
 struct TurnRequest : ChatOptions {
   std::vector<ToolSpec> tools;
+  // Ids of calls for which the model writes none; empty: call_0, call_1, ... in each answer.
+  std::function<std::string()> make_call_id = {};
 
   bool may_call() const { return !tools.empty() && tool_choice != ToolChoice::none; }
 };
@@ -32,6 +35,7 @@ struct TurnShape {
   std::shared_ptr<const ToolSet> tools;
   bool begins_in_reasoning = false;
   bool reads_calls = false;
+  std::function<std::string()> make_call_id = {};  // as asked
 };
 
 struct ChatTurn {

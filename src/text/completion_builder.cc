@@ -21,7 +21,11 @@ CompletionShape chat_completion_shape(const GenerateRequest& request,
                                       const std::optional<TurnShape>& turn) {
   CompletionShape shape = completion_shape(request);
   shape.turn = turn;
-  shape.make_call_id = [next = 0]() mutable { return fmt::format("call_{}", next++); };
+  if (turn && turn->make_call_id != nullptr) {
+    shape.make_call_id = turn->make_call_id;
+  } else {
+    shape.make_call_id = [next = 0]() mutable { return fmt::format("call_{}", next++); };
+  }
   return shape;
 }
 

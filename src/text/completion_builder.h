@@ -29,8 +29,8 @@ struct CompletionShape {
 };
 
 CompletionShape completion_shape(const GenerateRequest& request);
-// Of a chat's turn; calls for which the model writes no id are call_0, call_1, ...: the same
-// request has the same answer.
+// Of a chat's turn; calls for which the model writes no id are call_0, call_1, ... unless the turn
+// says otherwise: the same request has the same answer.
 CompletionShape chat_completion_shape(const GenerateRequest& request,
                                       const std::optional<TurnShape>& turn);
 

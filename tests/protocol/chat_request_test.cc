@@ -21,7 +21,7 @@ TEST(ChatRequest, DefaultsAndMessages) {
   EXPECT_EQ(request.input.messages[1].role, "user");
   EXPECT_TRUE(request.input.messages[1].json.empty());
   EXPECT_TRUE(request.input.add_generation_prompt);
-  EXPECT_EQ(request.options.max_tokens, 4096);
+  EXPECT_EQ(request.options.max_tokens, std::nullopt);
   EXPECT_FALSE(request.logprobs);
 }
 
@@ -121,6 +121,8 @@ TEST(ChatRequest, AWrongMessageIsNamed) {
       {R"({"role": "user", "content": ["x"]})", "messages[1].content[0]", "expected an object"},
       {R"({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]})",
        "messages[1].content[0].type", "only \"text\" is supported"},
+      {R"({"role": "user", "content": [{"type": "thinking", "text": "x"}]})",
+       "messages[1].content[0].type", "found \"thinking\", only one of"},
       {R"({"role": "user", "content": [{"type": "text"}]})", "messages[1].content[0].text",
        "missing"},
       {R"({"role": "user", "content": [{"text": "x"}]})", "messages[1].content[0].type", "missing"},
@@ -156,13 +158,40 @@ TEST(ChatRequest, AWrongMessageIsNamed) {
   }
 }
 
-TEST(ChatRequest, ThereMustBeMessagesButNotTooMany) {
+TEST(ChatRequest, ThereMustBeMessagesAsManyAsTheBodyHolds) {
   EXPECT_EQ(refusal(chat, "{}").code, "missing_required_parameter");
   EXPECT_EQ(refusal(chat, R"({"messages": []})").message,
             "messages: an empty array, expected at least one item");
+  constexpr size_t kMany = 20'000;
   std::string many = R"({"messages": [)";
-  for (size_t i = 0; i < kMaxMessages; ++i) many += R"({"role": "user", "content": ""}, )";
-  EXPECT_EQ(refusal(chat, many + R"({"role": "user", "content": ""}]})").param, "messages");
+  for (size_t i = 1; i < kMany; ++i) many += R"({"role": "user", "content": ""}, )";
+  EXPECT_EQ(chat(many + R"({"role": "user", "content": ""}]})").input.messages.size(), kMany);
+}
+
+TEST(ChatRequest, ARefusalInPartsIsWhatTheAssistantSaid) {
+  EXPECT_EQ(message(R"({"role": "assistant", "content":
+                        [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "no"}]})")
+                .content,
+            "a\nno");
+  EXPECT_EQ(refusal(chat, message_body(R"({"role": "assistant", "content":
+                                           [{"type": "refusal", "text": "no"}]})"))
+                .param,
+            "messages[1].content[0].refusal");
+  EXPECT_EQ(refusal(chat, message_body(R"({"role": "user", "content":
+                                           [{"type": "refusal", "refusal": "no"}]})"))
+                .param,
+            "messages[1].content[0].type");
+}
+
+TEST(ChatRequest, ANoteStandsForWhatIsNoTextInAToolsResult) {
+  const ChatRequest request = chat(message_body(R"({"role": "tool", "tool_call_id": "1", "content":
+          [{"type": "text", "text": "seen:"},
+           {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]})"));
+  EXPECT_THAT(request.input.messages[1].json,
+              HasSubstr(R"("seen:\n[image omitted: the model reads text only]")"));
+  EXPECT_THAT(
+      request.warnings,
+      testing::ElementsAre("messages[1].content[1]: image left out, the model reads text only"));
 }
 
 TEST(ChatRequest, FieldsThatNeedOneAnother) {

@@ -17,6 +17,16 @@ TEST(ResponseChunk, AChatBeginsWithItsRole) {
             R"("finish_reason":null}]})");
 }
 
+TEST(ResponseChunk, ReasoningHasOneName) {
+  const TurnDelta delta{.reasoning = "hm", .content = {}};
+  ResponseHead of = head();
+  EXPECT_NE(chat_chunk_json(of, {.turn = &delta}, {}).find(R"("delta":{"reasoning_content":"hm"})"),
+            std::string::npos);
+  of.reasoning_field = "reasoning";
+  EXPECT_NE(chat_chunk_json(of, {.turn = &delta}, {}).find(R"("delta":{"reasoning":"hm"})"),
+            std::string::npos);
+}
+
 TEST(ResponseChunk, UsageIsNullWhereALastChunkWillHaveIt) {
   const ResponseChunk chunk{.text = "Hi"};
   EXPECT_EQ(chat_chunk_json(head(), chunk, {.has_usage = true}),

@@ -74,12 +74,13 @@ class AdaptersTest(ProgramTest):
         self.assertEqual(info(), 'running_lora_adapters="",waiting_lora_adapters=""')
         expected = 'running_lora_adapters="first",waiting_lora_adapters="second"'
         for _ in range(5):  # on a busy machine the first may have ended before it is asked about
-            streams = [client.open("POST", "/v1/completions", {
+            streams = [client.send("POST", "/v1/completions", {
                 "model": name, "prompt": PROMPT, "max_tokens": 200, "ignore_eos": True, "stream": True, "n": 16})
                 for name in ["first", "second"]]
             is_seen = until(lambda: info() == expected, 2)
             for stream in streams:
-                stream.read()
+                with stream:
+                    stream.getresponse().read()
             if is_seen:
                 break
         self.assertTrue(is_seen)

@@ -183,6 +183,18 @@ class BatchTest(ProgramTest):
         self.assertIsNone(choice["prompt_logprobs"][0])
         self.assertIn(len(choice["prompt_logprobs"][1]), (2, 3))
 
+    def test_no_two_calls_of_a_file_have_one_id(self):
+        tool = {"type": "function", "function": {"name": "look", "parameters": {
+            "type": "object", "properties": {"x": {"enum": [1]}}, "required": ["x"], "additionalProperties": False}}}
+        vocabulary = json.loads((BUNDLED / "tokenizer.json").read_text())["model"]["vocab"]
+        no_blanks = {str(token_id): -100 for token, token_id in vocabulary.items() if set(token) <= set("ĠĊĉč")}
+        records = self.batch(*[chat(name, "Look!", tools=[tool], logit_bias=no_blanks, tool_choice="required",
+                                    parallel_tool_calls=False, n=2, reasoning_effort="none", max_tokens=80, seed=1)
+                                    for name in "abc"])
+        ids = [call["id"] for record in records.values() for choice in record["response"]["body"]["choices"]
+               for call in choice["message"]["tool_calls"]]
+        self.assertEqual((len(ids), len(set(ids))), (6, 6), ids)
+
     def test_content_in_parts_is_one_text(self):
         parts = [{"type": "text", "text": "One"}, {"type": "text", "text": "two"}]
         common = {"max_tokens": 5, "temperature": 0}

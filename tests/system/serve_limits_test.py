@@ -40,6 +40,13 @@ class LimitsTest(ProgramTest):
         self.addCleanup(response.connection.close)
         return response
 
+    def fill_queue(self, client):
+        """The connection of a request that waits behind one that runs."""
+        waiting = client.send("POST", "/v1/completions", {**LONG, "stream": True, "n": 15})
+        self.addCleanup(waiting.close)
+        self.assertTrue(until(lambda: live(client)["engine"]["num_waiting"] == 15))
+        return waiting
+
     def test_a_client_that_leaves_ends_its_request(self):
         client = Client(self.start().port)
         for streamed in (True, False):
@@ -77,11 +84,11 @@ class LimitsTest(ProgramTest):
         self.assertEqual((never.status, never.error["param"]), (400, "prompt"), "no other try could help")
         running = self.open_stream(client, n=16)
         self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 16))
-        waiting = self.open_stream(client, n=15)
+        waiting = self.fill_queue(client)
         answer = client.post("/v1/completions", {**LONG, "prompt": ["a"] * 2})
         self.assertEqual((answer.status, answer.error["code"]), (429, "queue_full"))
         running.connection.close()
-        waiting.connection.close()
+        waiting.close()
         self.assertTrue(until(lambda: live(client)["data"] == []))
         self.assertEqual(client.post("/v1/completions", {"prompt": "x", "max_tokens": 1}).status, 200)
 
@@ -105,9 +112,18 @@ class LimitsTest(ProgramTest):
         for host, status in [("evil.example", 403), (f"evil.example:{server.port}", 403), ("localhost.evil.example", 403),
                              ("127.0.0.1.evil.example", 403), ("models.example", 200), ("LOCALHOST", 200), ("[::1]:1", 200)]:
             self.assertEqual(client.get("/v1/models", headers={"Host": host}).status, status, host)
-        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
-            answer = client.post("/v1/completions", b'{"prompt": "x"}', headers={"Content-Type": kind})
-            self.assertEqual((answer.status, answer.error["code"]), (415, "unsupported_media_type"))
+        # What a page can send without a preflight; curl calls its bodies forms, but says of no page.
+        marks = ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+                 {"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "none"}, {"Referer": "http://evil.example/"})
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonx"):
+            for page in ({}, *marks):
+                with self.subTest(kind=kind, page=page):
+                    answer = client.post("/v1/completions", b'{"prompt": "x", "max_tokens": 1}',
+                                         headers={"Content-Type": kind, **page})
+                    if not page and kind in ("application/x-www-form-urlencoded", ""):
+                        self.assertEqual(answer.status, 200, answer.body)
+                        continue
+                    self.assertEqual((answer.status, answer.error["code"]), (415, "unsupported_media_type"))
         answer = client.get("/v1/models", headers={"Origin": "http://evil.example"})
         self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
         self.assertEqual(client.ask("OPTIONS", "/v1/completions").status, 405)
@@ -171,17 +187,22 @@ class LimitsTest(ProgramTest):
         client = Client(server.port)
         self.open_stream(client, n=16)
         self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 16))
-        self.open_stream(client, n=15)
+        self.fill_queue(client)
         answer = client.post("/v1/completions", {**LONG, "n": 2})
         self.assertEqual((answer.status, answer.error["code"]), (429, "queue_full"))
 
     def test_a_request_that_waits_too_long(self):
         client = Client(self.start("--max-num-seqs", "16", "--queue-timeout", "0.5").port)
-        running = self.open_stream(client, n=16, max_tokens=400)
+        running = self.open_stream(client, n=16, max_tokens=900)
         self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 16))
         answer = client.post("/v1/completions", {"prompt": "x", "max_tokens": 1})
         self.assertEqual((answer.status, answer.json.get("error", {}).get("code")), (503, "queue_timeout"))
         self.assertGreaterEqual(int(answer.headers["Retry-After"]), 1)
+        # Nothing of a stream was sent, so it has a status too.
+        for path, body in [("/v1/completions", {"prompt": "x"}),
+                           ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]})]:
+            answer = client.post(path, {**body, "max_tokens": 1, "stream": True})
+            self.assertEqual((answer.status, answer.json.get("error", {}).get("code")), (503, "queue_timeout"))
         events, done = parse_events(running.read().decode())
         self.assertTrue(done)
         self.assertEqual(events[-1]["choices"][0]["finish_reason"], "length")

@@ -184,6 +184,15 @@ class InfillTest(unittest.TestCase):
         same = client.post("/completion", {"prompt": prompt, **body}).json
         self.assertEqual((filled["content"], filled["tokens"]), (same["content"], same["tokens"]))
         self.assertEqual(filled["prompt"], "<|fim_prefix|>The old<|fim_suffix|> stood.<|fim_middle|> house")
+        gap = {"max_tokens": 6, "seed": 3, "ignore_eos": True}
+        filled = client.post("/infill", {"input_prefix": "The old", "input_suffix": " stood.", "n_predict": 6, "seed": 3,
+                                         "ignore_eos": True}).json
+        same = client.post("/v1/completions", {"prompt": "The old", "suffix": " stood.", **gap})
+        self.assertEqual((same.status, same.json["choices"][0]["text"]), (200, filled["content"]), same.body)
+        self.assertEqual(same.json["usage"]["prompt_tokens"], filled["tokens_evaluated"])
+        for more in ({"echo": True}, {"prompt": [1, 2]}):
+            answer = client.post("/v1/completions", {"prompt": "The old", "suffix": " stood.", **gap, **more})
+            self.assertEqual((answer.status, answer.error["param"]), (400, "suffix"), answer.body)
 
 
 if __name__ == "__main__":

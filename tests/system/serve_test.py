@@ -83,6 +83,32 @@ class ServeTest(ServerCase):
         body = {"prompt": "naïve café — “", "max_tokens": 60, "temperature": 2, "seed": 3}
         self.compare("/v1/completions", body)
 
+    def test_a_chat_goes_on_to_the_end_of_the_context(self):
+        answer = self.client.post("/v1/chat/completions", {"messages": MESSAGES, "ignore_eos": True}).json
+        self.assertEqual(answer["choices"][0]["finish_reason"], "length")
+        self.assertEqual(answer["usage"]["total_tokens"], 1024)
+
+    def test_histories_longer_than_a_thousand_messages(self):
+        short = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}] * 1000 + MESSAGES
+        answer = self.client.post("/apply-template", {"messages": short})
+        self.assertEqual(answer.status, 200, answer.body[:300])
+        self.assertEqual(answer.json["prompt"].count("<|im_start|>user\na<|im_end|>"), 1000)
+        answer = self.client.post("/v1/chat/completions", {"messages": short})
+        self.assertEqual(answer.error["code"], "context_length_exceeded")
+
+    def test_a_picture_in_a_result_does_not_end_the_conversation(self):
+        call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+        history = [*MESSAGES, {"role": "assistant", "tool_calls": [call]},
+                   {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "seen"}, picture]}]
+        answer = self.client.post("/v1/chat/completions", {"messages": history, "max_tokens": 2})
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertIn("[image omitted: the model reads text only]",
+                      self.client.post("/apply-template", {"messages": history}).json["prompt"])
+        self.assertRegex(self.client.get("/metrics").body.decode(), r"paceline:omitted_parts_total\{[^}]*\} 1\n")
+        answer = self.client.post("/v1/chat/completions", {"messages": [{"role": "user", "content": [picture]}]})
+        self.assertEqual((answer.status, answer.error["code"]), (400, "unsupported_parameter"))
+
     def test_a_chat_begins_with_its_role(self):
         events, done = self.client.stream("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 4, "n": 2})
         self.assertTrue(done)
@@ -127,7 +153,18 @@ class ServeTest(ServerCase):
                 self.assertEqual((answer.status, answer.error["code"]), (status, code))
                 self.assertTrue(answer.headers["x-request-id"])
         self.assertEqual(self.client.get("/v1/completions").headers["Allow"], "POST")
-        self.assertIn("POST /v1/completions", self.client.get("/v1/files").error["message"])
+        for method, path, nearest in [("POST", "/v1/chat/completion", "POST /v1/chat/completions"),
+                                      ("POST", "/v1/v1/chat/completions", "POST /v1/chat/completions"),
+                                      ("POST", "/api/chat/completions", "POST /v1/chat/completions"),
+                                      ("POST", "/v1/embedding", "POST /v1/embeddings"), ("GET", "/v1/model", "GET /v1/models"),
+                                      ("GET", "/api/models", "GET /v1/models"), ("GET", "/healthz", "GET /health")]:
+            message = self.client.ask(method, path).error["message"]
+            self.assertIn(f"did you mean {nearest}?", message)
+            self.assertLess(len(message), 300)
+        for path in ("/v1/files", "/x" * 4000):
+            message = self.client.get(path).error["message"]
+            self.assertIn("POST /v1/completions", message)
+            self.assertNotIn("did you mean", message)
 
     def test_health_and_version(self):
         for path in ["/health", "/live", "/ready"]:

@@ -85,8 +85,8 @@ class Client:
         self.port = port
         self.key = key
 
-    def open(self, method, path, body=None, headers=None):
-        """The response, unread; its `connection` can be closed."""
+    def send(self, method, path, body=None, headers=None):
+        """The connection of a request whose response hasn't begun: that of a stream begins with its first event."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         fields = {} if body is None else {"Content-Type": "application/json"}
         if self.key is not None:
@@ -94,6 +94,11 @@ class Client:
         fields.update(headers or {})
         data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
         connection.request(method, path, data, fields)
+        return connection
+
+    def open(self, method, path, body=None, headers=None):
+        """The response, unread; its `connection` can be closed."""
+        connection = self.send(method, path, body, headers)
         response = connection.getresponse()
         response.connection = connection
         return response

@@ -78,7 +78,7 @@ function pieceOf(choice) {
   return {
     index: choice.index,
     text,
-    reasoning: choice.delta?.reasoning_content ?? "",
+    reasoning: choice.delta?.reasoning_content ?? choice.delta?.reasoning ?? "",
     calls: choice.delta?.tool_calls ?? [],
     numTokens: choice.token_ids?.length ?? (text === "" ? 0 : 1),
     parts: choice.pieces ?? [{ text, accepted: false }],
