@@ -69,12 +69,12 @@ class ChatTest(ProgramTest):
     def test_a_system_prompt_that_cannot_be(self):
         error = self.fail_with(1, "chat", "-m", BUNDLED, "-p", "x", "--system-prompt", self.directory / "none.txt")
         self.assertIn("none.txt", error)
-        template = self.write("t.jinja", "{% if messages[0].role == 'system' %}{{ raise_exception('no such role') }}"
-                                         "{% endif %}{{ messages[0].content }}")
+        template = self.write("t.jinja", "{% for m in messages %}{% if 'kind' in m.content %}{{ raise_exception('no such text') }}"
+                                         "{% endif %}{% endfor %}{{ messages[0].content }}")
         error = self.fail_with(1, "chat", "-m", BUNDLED, "-p", "x", "--chat-template", template,
                                "--system-prompt", self.write("system.txt", "Be kind."))
         self.assertIn("--system-prompt", error)
-        self.assertIn("no such role", error)
+        self.assertIn("no such text", error)
 
     def test_lines_fail_alone(self):
         user = [{"role": "user", "content": "Hi"}]
