@@ -53,6 +53,7 @@ struct TurnParts {
   std::string reasoning;
   std::string content;
   std::vector<ToolCall> tool_calls;
+  bool must_call = false;  // a call was asked for: without one the turn was cut short before it
 };
 
 struct Completion {

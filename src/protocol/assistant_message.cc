@@ -15,7 +15,8 @@ void write_calls(JsonWriter& writer, const std::vector<ToolCall>& calls) {
 
 void write_turn(JsonWriter& writer, const TurnParts& turn, std::string_view reasoning_field) {
   writer.key("content");
-  turn.content.empty() && !turn.tool_calls.empty() ? writer.null() : writer.string(turn.content);
+  const bool has_no_content = turn.must_call || !turn.tool_calls.empty();
+  turn.content.empty() && has_no_content ? writer.null() : writer.string(turn.content);
   if (!turn.reasoning.empty()) writer.member(reasoning_field, turn.reasoning);
   if (!turn.tool_calls.empty()) write_calls(writer, turn.tool_calls);
 }

@@ -11,7 +11,7 @@
 namespace paceline {
 
 // Writes the members role, content, `reasoning_field` and tool_calls: of `turn` where the text was
-// taken apart, else of `text`. The content of a turn of calls alone is null.
+// taken apart, else of `text`. The content of a turn that is, or had to be, calls alone is null.
 void write_assistant_message(JsonWriter& writer, const std::optional<std::string>& text,
                              const std::optional<TurnParts>& turn,
                              std::string_view reasoning_field = "reasoning_content");

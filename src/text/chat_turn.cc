@@ -137,6 +137,8 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
                          .tools = tools,
                          .begins_in_reasoning = reasons && format->reasoning->is_opened_by(prompt),
                          .reads_calls = asked.may_call(),
+                         .must_call =
+                             asked.may_call() && asked.tool_choice != ToolChoice::automatic,
                          .make_call_id = asked.make_call_id};
   if (asked.may_call() || options.constraint) {
     find_constraint(model, options);  // else its errors would be those of the tools

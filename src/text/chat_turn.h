@@ -35,6 +35,7 @@ struct TurnShape {
   std::shared_ptr<const ToolSet> tools;
   bool begins_in_reasoning = false;
   bool reads_calls = false;
+  bool must_call = false;                          // the turn is calls, reasoning apart
   std::function<std::string()> make_call_id = {};  // as asked
 };
 

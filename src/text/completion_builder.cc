@@ -34,10 +34,11 @@ CompletionBuilder::CompletionBuilder(const TextModel& model, CompletionShape sha
   completion_.seed = shape_.seed;
   if (model.tokenizer != nullptr) completion_.text.emplace();
   if (!shape_.turn) return;
-  completion_.turn.emplace();
+  completion_.turn.emplace().must_call = shape_.turn->must_call;
   reader_.emplace(shape_.turn->format, shape_.turn->tools,
                   TurnReaderOptions{.begins_in_reasoning = shape_.turn->begins_in_reasoning,
                                     .reads_calls = shape_.turn->reads_calls,
+                                    .must_call = shape_.turn->must_call,
                                     .make_id = shape_.make_call_id});
 }
 

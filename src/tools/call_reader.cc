@@ -66,7 +66,8 @@ size_t CallReader::take(std::string_view text, bool is_final,
     }
     if (state_ == State::running && is_at_end()) state_ = State::done;
   }
-  if (state_ == State::running && is_final) state_ = State::refused;
+  // What was refused before the end of the text isn't seen again.
+  if (is_final && state_ != State::done) state_ = has_begun_ ? State::broken : State::cut;
   if (state_ == State::refused && has_begun_) state_ = State::broken;
   if (has_begun_ && state_ != State::running) {
     events.push_back({.kind = TurnEvent::Kind::call_ended,

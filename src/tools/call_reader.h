@@ -20,6 +20,7 @@ class CallReader {
     running,
     done,
     refused,  // it isn't a call: no event was made
+    cut,      // the text ends before an event was made
     broken,   // it stopped being one behind its beginning, which events have told
   };
 

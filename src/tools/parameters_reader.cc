@@ -83,8 +83,13 @@ class ParametersReader : public ArgumentsReader {
     return take_value(text, out);
   }
 
-  LiteralMatch match(std::string_view text, std::string_view literal) const {
-    return match_literal(text, literal, is_final_);
+  static LiteralMatch match(std::string_view text, std::string_view literal) {
+    return match_literal(text, literal, false);
+  }
+  // Where the text may end, these are all arguments unless something is to follow them.
+  std::optional<size_t> decide_end(std::string_view text, std::string& out) {
+    if (is_final_ && is_blank(text) && is_blank(next_)) return finish(out);
+    return std::nullopt;
   }
   std::optional<size_t> finish(std::string& out) {
     out += num_ == 0 ? "{}" : "}";
@@ -129,7 +134,7 @@ std::optional<size_t> ParametersReader::take_before_key(std::string_view text, s
   size_t taken = 0;
   if (num_ > 0 && !is_separated_ && !is_blank(format_.separator)) {
     const LiteralMatch separator = match(text, format_.separator);
-    if (separator.state == MatchState::partial) return std::nullopt;
+    if (separator.state == MatchState::partial) return decide_end(text, out);
     if (separator.state == MatchState::mismatch) return finish(out);
     taken = separator.bytes;
     text.remove_prefix(taken);
@@ -139,12 +144,14 @@ std::optional<size_t> ParametersReader::take_before_key(std::string_view text, s
   if (is_blank(format_.before_key)) {
     if (!is_separated_) {
       const LiteralMatch end = match(text, next_);
-      if (end.state == MatchState::partial) return std::nullopt;
+      if (end.state == MatchState::partial) return decide_end(text, out);
       if (end.state == MatchState::matched) return finish(out);
     }
   } else {
     const LiteralMatch before = match(text, format_.before_key);
-    if (before.state == MatchState::partial) return taken > 0 ? std::optional(taken) : std::nullopt;
+    if (before.state == MatchState::partial) {
+      return taken > 0 ? std::optional(taken) : decide_end(text, out);
+    }
     if (before.state == MatchState::mismatch) return is_separated_ ? fail() : finish(out);
     taken += before.bytes;
   }
@@ -250,7 +257,7 @@ std::optional<size_t> ParametersReader::take_text(std::string_view text, std::st
     phase_ = Phase::before_key;
     return end + core.size();
   }
-  size_t held = is_final_ ? 0 : std::max(partial_suffix(text, core), partial_suffix(text, close));
+  size_t held = std::max(partial_suffix(text, core), partial_suffix(text, close));
   if (!is_final_ && has_escapes) {
     // An escape stays whole: its second byte may look like the end.
     size_t backslashes = 0;
@@ -259,9 +266,9 @@ std::optional<size_t> ParametersReader::take_text(std::string_view text, std::st
     }
     held += backslashes % 2;
   }
-  if (held == text.size()) return std::nullopt;
+  if (text.empty() || (held == text.size() && !is_final_)) return std::nullopt;
   append_escaped(out, text.substr(0, text.size() - held), has_escapes);
-  return text.size() - held;
+  return is_final_ ? text.size() : text.size() - held;
 }
 
 // The end of an object or array at the beginning of `text`; what was scanned before isn't again.
@@ -316,12 +323,11 @@ void ParametersReader::emit_value(std::string_view raw, std::string& out) {
   }
 }
 
+// A value that isn't text counts only as a whole.
 std::optional<size_t> ParametersReader::take_value(std::string_view text, std::string& out) {
   const std::optional<size_t> end = end_of_value(text);
   if (!end) {
     if (!is_final_ || text.empty()) return std::nullopt;
-    emit_value(text, out);
-    phase_ = Phase::before_key;
     state_ = State::broken;
     return text.size();
   }

@@ -73,7 +73,7 @@ std::vector<TurnEvent> TurnReader::finish() {
 }
 
 void TurnReader::emit(EventKind kind, std::string_view text) {
-  if (text.empty()) return;
+  if (text.empty() || (kind == EventKind::content && options_.must_call)) return;
   if (!events_.empty() && events_.back().kind == kind) {
     events_.back().text += text;
   } else {
@@ -149,8 +149,8 @@ bool TurnReader::take_reasoning() {
     return true;
   }
   const std::string_view text = text_;
-  size_t held = is_final_ ? 0 : partial_suffix(text, end);
-  if (!is_final_ && ends_at_call) {
+  size_t held = partial_suffix(text, end);
+  if (ends_at_call) {
     held = std::max(held, partial_suffix(text, format_->calls->trigger));
   }
   std::string_view piece = text.substr(0, text.size() - held);
@@ -190,8 +190,8 @@ bool TurnReader::take_begun_call() {
   const CallFormat& calls = *format_->calls;
   const size_t of_lead = std::min<size_t>(calls.num_prompt_bytes, calls.lead.size());
   const LiteralMatch lead =
-      match_literal(text_, std::string_view(calls.lead).substr(of_lead), is_final_);
-  if (lead.state == MatchState::partial) return false;
+      match_literal(text_, std::string_view(calls.lead).substr(of_lead), false);
+  if (lead.state == MatchState::partial) return is_final_ && drop_cut_text();
   state_ = State::content;
   if (lead.state == MatchState::mismatch) return true;
   call_lead_ = text_.substr(0, lead.bytes);
@@ -268,8 +268,9 @@ bool TurnReader::begin_first_call(size_t at) {
   emit_content(bytes);
   drop(call_lead_.size());
   const std::string& lead = format_->calls->lead;
-  const LiteralMatch match = match_literal(text_, lead, is_final_);
+  const LiteralMatch match = match_literal(text_, lead, false);
   if (match.state == MatchState::partial) {
+    if (is_final_) return drop_cut_text();
     text_.insert(0, call_lead_);
     return false;
   }
@@ -303,6 +304,8 @@ bool TurnReader::take_call() {
     case CallReader::State::refused:
       give_call_back();
       return true;
+    case CallReader::State::cut:
+      return drop_cut_text();
     case CallReader::State::broken:
       state_ = State::content;
       break;
@@ -313,6 +316,15 @@ bool TurnReader::take_call() {
   ++num_calls_;
   call_.reset();
   return true;
+}
+
+// The text ends in what begins a call or stands between two.
+bool TurnReader::drop_cut_text() {
+  call_.reset();
+  call_lead_.clear();
+  text_.clear();
+  state_ = State::content;
+  return false;
 }
 
 // The text is content as far as it is read; what follows may be a call again.
@@ -331,22 +343,20 @@ void TurnReader::give_call_back() {
 
 bool TurnReader::take_between_calls() {
   const CallFormat& calls = *format_->calls;
-  const LiteralMatch between = match_literal(text_, calls.between, is_final_);
+  const LiteralMatch between = match_literal(text_, calls.between, false);
   LiteralMatch next = between;
   if (between.state == MatchState::matched && calls.pieces[0].kind == CallPiece::Kind::literal) {
-    next = match_literal(std::string_view(text_).substr(between.bytes), calls.pieces[0].text,
-                         is_final_);
+    next =
+        match_literal(std::string_view(text_).substr(between.bytes), calls.pieces[0].text, false);
   }
-  const LiteralMatch closing = trimmed(calls.closing).empty()
-                                   ? LiteralMatch{}
-                                   : match_literal(text_, calls.closing, is_final_);
+  const LiteralMatch closing =
+      trimmed(calls.closing).empty() ? LiteralMatch{} : match_literal(text_, calls.closing, false);
   const bool is_undecided =
       next.state == MatchState::partial || closing.state == MatchState::partial;
   if (closing.state == MatchState::matched) {
     drop(closing.bytes);
-  } else if (!is_final_ && (is_undecided ||
-                            (next.state == MatchState::matched && between.bytes == text_.size()))) {
-    return false;
+  } else if (is_undecided || (next.state == MatchState::matched && between.bytes == text_.size())) {
+    return is_final_ && drop_cut_text();
   } else if (next.state == MatchState::matched && between.bytes < text_.size()) {
     call_lead_ = text_.substr(0, between.bytes);
     drop(between.bytes);

@@ -19,13 +19,15 @@ namespace paceline {
 struct TurnReaderOptions {
   bool begins_in_reasoning = false;  // ReasoningFormat::is_opened_by of the prompt
   bool reads_calls = true;           // false: tool_choice "none"
+  bool must_call = false;            // what isn't reasoning is calls: there is no content
   // Makes an id for a call whose format has none; without it such ids are empty.
   std::function<std::string()> make_id;
 };
 
-// No text is lost: what turns out to be no call is content. Only marks are dropped, with the blanks
-// beside them. Never throws because of the text. Memory: the text that isn't decided yet, which is
-// a possible beginning of a mark, or a call whose name or id stands behind its arguments.
+// What turns out to be no call is content. Dropped are marks, with the blanks beside them, and the
+// beginning of a call, of what stands between calls or of a value's end where the text ends there:
+// it was cut short. Never throws because of the text. Memory: the text that isn't decided yet,
+// which is a possible beginning of a mark, or a call whose name or id stands behind its arguments.
 class TurnReader {
  public:
   TurnReader(std::shared_ptr<const TurnFormat> format, std::shared_ptr<const ToolSet> tools,
@@ -59,6 +61,7 @@ class TurnReader {
   bool begin_first_call(size_t at);
   void begin_call(size_t skipped);
   void give_call_back();
+  bool drop_cut_text();
   void emit(TurnEvent::Kind kind, std::string_view text);
   void emit_content(size_t bytes);
   void emit_first_character();

@@ -82,9 +82,10 @@ TEST(Parameters, ValuesAreReadByTheirTypes) {
 
 TEST(Parameters, ACallThatIsCutShortShowsWhatThereIs) {
   EXPECT_EQ(read(tagged(), "<tool_call>f<k>text</k><v>Hello </v"),
-            (TurnRead{"", "", {{"f", R"({"text": "Hello </v)", "made0", false}}}));
-  EXPECT_EQ(read(tagged(), "<tool_call>f<k>text</k>"),
-            (TurnRead{"", "<tool_call>f<k>text</k>", {}}));
+            (TurnRead{"", "", {{"f", R"({"text": "Hello )", "made0", false}}}));
+  EXPECT_EQ(read(tagged(), "<tool_call>f<k>count</k><v>1"),
+            (TurnRead{"", "", {{"f", R"({"count": )", "made0", false}}}));
+  EXPECT_EQ(read(tagged(), "<tool_call>f<k>text</k>"), TurnRead{});
 }
 
 TEST(Parameters, TheGrammarIsThatOfTheSchema) {

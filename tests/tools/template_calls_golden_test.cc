@@ -213,6 +213,7 @@ bool expect_calls(const ChatTemplate& chat_template, const TurnFormat& format, c
   if (!turn) return false;
   SCOPED_TRACE(turn->text);
   TurnRead read = read_turn(format, std::make_shared<const ToolSet>(one.tools), *turn);
+  expect_cuts_show_no_marks(format, std::make_shared<const ToolSet>(one.tools), *turn);
   for (CallRead& call : read.calls) call.arguments = in_order(call.arguments);
   EXPECT_EQ(read, expected(one, *turn, *format.calls));
   expect_allowed(format, one, *turn);

@@ -72,14 +72,33 @@ TEST(TurnReader, BlanksMayDifferFromTheTemplates) {
 
 TEST(TurnReader, WhatIsNoCallIsContent) {
   for (const char* const text :
-       {"<call>", "<call", "a <call> b", "<call>{\"name\": \"unknown\", \"arguments\": {}}</call>",
-        "<call>{\"name\": \"get\", \"arguments\": [1]}</call>", "<call>{\"name\": \"get",
-        "<call>{\"name\": \"get_ti", "<<call>>", "<call><call><call>",
+       {"<call", "a <call> b", "<call>{\"name\": \"unknown\", \"arguments\": {}}</call>",
+        "<call>{\"name\": \"get\", \"arguments\": [1]}</call>", "<<call>>",
         "<call>{\"name\": \"getter\", \"arguments\": {}}</call>"}) {
     EXPECT_EQ(read(text), (TurnRead{"", text, {}}));
   }
   EXPECT_EQ(read("<call><call>{\"name\": \"get\", \"arguments\": {}}</call>"),
             (TurnRead{"", "<call>", {{"get", "{}"}}}));
+}
+
+TEST(TurnReader, ACallThatIsCutBeforeItsArgumentsIsNothing) {
+  for (const char* const text :
+       {"<call>", "<call>{\"name\": \"get", "<call>{\"name\": \"get_ti",
+        "<call>{\"name\": \"get\", \"argu", "<call>{\"name\": \"get\", \"arguments\": "}) {
+    EXPECT_EQ(read(text), TurnRead{});
+    EXPECT_EQ(read(std::string("Wait.\n") + text), (TurnRead{"", "Wait.", {}}));
+  }
+  EXPECT_EQ(read("<call><call>"), (TurnRead{"", "<call>", {}}));
+  EXPECT_EQ(read("<call>{\"name\": \"get\", \"arguments\": {}}</call>\n<cal"),
+            (TurnRead{"", "", {{"get", "{}"}}}));
+}
+
+TEST(TurnReader, ATurnThatMustCallHasNoContent) {
+  const TurnFormat format = format_of(kSource);
+  for (const char* const text : {"<", "<call", "</call>", "words", "<call>["}) {
+    const TurnText turn{.text = std::string("<think>t</think>") + text, .must_call = true};
+    EXPECT_EQ(read_turn(format, two_tools(), turn), (TurnRead{"t", "", {}}));
+  }
 }
 
 TEST(TurnReader, ACallThatStopsIsIncomplete) {

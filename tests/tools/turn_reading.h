@@ -72,6 +72,7 @@ struct TurnText {
   std::string text;
   bool begins_in_reasoning = false;
   bool reads_calls = true;
+  bool must_call = false;
 };
 
 // With ids made0, made1, ... where the text has none. `cuts`: where the text is cut.
@@ -82,6 +83,7 @@ TurnRead read_turn(const TurnFormat& format, const std::shared_ptr<const ToolSet
   TurnReader reader(std::make_shared<const TurnFormat>(format), tools,
                     {.begins_in_reasoning = turn.begins_in_reasoning,
                      .reads_calls = turn.reads_calls,
+                     .must_call = turn.must_call,
                      .make_id = [&] { return "made" + std::to_string(num_ids++); }});
   TurnRead read;
   std::string_view rest = turn.text;
@@ -105,6 +107,34 @@ inline TurnRead read_turn(const TurnFormat& format, const std::shared_ptr<const 
         << turn.text;
   }
   return whole;
+}
+
+// Cut at any byte, the turn is a beginning of itself. Where it is calls alone no mark is content.
+inline void expect_cuts_show_no_marks(const TurnFormat& format,
+                                      const std::shared_ptr<const ToolSet>& tools, TurnText turn) {
+  const auto read = [&](std::string_view text) {
+    TurnText one = turn;
+    one.text = text;
+    return read_turn(format, tools, one, [] { return size_t{1} << 30; });
+  };
+  const TurnRead whole = read(turn.text);
+  turn.must_call = whole.content.empty() && !whole.calls.empty();
+  for (size_t bytes = 0; bytes < turn.text.size(); ++bytes) {
+    const std::string_view text = std::string_view(turn.text).substr(0, bytes);
+    const TurnRead part = read(text);
+    SCOPED_TRACE(text);
+    EXPECT_TRUE(whole.reasoning.starts_with(part.reasoning)) << part.reasoning;
+    ASSERT_LE(part.calls.size(), whole.calls.size());
+    for (size_t i = 0; i < part.calls.size(); ++i) {
+      EXPECT_EQ(part.calls[i].name, whole.calls[i].name);
+      EXPECT_TRUE(whole.calls[i].arguments.starts_with(part.calls[i].arguments))
+          << part.calls[i].arguments;
+    }
+    if (turn.must_call) {
+      EXPECT_EQ(part.content, "");
+    }
+    EXPECT_EQ(part.content.find(format.calls->trigger), std::string::npos) << part.content;
+  }
 }
 
 inline TurnFormat format_of(std::string_view source) {
