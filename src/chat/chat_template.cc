@@ -101,6 +101,49 @@ void check_continuation(const ChatInput& input) {
   }
 }
 
+void set_default(Json::Object& object, std::string_view name, Json value) {
+  const auto found = std::find_if(object.begin(), object.end(),
+                                  [&](const auto& member) { return member.first == name; });
+  if (found == object.end()) {
+    object.emplace_back(std::string(name), std::move(value));
+  } else if (found->second.is_null()) {
+    found->second = std::move(value);
+  }
+}
+
+// Templates read the properties of a function's parameters, which a function need not have.
+Json with_parameters(const Json& function) {
+  Json::Object members = *function.object();
+  set_default(members, "parameters", Json(Json::Object{}));
+  for (auto& [name, value] : members) {
+    if (name != "parameters" || !value.is_object()) continue;
+    Json::Object schema = *value.object();
+    if (schema.empty()) schema.emplace_back("type", Json(std::string("object")));
+    set_default(schema, "properties", Json(Json::Object{}));
+    value = Json(std::move(schema));
+  }
+  return Json(std::move(members));
+}
+
+// A tool is a function, or an object that has one.
+Json tools_with_parameters(const Json& tools) {
+  if (!tools.is_array()) return tools;
+  Json::Array written;
+  for (const Json& tool : *tools.array()) {
+    const Json* const function = tool.find_value("function");
+    if (function != nullptr && function->is_object()) {
+      Json::Object members = *tool.object();
+      for (auto& [name, value] : members) {
+        if (name == "function") value = with_parameters(value);
+      }
+      written.push_back(Json(std::move(members)));
+    } else {
+      written.push_back(tool.find_value("name") != nullptr ? with_parameters(tool) : tool);
+    }
+  }
+  return Json(std::move(written));
+}
+
 NamedJson variables_of(const ChatInput& input, Json::Array messages) {
   NamedJson variables;
   const auto set = [&](std::string_view name, Json value) {
@@ -121,7 +164,7 @@ NamedJson variables_of(const ChatInput& input, Json::Array messages) {
   }
   // Set last, so that no kwarg replaces them.
   set("messages", Json(std::move(messages)));
-  set("tools", array_json(input.tools_json, "tools"));
+  set("tools", tools_with_parameters(array_json(input.tools_json, "tools")));
   set("documents", array_json(input.documents_json, "documents"));
   set("add_generation_prompt", Json(input.add_generation_prompt));
   return variables;

@@ -87,6 +87,23 @@ TEST_F(ChatTemplateTest, BadInputNamesTheField) {
   fails({.now = "soon"}, "now");
 }
 
+TEST_F(ChatTemplateTest, ToolsHaveParametersWithProperties) {
+  const ChatTemplate names = ChatTemplate::parse(
+      "{%- for t in tools %}{%- set f = t.function or t %}{{ f.name }}("
+      "{%- for n, p in f.parameters.properties.items() %}{{ n }} {%- endfor %})"
+      "{{ f.parameters | tojson }};{%- endfor %}",
+      "names");
+  const std::string empty = R"({"type": "object", "properties": {}})";
+  EXPECT_EQ(names.render({.tools_json = R"([{"type": "function", "function": {"name": "a"}},
+      {"name": "b", "parameters": null}, {"type": "function", "function": {"name": "c",
+        "parameters": {}}}, {"type": "function", "function": {"name": "d", "parameters":
+        {"type": "object", "required": []}}}, {"name": "e", "parameters":
+        {"type": "object", "properties": {"x": {}}}}])"}),
+            "a()" + empty + ";b()" + empty + ";c()" + empty +
+                R"(;d(){"type": "object", "required": [], "properties": {}};)" +
+                R"(e(x){"type": "object", "properties": {"x": {}}};)");
+}
+
 TEST_F(ChatTemplateTest, MissingToolsAndDocumentsAreNone) {
   EXPECT_EQ(ChatTemplate::parse("{{ tools is none }}{{ documents is none }}{{ x is defined }}", "t")
                 .render({}),
