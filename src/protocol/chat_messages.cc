@@ -117,11 +117,19 @@ struct Call {
   Json arguments = Json(Json::Object());
 };
 
-// Models are trained on the arguments as an object; the API has the object's JSON as a string.
+// Models are trained on the arguments as an object; the API has the object's JSON as a string. A
+// string that isn't stays as it is: the call was cut off.
 void read_arguments(const FieldValue& value, Call& call) {
   if (value.text().empty()) return;
-  call.arguments = parse_json(value.text(), value.path());
-  if (!call.arguments.is_object()) value.refuse("the JSON of an object");
+  try {
+    Json arguments = parse_json(value.text(), value.path());
+    if (arguments.is_object()) {
+      call.arguments = std::move(arguments);
+      return;
+    }
+  } catch (const Error&) {
+  }
+  call.arguments = Json(value.text());
 }
 
 constexpr FieldDef<Call> kCallFunctionFields[] = {
@@ -132,7 +140,8 @@ constexpr FieldDef<Call> kCallFunctionFields[] = {
      .read = [](const FieldValue& v, Call& t) { t.name = v.text(); }},
     {.name = "arguments",
      .type = kAnyText,
-     .help = "The JSON of an object.",
+     .help = "The JSON of an object; any other text counts as the beginning of one that was cut "
+             "off.",
      .read = read_arguments},
 };
 

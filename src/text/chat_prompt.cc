@@ -10,6 +10,7 @@
 #include "text/chat_turns.h"
 #include "text/make_request.h"
 #include "text/text_model.h"
+#include "tools/cut_arguments.h"
 #include "tools/render_history.h"
 #include "tools/told_calls.h"
 
@@ -76,6 +77,7 @@ std::string render_chat(const ChatRenderer& model, const ChatInput& asked) {
   if (input.special_tokens.empty() && model.tokenizer != nullptr) {
     input.special_tokens = model.tokenizer->special_tokens();
   }
+  bool are_arguments_text = false;
   if (model.turns != nullptr && has_tools(input)) {
     const TurnFormat& format = *model.turns->format();
     if (format.tells_calls) {
@@ -83,8 +85,11 @@ std::string render_chat(const ChatRenderer& model, const ChatInput& asked) {
     } else if (format.calls) {
       shape_calls(format.calls->message, input);
     }
+    are_arguments_text = format.calls && format.calls->message.arguments_are_text;
   }
-  return render_history(chat_template, input);
+  return render_with_cut_arguments(
+      input, are_arguments_text,
+      [&](const ChatInput& form) { return render_history(chat_template, form); });
 }
 
 std::string render_chat(const TextModel& model, const ChatInput& input) {

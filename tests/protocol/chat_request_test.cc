@@ -80,6 +80,15 @@ TEST(ChatRequest, MessagesOfClientsComeBack) {
   EXPECT_EQ(message(R"({"role": "assistant", "content": null, "refusal": "no"})").content, "no");
   EXPECT_EQ(message(R"({"role": "assistant", "content": "x", "reasoning": "hm"})").json,
             R"({"role":"assistant","content":"x","reasoning_content":"hm"})");
+  for (const char* const cut : {R"({\"x\": [1)", "5", "text"}) {
+    EXPECT_EQ(message(R"({"role": "assistant", "tool_calls": [{"function": {"name": "f",
+                          "arguments": ")" +
+                      std::string(cut) + "\"}}]}")
+                  .json,
+              R"({"role":"assistant","content":"","tool_calls":[{"id":"","type":"function",)"
+              R"("function":{"name":"f","arguments":")" +
+                  std::string(cut) + "\"}}]}");
+  }
   EXPECT_EQ(message(R"({"role": "assistant", "content": null,
                         "function_call": {"name": "f", "arguments": "{\"a\": 1}"}})")
                 .json,
@@ -139,10 +148,6 @@ TEST(ChatRequest, AWrongMessageIsNamed) {
        "messages[1].tool_calls[0].function", "missing"},
       {R"({"role": "assistant", "tool_calls": [{"type": "custom"}]})",
        "messages[1].tool_calls[0].type", "only \"function\""},
-      {R"({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]})",
-       "messages[1].tool_calls[0].function.arguments", "not valid JSON"},
-      {R"({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "5"}}]})",
-       "messages[1].tool_calls[0].function.arguments", "expected the JSON of an object"},
       {R"({"role": "assistant", "content": "x", "audio": {"id": "y"}})", "messages[1].audio",
        "not supported"},
       {R"({"role": "assistant", "content": "x", "function_call": {}})",
