@@ -20,6 +20,9 @@ struct ConstraintSpec {
   std::vector<std::string> choices;
   // Of a schema: what would only be an annotation, as an unknown `format`, is an error.
   bool strict = false;
+  // Of a schema that isn't strict: what can't be enforced is left out and named in
+  // Completion::warnings, where it else is an error.
+  bool best_effort = false;
 
   bool operator==(const ConstraintSpec&) const = default;
 };

@@ -67,8 +67,10 @@ struct Completion {
   Usage usage;
   Timings timings;
   std::optional<TurnParts> turn;  // of chats whose template writes reasoning or tool calls
-  uint64_t seed = 0;              // the one used
-  double logprob = 0;             // of all tokens drawn, an EOS included, summed; when asked for
+  // What was asked for and not done, in sentences: parts of a schema that can't be enforced.
+  std::vector<std::string> warnings;
+  uint64_t seed = 0;   // the one used
+  double logprob = 0;  // of all tokens drawn, an EOS included, summed; when asked for
 };
 
 struct ErrorInfo {

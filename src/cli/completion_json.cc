@@ -55,6 +55,10 @@ void write_completion(JsonWriter& writer, const Completion& completion, bool wit
   if (usage.reasoning_tokens > 0) writer.member("reasoning_tokens", usage.reasoning_tokens);
   writer.end_object();
   writer.member("seed", completion.seed);
+  if (completion.warnings.empty()) return;
+  writer.key("warnings").begin_array();
+  for (const std::string& warning : completion.warnings) writer.string(warning);
+  writer.end_array();
 }
 
 }  // namespace

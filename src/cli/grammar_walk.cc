@@ -19,6 +19,10 @@ class WalkClock {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+Grammar compile_accepting(const ConstraintSpec& spec) {
+  return compile_constraint(spec, {}, JsonTexts::accepted);
+}
+
 }  // namespace
 
 std::shared_ptr<const TokenTrie> GrammarWalk::trie_of(const TextTokens& tokens) {
@@ -29,7 +33,7 @@ GrammarWalk::GrammarWalk(const ConstraintSpec& spec, const TextTokens& tokens,
                          std::shared_ptr<const TokenTrie> trie)
     : spec_(spec), tokens_(tokens) {
   const WalkClock watch;
-  constraint_ = std::make_shared<Constraint>(compile_constraint(spec), std::move(trie));
+  constraint_ = std::make_shared<Constraint>(compile_accepting(spec), std::move(trie));
   times_.compile_us = watch.microseconds();
   Matcher(constraint_).mask();
   times_.first_mask_us = watch.microseconds();
@@ -53,7 +57,7 @@ bool GrammarWalk::accepts(std::string_view text) {
 size_t GrammarWalk::accepted_bytes(std::string_view text) const {
   std::vector<std::string> bytes;
   for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
-  Matcher matcher(std::make_shared<Constraint>(compile_constraint(spec_),
+  Matcher matcher(std::make_shared<Constraint>(compile_accepting(spec_),
                                                std::make_shared<const TokenTrie>(bytes)));
   size_t count = 0;
   while (count < text.size() && matcher.accept(static_cast<uint8_t>(text[count]))) ++count;

@@ -1,4 +1,5 @@
-// Walks texts through a constraint token by token, as a model under it would write them.
+// Walks texts through a constraint token by token, as a model under it would write them. Of JSON
+// every text of a value is accepted, also those that a model isn't let write: 18.0 for an integer.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +31,7 @@ class GrammarWalk {
   GrammarWalk(const ConstraintSpec& spec, const TextTokens& tokens,
               std::shared_ptr<const TokenTrie> trie);
 
-  // Whether a model could write the text and end there.
+  // Whether the text obeys the constraint.
   bool accepts(std::string_view text);
   // The bytes of the text up to the first that can't come there; all of them: it ends too early.
   size_t accepted_bytes(std::string_view text) const;

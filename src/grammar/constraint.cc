@@ -74,12 +74,17 @@ RuleId add_choice(std::vector<std::string> choices, GrammarBuilder& builder) {
   return add_text(std::move(trie).finish(), builder);
 }
 
+SchemaRigor rigor_of(const ConstraintSpec& spec) {
+  if (spec.strict) return SchemaRigor::strict;
+  return spec.best_effort ? SchemaRigor::best_effort : SchemaRigor::exact;
+}
+
 }  // namespace
 
 RuleId add_constraint(const ConstraintSpec& spec, GrammarBuilder& builder) {
   switch (spec.kind) {
     case ConstraintSpec::Kind::json_schema:
-      return add_json_schema(spec.text, builder, spec.strict);
+      return add_json_schema(spec.text, builder, rigor_of(spec));
     case ConstraintSpec::Kind::regex:
       return add_text(
           parse_pattern(builder.regexes(), spec.text, TextForm::utf8, PatternMatch::whole),
@@ -94,10 +99,37 @@ RuleId add_constraint(const ConstraintSpec& spec, GrammarBuilder& builder) {
   return add_any_json_object(builder);
 }
 
-Grammar compile_constraint(const ConstraintSpec& spec, const GrammarLimits& limits) {
-  GrammarBuilder builder(limits);
-  const RuleId rule = add_constraint(spec, builder);
-  return std::move(builder).finish(rule);
+Grammar compile_constraint(const ConstraintSpec& spec, const GrammarLimits& limits,
+                           JsonTexts texts) {
+  const auto compile = [&](const ConstraintSpec& one) {
+    GrammarBuilder builder(limits, texts);
+    const RuleId rule = add_constraint(one, builder);
+    return std::move(builder).finish(rule);
+  };
+  const bool is_best_effort =
+      spec.kind == ConstraintSpec::Kind::json_schema && rigor_of(spec) == SchemaRigor::best_effort;
+  if (!is_best_effort) return compile(spec);
+  std::vector<std::string> schemas{spec.text};
+  for (std::string& wider : wider_schemas(spec.text)) schemas.push_back(std::move(wider));
+  return compile_within_limits(schemas.size() - 1, [&](size_t widening) {
+    ConstraintSpec one = spec;
+    one.text = schemas[widening];
+    return compile(one);
+  });
+}
+
+Grammar compile_within_limits(size_t most, const std::function<Grammar(size_t)>& compile) {
+  std::string problem;
+  for (size_t widening = 0;; ++widening) {
+    try {
+      Grammar grammar = compile(widening);
+      if (widening > 0) grammar.warnings.push_back(problem + "; so less of it is enforced");
+      return grammar;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::exhausted || widening == most) throw;
+      if (widening == 0) problem = error.what();
+    }
+  }
 }
 
 }  // namespace paceline

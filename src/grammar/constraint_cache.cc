@@ -16,8 +16,8 @@ bool is_ready(const std::shared_future<std::shared_ptr<Constraint>>& constraint)
 }  // namespace
 
 std::string ConstraintCache::key_of(const ConstraintSpec& spec) {
-  std::string key = fmt::format("{} {} {}:{}", static_cast<int>(spec.kind), spec.strict,
-                                spec.text.size(), spec.text);
+  std::string key = fmt::format("{} {} {} {}:{}", static_cast<int>(spec.kind), spec.strict,
+                                spec.best_effort, spec.text.size(), spec.text);
   for (const std::string& choice : spec.choices) {
     key += fmt::format(" {}:", choice.size());
     key += choice;
@@ -60,7 +60,7 @@ std::shared_ptr<Constraint> ConstraintCache::find(std::string key,
       entry.num_checked += is_check ? 1 : was_counted ? -1 : 0;
       const auto constraint = known->second->constraint;
       lock.unlock();
-      return constraint.get();
+      return counted(constraint.get(), is_check);
     }
     entries_.push_front({std::move(key), promise.get_future().share(), is_check ? 1 : 0});
     by_key_.emplace(entries_.front().key, entries_.begin());
@@ -69,7 +69,7 @@ std::shared_ptr<Constraint> ConstraintCache::find(std::string key,
   try {
     std::shared_ptr<Constraint> constraint = compile(make);
     promise.set_value(constraint);
-    return constraint;
+    return counted(std::move(constraint), is_check);
   } catch (const Error& error) {
     count(error.code());
     promise.set_exception(std::current_exception());
@@ -90,6 +90,15 @@ std::shared_ptr<Constraint> ConstraintCache::compile(const std::function<Grammar
   const std::lock_guard lock(mutex_);
   ++counters_.compiled;
   counters_.compile_seconds += time.count();
+  return constraint;
+}
+
+// Counts requests that aren't held to all that they asked for, each once.
+std::shared_ptr<Constraint> ConstraintCache::counted(std::shared_ptr<Constraint> constraint,
+                                                     bool is_check) {
+  if (is_check || constraint->warnings().empty()) return constraint;
+  const std::lock_guard lock(mutex_);
+  ++counters_.widened;
   return constraint;
 }
 

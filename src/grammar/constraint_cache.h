@@ -26,7 +26,8 @@ struct ConstraintVocabulary {
 
 struct ConstraintCounters {
   int64_t compiled = 0;
-  int64_t hits = 0;  // found compiled, or being compiled
+  int64_t hits = 0;     // found compiled, or being compiled
+  int64_t widened = 0;  // requests for one that leaves a part of a schema out
   // Refused ones by reason.
   int64_t invalid = 0;      // malformed
   int64_t unsupported = 0;  // can't be enforced
@@ -72,6 +73,7 @@ class ConstraintCache {
   std::shared_ptr<Constraint> find(std::string key, const std::function<Grammar()>& make,
                                    bool is_check);
   std::shared_ptr<Constraint> compile(const std::function<Grammar()>& make);
+  std::shared_ptr<Constraint> counted(std::shared_ptr<Constraint> constraint, bool is_check);
   void count(ErrorCode code);
   void drop_oldest();
   static size_t bytes_of(const Entry& entry);

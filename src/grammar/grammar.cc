@@ -10,8 +10,15 @@
 
 namespace paceline {
 
-GrammarBuilder::GrammarBuilder(const GrammarLimits& limits)
-    : limits_(limits), regexes_(limits.regexes) {}
+GrammarBuilder::GrammarBuilder(const GrammarLimits& limits, JsonTexts json_texts)
+    : limits_(limits), json_texts_(json_texts), regexes_(limits.regexes) {}
+
+void GrammarBuilder::warn(const std::string& warning) {
+  std::string placed = warning_place_ + warning;
+  if (std::find(warnings_.begin(), warnings_.end(), placed) == warnings_.end()) {
+    warnings_.push_back(std::move(placed));
+  }
+}
 
 RuleId GrammarBuilder::add_rule(std::string name) {
   const auto rule = static_cast<RuleId>(rules_.size());
@@ -217,7 +224,8 @@ Grammar GrammarBuilder::finish(RuleId root) && {
           .terminals = std::move(terminals_),
           .rules = std::move(rules_),
           .states = std::move(states_),
-          .root = goal};
+          .root = goal,
+          .warnings = std::move(warnings_)};
 }
 
 }  // namespace paceline

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "grammar/regex_set.h"
@@ -59,12 +60,20 @@ struct GrammarRule {
   bool is_json = false;        // a JSON value, whose objects may not have a name twice
 };
 
+// Which texts of a value a grammar of JSON has.
+enum class JsonTexts : uint8_t {
+  written,   // those that a model is to write: integers are digits, and blanks are few
+  accepted,  // every one that is found in files: an integer may be 18.0, a listed number 1.50
+};
+
 struct Grammar {
   RegexSet regexes;
   std::vector<RegexId> terminals;
   std::vector<GrammarRule> rules;
   std::vector<GrammarState> states;
   RuleId root{};  // calls what was asked for and nothing else; no rule calls it
+  // What was asked for and isn't enforced, in sentences.
+  std::vector<std::string> warnings;
 };
 
 // Beyond them Error exhausted, which names the limit.
@@ -77,9 +86,16 @@ struct GrammarLimits {
 // Builds a Grammar rule by rule; rules may refer to each other in any order.
 class GrammarBuilder {
  public:
-  explicit GrammarBuilder(const GrammarLimits& limits = {});
+  explicit GrammarBuilder(const GrammarLimits& limits = {},
+                          JsonTexts json_texts = JsonTexts::written);
 
   RegexSet& regexes() { return regexes_; }
+  JsonTexts json_texts() const { return json_texts_; }
+
+  // Something isn't enforced, which whoever asked for it hears of once.
+  void warn(const std::string& warning);
+  // From now on warnings begin with `place`: "tool search: ".
+  void set_warning_place(std::string place) { warning_place_ = std::move(place); }
 
   // The start state is made with the rule.
   RuleId add_rule(std::string name);
@@ -115,6 +131,9 @@ class GrammarBuilder {
   void find_highest_counts();
 
   GrammarLimits limits_;
+  JsonTexts json_texts_;
+  std::string warning_place_;
+  std::vector<std::string> warnings_;
   RegexSet regexes_;
   std::vector<RegexId> terminals_;
   std::unordered_map<RegexId, TerminalId> terminal_of_regex_;

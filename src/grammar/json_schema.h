@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "grammar/grammar.h"
 #include "grammar/schema_node.h"
@@ -18,8 +19,8 @@ namespace paceline {
 class SchemaDocument;
 
 struct JsonSchemaOptions {
-  // What would only be an annotation, as an unknown `format`, is an error.
-  bool strict = false;
+  SchemaRigor rigor = SchemaRigor::exact;
+  JsonTexts texts = JsonTexts::written;
   GrammarLimits limits;
 };
 
@@ -27,7 +28,12 @@ struct JsonSchemaOptions {
 Grammar compile_json_schema(std::string_view schema, const JsonSchemaOptions& options = {});
 
 // The same as a rule of `builder`, for a grammar that has more.
-RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder, bool strict = false);
+RuleId add_json_schema(std::string_view schema, GrammarBuilder& builder,
+                       SchemaRigor rigor = SchemaRigor::exact);
+
+// Schemas that accept more, for one that is over a limit: with no more than the types of its own
+// properties, then with its own type alone.
+std::vector<std::string> wider_schemas(std::string_view schema);
 
 // Where the schema of a property stands: among the `properties` of the schema that `owner` refers
 // to ("#", "#/allOf/0"), counted from 0.
@@ -43,7 +49,7 @@ class JsonSchemaProperties {
   using Places = std::span<const JsonSchemaPlace>;
 
   // The text of the schema must outlive this, as the builder must.
-  JsonSchemaProperties(std::string_view schema, GrammarBuilder& builder);
+  JsonSchemaProperties(std::string_view schema, GrammarBuilder& builder, SchemaRigor rigor);
   ~JsonSchemaProperties();
 
   // Whether the property accepts values of these kinds.
@@ -60,6 +66,7 @@ class JsonSchemaProperties {
 
   std::string_view schema_;
   GrammarBuilder& builder_;
+  SchemaRigor rigor_;
   std::array<std::unique_ptr<SchemaDocument>, 2> documents_;  // by the form of strings
   std::map<JsonKinds, SchemaLiteral> of_kinds_;               // any value of them
 };

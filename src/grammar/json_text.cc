@@ -155,9 +155,11 @@ RegexId json_number(RegexSet& regexes) {
 }
 
 RegexId json_integer(RegexSet& regexes) {
-  // More zeros mean the same, but a model could go on with them for ever.
-  return regexes.concat(
-      std::array{json_sign(regexes), json_whole(regexes), regexes.optional(regexes.literal(".0"))});
+  return regexes.concat(json_digits(regexes), zeros_fraction(regexes));
+}
+
+RegexId json_digits(RegexSet& regexes) {
+  return regexes.concat(json_sign(regexes), json_whole(regexes));
 }
 
 RegexId json_decimals_between(RegexSet& regexes, const JsonNumberRange& range) {

@@ -34,8 +34,10 @@ struct JsonNumberRange {
 RegexId json_decimal(RegexSet& regexes);
 // Every number, exponents included.
 RegexId json_number(RegexSet& regexes);
-// Numbers without an exponent whose fraction, if any, is one zero: 1 and 1.0, -0 too.
+// Numbers without an exponent whose fraction, if any, is zero: 1, 1.0 and 1.00, -0 too.
 RegexId json_integer(RegexSet& regexes);
+// The part of json_integer that has no fraction.
+RegexId json_digits(RegexSet& regexes);
 // The part of json_decimal in the range, by value: "1.50" is 1.5 and "-0" is 0.
 RegexId json_decimals_between(RegexSet& regexes, const JsonNumberRange& range);
 // The part of json_decimal that is a multiple of `divisor`, a decimal above 0. Error unsupported

@@ -32,6 +32,8 @@ class Constraint {
              const WalkerLimits& limits = {}, Tokenise tokenise = {});
 
   const TokenTrie& trie() const { return *trie_; }
+  // What isn't enforced, in sentences.
+  const std::vector<std::string>& warnings() const { return grammar_.warnings; }
   // As of one of the last calls.
   size_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
 

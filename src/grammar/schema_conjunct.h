@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/grammar.h"
 #include "grammar/schema_node.h"
 #include "grammar/text_form.h"
 
@@ -90,24 +91,28 @@ struct SchemaConjunct {
 // The scalars that most schemas need, each made once.
 class SchemaScalars {
  public:
-  explicit SchemaScalars(RegexSet& regexes, TextForm form = TextForm::json)
-      : regexes_(regexes), form_(form) {}
+  SchemaScalars(RegexSet& regexes, TextForm form, JsonTexts texts)
+      : regexes_(regexes), form_(form), texts_(texts) {}
 
   RegexId character();  // of a string, in the form
   RegexId string();
   RegexId number();
   RegexId decimal();
-  RegexId integer();
+  RegexId integer();  // by value
+  RegexId digits();   // integers without a fraction
   RegexSet& regexes() { return regexes_; }
   TextForm form() const { return form_; }
+  JsonTexts texts() const { return texts_; }
 
  private:
   RegexSet& regexes_;
   TextForm form_;
-  std::optional<RegexId> character_, string_, number_, decimal_, integer_;
+  JsonTexts texts_;
+  std::optional<RegexId> character_, string_, number_, decimal_, integer_, digits_;
 };
 
-// Decimals of json_decimal, or json_number where there are no rules.
+// Decimals of json_decimal, or json_number where there are no rules. Of JsonTexts::written, numbers
+// that can only be integers are digits, and listed ones have one text each.
 RegexId schema_number_language(SchemaScalars& scalars, const SchemaNumberRules& rules);
 // What stands between the quotes, in the form of the scalars.
 RegexId schema_string_language(SchemaScalars& scalars, const SchemaStringRules& rules);

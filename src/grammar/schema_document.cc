@@ -126,26 +126,39 @@ bool find_pointer(const Json& at, const Json& wanted, std::string& pointer) {
 
 }  // namespace
 
-SchemaDocument::SchemaDocument(std::string_view text, bool is_strict, RegexSet& regexes,
+SchemaDocument::SchemaDocument(std::string_view text, SchemaRigor rigor, GrammarBuilder& builder,
                                TextForm form)
     : document_(parse_json(checked_schema_text(text), "schema")),
-      is_strict_(is_strict),
-      regexes_(regexes),
+      rigor_(rigor),
+      builder_(builder),
       form_(form) {
-  SchemaDraft draft = SchemaDraft::unstated;
-  if (const std::string* name = text_of(document_, "$schema")) {
-    draft = draft_of_name(*name).value_or(SchemaDraft::unstated);
-    if (name->find("json-schema.org/draft-0") != name->npos && draft == SchemaDraft::unstated) {
-      fail(ErrorCode::unsupported, document_, "$schema",
-           fmt::format("{} isn't supported; drafts 4, 6, 7, 2019-09 and 2020-12 are",
-                       shown_text(*name)));
-    }
-  }
-  resources_.push_back({"", &document_, draft});
+  read_guidance();
+  resources_.push_back({"", &document_, read_draft()});
   resource_of_root_[&document_] = 0;
   find_resources(document_, 0);
   roots_.try_emplace("", &document_, 0);
   anything_ = add({});
+}
+
+SchemaDraft SchemaDocument::read_draft() {
+  const std::string* name = text_of(document_, "$schema");
+  if (name == nullptr) return SchemaDraft::unstated;
+  const std::optional<SchemaDraft> draft = draft_of_name(*name);
+  if (!draft && name->find("json-schema.org/draft-0") != name->npos) {
+    leave_out(document_, "$schema",
+              fmt::format("{} isn't supported; drafts 4, 6, 7, 2019-09 and 2020-12 are",
+                          shown_text(*name)));
+  }
+  return draft.value_or(SchemaDraft::unstated);
+}
+
+// llguidance's options.
+void SchemaDocument::read_guidance() {
+  const Json* guidance = document_.find("x-guidance");
+  if (guidance == nullptr) return;
+  for (const std::string& problem : read_json_guidance(*guidance, rigor_, spacing_)) {
+    leave_out(document_, "x-guidance", problem);
+  }
 }
 
 // Registers the addresses and anchors of a schema and of those in it.
@@ -275,18 +288,17 @@ std::optional<std::pair<const Json*, uint32_t>> SchemaDocument::find_target(
   return std::pair{root, resource_index};
 }
 
-SchemaLiteral SchemaDocument::resolve(const Json& schema, std::string_view reference,
-                                      uint32_t resource_index) {
+std::optional<SchemaLiteral> SchemaDocument::resolve(const Json& schema, std::string_view reference,
+                                                     uint32_t resource_index) {
   const SchemaReference address =
       resolve_schema_reference(resources_[resource_index].uri, reference);
   const auto target = find_target(address, resource_index);
   if (!target) {
     const bool is_here = address.resource == resources_[resource_index].uri ||
                          roots_.find(address.resource) != roots_.end();
-    fail(is_here ? ErrorCode::invalid : ErrorCode::unsupported, schema, "$ref",
-         fmt::format("{} {}", shown_text(reference),
-                     is_here ? "points to nothing"
-                             : "is outside of the document; put the schema into its \"$defs\""));
+    if (!is_here) return std::nullopt;
+    fail(ErrorCode::invalid, schema, "$ref",
+         fmt::format("{} points to nothing", shown_text(reference)));
   }
   return literal_at(*target->first, target->second);
 }
@@ -319,7 +331,7 @@ SchemaLiteral SchemaDocument::literal_of_value(const Json& value, uint32_t resou
 
 RegexId SchemaDocument::pattern(std::string_view pattern) {
   if (const auto found = patterns_.find(pattern); found != patterns_.end()) return found->second;
-  const RegexId regex = parse_pattern(regexes_, pattern, form_, PatternMatch::anywhere);
+  const RegexId regex = parse_pattern(regexes(), pattern, form_, PatternMatch::anywhere);
   patterns_.emplace(pattern, regex);
   return regex;
 }
@@ -327,7 +339,7 @@ RegexId SchemaDocument::pattern(std::string_view pattern) {
 std::optional<RegexId> SchemaDocument::format(std::string_view name) {
   const auto found = formats_.find(name);
   if (found != formats_.end()) return found->second;
-  return formats_.emplace(name, json_format(regexes_, name, form_)).first->second;
+  return formats_.emplace(name, json_format(regexes(), name, form_)).first->second;
 }
 
 std::string SchemaDocument::path_of(const Json& value) const {
@@ -339,6 +351,13 @@ std::string SchemaDocument::path_of(const Json& value) const {
 void SchemaDocument::fail(ErrorCode code, const Json& schema, std::string_view keyword,
                           std::string_view what) const {
   throw Error(code, fmt::format("schema: {}: \"{}\": {}", path_of(schema), keyword, what));
+}
+
+void SchemaDocument::leave_out(const Json& schema, std::string_view keyword,
+                               std::string_view reason) {
+  if (rigor_ != SchemaRigor::best_effort) fail(ErrorCode::unsupported, schema, keyword, reason);
+  builder_.warn(
+      fmt::format("schema: {}: \"{}\" isn't enforced: {}", path_of(schema), keyword, reason));
 }
 
 std::optional<SchemaLiteral> SchemaNode::property(std::string_view name) const {

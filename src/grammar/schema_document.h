@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "base/json.h"
+#include "grammar/grammar.h"
 #include "grammar/schema_node.h"
+#include "grammar/schema_spacing.h"
 #include "grammar/schema_uri.h"
 #include "grammar/text_form.h"
 
@@ -28,9 +30,9 @@ struct SchemaResource {
 
 class SchemaDocument {
  public:
-  // Error invalid: not JSON, or not a schema. `regexes` holds the patterns of its nodes, which are
-  // of strings in the form `form`.
-  SchemaDocument(std::string_view text, bool is_strict, RegexSet& regexes,
+  // Error invalid: not JSON, or not a schema. `builder` holds the patterns of its nodes, which are
+  // of strings in the form `form`, and gets the warnings.
+  SchemaDocument(std::string_view text, SchemaRigor rigor, GrammarBuilder& builder,
                  TextForm form = TextForm::json);
   SchemaDocument(const SchemaDocument&) = delete;
   SchemaDocument& operator=(const SchemaDocument&) = delete;
@@ -42,8 +44,9 @@ class SchemaDocument {
   const SchemaNode& node(SchemaNodeId id);
   // A schema that stands in a part of the document.
   SchemaLiteral literal_at(const Json& schema, uint32_t resource_index);
-  // What `$ref` means there. Error unsupported when it is elsewhere.
-  SchemaLiteral resolve(const Json& schema, std::string_view reference, uint32_t resource_index);
+  // What `$ref` means there; nothing: it is elsewhere.
+  std::optional<SchemaLiteral> resolve(const Json& schema, std::string_view reference,
+                                       uint32_t resource_index);
   // A node that the document doesn't write.
   SchemaLiteral add(SchemaNode made);
   // The value and nothing else.
@@ -53,8 +56,9 @@ class SchemaDocument {
 
   const SchemaResource& resource(uint32_t index) const { return resources_[index]; }
   size_t num_resources() const { return resources_.size(); }
-  bool is_strict() const { return is_strict_; }
-  RegexSet& regexes() { return regexes_; }
+  SchemaRigor rigor() const { return rigor_; }
+  const JsonSpacing& spacing() const { return spacing_; }
+  RegexSet& regexes() { return builder_.regexes(); }
   TextForm form() const { return form_; }
   // Strings in which the pattern is found. Errors as parse_pattern's.
   RegexId pattern(std::string_view pattern);
@@ -64,17 +68,22 @@ class SchemaDocument {
   std::string path_of(const Json& value) const;
   [[noreturn]] void fail(ErrorCode code, const Json& schema, std::string_view keyword,
                          std::string_view what) const;
+  // The keyword can't be enforced: Error unsupported, or with best effort a warning.
+  void leave_out(const Json& schema, std::string_view keyword, std::string_view reason);
 
  private:
+  SchemaDraft read_draft();
+  void read_guidance();
   void find_resources(const Json& schema, uint32_t resource_index);
   void find_resources_below(const Json& schema, uint32_t resource_index);
   std::optional<std::pair<const Json*, uint32_t>> find_target(const SchemaReference& reference,
                                                               uint32_t resource_index) const;
 
   Json document_;
-  bool is_strict_;
-  RegexSet& regexes_;
+  SchemaRigor rigor_;
+  GrammarBuilder& builder_;
   TextForm form_;
+  JsonSpacing spacing_;
   std::vector<SchemaResource> resources_;
   std::unordered_map<const Json*, uint32_t> resource_of_root_;
   std::map<std::string, const Json*, std::less<>> anchors_;                     // by address#name

@@ -11,13 +11,16 @@ namespace {
 
 // A blank, or a new line and its indentation: what json.dumps writes, at any depth. Bounded, so
 // that no text goes on with blanks for ever.
-RegexId json_blanks(RegexSet& regexes) {
-  constexpr uint32_t kMaxIndentation = 128;  // 64 levels of 2, 16 of 8
+RegexId json_blanks(RegexSet& regexes, JsonTexts texts) {
+  constexpr uint32_t kWrittenIndentation = 40;    // 20 levels of 2, 10 of 4
+  constexpr uint32_t kAcceptedIndentation = 128;  // 64 levels of 2, 16 of 8
+  const uint32_t max_indentation =
+      texts == JsonTexts::written ? kWrittenIndentation : kAcceptedIndentation;
   ByteSet indentation;
   indentation[' '] = indentation['\t'] = true;
   const RegexId line =
       regexes.concat(std::array{regexes.optional(regexes.byte('\r')), regexes.byte('\n'),
-                                regexes.repeat(regexes.bytes(indentation), 0, kMaxIndentation)});
+                                regexes.repeat(regexes.bytes(indentation), 0, max_indentation)});
   return regexes.concat(regexes.optional(regexes.byte(' ')), regexes.optional(line));
 }
 
@@ -31,15 +34,21 @@ void add_unless_known(std::vector<const T*>& list, const T& value) {
 }  // namespace
 
 SchemaEmitter::SchemaEmitter(GrammarBuilder& builder)
-    : builder_(builder), scalars_(builder.regexes()), blanks_(json_blanks(builder.regexes())) {}
+    : builder_(builder),
+      scalars_(builder.regexes(), TextForm::json, builder.json_texts()),
+      blanks_(json_blanks(builder.regexes(), builder.json_texts())) {}
 
 SchemaEmitter::SchemaEmitter(GrammarBuilder& builder, SchemaDocument& document)
     : SchemaEmitter(builder) {
   document_ = &document;
   normaliser_.emplace(document, scalars_);
+  spacing_ = document.spacing();
+  if (!spacing_.is_flexible) blanks_ = RegexSet::kEmpty;
 }
 
 RegexId SchemaEmitter::punctuation(std::string_view bytes) {
+  if (!spacing_.is_flexible && bytes == ",") return regexes().literal(spacing_.item_separator);
+  if (!spacing_.is_flexible && bytes == ":") return regexes().literal(spacing_.key_separator);
   RegexId text = RegexSet::kEmpty;
   for (size_t i = bytes.size(); i-- > 0;) {
     text = regexes().concat(regexes().byte(static_cast<uint8_t>(bytes[i])), text);
@@ -159,15 +168,20 @@ bool SchemaEmitter::can_be_unique(const SchemaArrayRules& arrays) {
 void SchemaEmitter::check_refusals(const SchemaConjunct& conjunct) {
   for (const auto& [node, refusal] : conjunct.refusals) {
     if ((refusal->kinds & conjunct.kinds) == 0) continue;
-    document_->fail(ErrorCode::unsupported, *node->json, refusal->keyword, refusal->reason);
+    document_->leave_out(*node->json, refusal->keyword, refusal->reason);
   }
+}
+
+// Without `uniqueItems` where that can't be enforced.
+const SchemaArrayRules& SchemaEmitter::enforced_arrays(const SchemaConjunct& conjunct) {
   const SchemaArrayRules& arrays = conjunct.arrays;
-  if ((conjunct.kinds & kArrayKind) != 0 && arrays.unique != nullptr && !can_be_unique(arrays)) {
-    document_->fail(
-        ErrorCode::unsupported, *arrays.unique->json, "uniqueItems",
-        "can't be enforced; leave it out, set \"maxItems\" to 1, or let \"items\" be one "
-        "of at most 8 values");
-  }
+  if (arrays.unique == nullptr || can_be_unique(arrays)) return arrays;
+  document_->leave_out(*arrays.unique->json, "uniqueItems",
+                       "enforcing it takes \"maxItems\" of 1, or \"items\" that are one of at "
+                       "most 8 values");
+  SchemaArrayRules& wider = wider_arrays_.emplace_back(arrays);
+  wider.unique = nullptr;
+  return wider;
 }
 
 const SchemaEmitter::Form& SchemaEmitter::form(const SchemaSet& set) {
@@ -177,7 +191,9 @@ const SchemaEmitter::Form& SchemaEmitter::form(const SchemaSet& set) {
   for (const SchemaConjunct& conjunct : normaliser_->conjuncts(set)) {
     check_refusals(conjunct);
     scalars.push_back(scalars_of(conjunct));
-    if ((conjunct.kinds & kArrayKind) != 0) add_unless_known(form.arrays, conjunct.arrays);
+    if ((conjunct.kinds & kArrayKind) != 0) {
+      add_unless_known(form.arrays, enforced_arrays(conjunct));
+    }
     if ((conjunct.kinds & kObjectKind) != 0) add_unless_known(form.objects, conjunct.objects);
   }
   form.scalars = regexes().alternation(scalars);

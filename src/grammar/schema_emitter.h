@@ -1,6 +1,7 @@
 // SchemaEmitter writes sets of schemas as rules of a grammar.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -65,6 +66,7 @@ class SchemaEmitter {
   const Form& form(const SchemaSet& canonical_set);
   RegexId scalars_of(const SchemaConjunct& conjunct);
   void check_refusals(const SchemaConjunct& conjunct);
+  const SchemaArrayRules& enforced_arrays(const SchemaConjunct& conjunct);
   bool can_be_unique(const SchemaArrayRules& arrays);
   void emit(RuleId rule, const Form& form);
   StateId emit_any_members(RuleId rule, StateId end);
@@ -74,7 +76,9 @@ class SchemaEmitter {
   SchemaDocument* document_ = nullptr;
   std::optional<SchemaNormaliser> normaliser_;
   SchemaScalars scalars_;
+  JsonSpacing spacing_;
   RegexId blanks_{};
+  std::deque<SchemaArrayRules> wider_arrays_;  // than those of conjuncts
   std::map<SchemaSet, Form> forms_;
   std::map<SchemaSet, RuleId> rules_;
   std::vector<std::pair<RuleId, const Form*>> pending_;

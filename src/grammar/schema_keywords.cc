@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/json_cursor.h"
+#include "grammar/json_text.h"
 #include "grammar/schema_document.h"
 
 namespace paceline {
@@ -16,6 +17,19 @@ bool is_format_of_drafts(std::string_view name) {
   static constexpr std::string_view kNames[] = {"regex", "uri-template", "idn-email",
                                                 "idn-hostname"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// Some clients write "OBJECT".
+std::string unknown_type(const Json& type) {
+  std::string expected = "null, boolean, integer, number, string, array, object or a list of these";
+  if (type.is_string()) {
+    std::string lower = *type.string();
+    for (char& c : lower) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    if (lower != *type.string() && expected.find(lower) != std::string::npos) {
+      expected = fmt::format("\"{}\", in lower case", lower);
+    }
+  }
+  return found_instead(shown(type), expected);
 }
 
 // Reads one keyword after the other into a node.
@@ -42,6 +56,7 @@ class SchemaKeywordReader {
 
   [[noreturn]] void malformed(std::string_view expected) const;
   void refuse(JsonKinds kinds, std::string reason);
+  void widen_additional();
   const Json* sibling(std::string_view keyword) const;
   void add_to_all_of(SchemaLiteral literal);
   // "additionalProperties" speaks of the "properties" beside it: the first of the two is their
@@ -112,6 +127,7 @@ class SchemaKeywordReader {
   SchemaDraft draft_;
   std::string_view keyword_;
   SchemaPosition position_ = 0;
+  std::vector<SchemaLiteral> unread_patterns_;  // what values of names that match them obey
 };
 
 const SchemaKeywordReader::Keyword* SchemaKeywordReader::find_keyword(std::string_view name) {
@@ -182,10 +198,11 @@ void SchemaKeywordReader::read() {
         draft_ == SchemaDraft::unstated || (keyword->first <= draft_ && draft_ <= keyword->last);
     if (is_known) {
       (this->*keyword->handler)(value);
-    } else if (document_.is_strict()) {
+    } else if (document_.rigor() == SchemaRigor::strict) {
       refuse(kAllKinds, "isn't a keyword of the draft that \"$schema\" names");
     }
   }
+  widen_additional();
 }
 
 void SchemaKeywordReader::malformed(std::string_view expected) const {
@@ -238,7 +255,10 @@ uint32_t SchemaKeywordReader::count(const Json& value) const {
 
 void SchemaKeywordReader::ref(const Json& value) {
   if (!value.is_string()) malformed("a string");
-  add_to_all_of(document_.resolve(schema_, *value.string(), node_.resource_index));
+  const auto target = document_.resolve(schema_, *value.string(), node_.resource_index);
+  if (target) return add_to_all_of(*target);
+  refuse(kAllKinds, fmt::format("{} is outside of the document; put the schema into its \"$defs\"",
+                                shown_text(*value.string())));
 }
 
 // Within one resource the outermost anchor of a name is the only one.
@@ -265,7 +285,7 @@ void SchemaKeywordReader::type(const Json& value) {
       return type.is_string() && *type.string() == known.first;
     });
     if (found == std::end(kTypes)) {
-      malformed("null, boolean, integer, number, string, array, object or a list of these");
+      document_.fail(ErrorCode::invalid, schema_, keyword_, unknown_type(type));
     }
     kinds |= found->second;
     has_integers |= found->first == "integer";
@@ -329,16 +349,25 @@ void SchemaKeywordReader::exclusive_limit(const Json& value,
 
 void SchemaKeywordReader::multiple_of(const Json& value) {
   if (!value.is_number() || *value.number() <= 0) malformed("a number above 0");
-  node_.multiples.push_back(plain_decimal(value));
+  std::string divisor = plain_decimal(value);
+  try {
+    json_multiples_of(document_.regexes(), divisor);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    return refuse(kNumberKind, error.what());
+  }
+  node_.multiples.push_back(std::move(divisor));
 }
 
-// Nothing, and a refusal, when it can't be enforced.
+// Nothing, and a refusal, when it can't be enforced. With best effort that holds of every pattern
+// that can't be read: it may be written for another language's expressions.
 std::optional<RegexId> SchemaKeywordReader::regex_of(std::string_view pattern, JsonKinds kinds) {
   try {
     return document_.pattern(pattern);
   } catch (const Error& error) {
     const std::string what = fmt::format("{}: {}", shown_text(pattern), error.what());
-    if (error.code() != ErrorCode::unsupported) {
+    const bool is_best_effort = document_.rigor() == SchemaRigor::best_effort;
+    if (error.code() != ErrorCode::unsupported && !is_best_effort) {
       document_.fail(error.code(), schema_, keyword_, what);
     }
     refuse(kinds, what);
@@ -355,7 +384,7 @@ void SchemaKeywordReader::format(const Json& value) {
   if (!value.is_string()) malformed("a string");
   if (const auto regex = document_.format(*value.string())) {
     node_.strings.push_back(*regex);
-  } else if (document_.is_strict() || is_format_of_drafts(*value.string())) {
+  } else if (document_.rigor() == SchemaRigor::strict || is_format_of_drafts(*value.string())) {
     refuse(kStringKind,
            fmt::format("{} isn't a format that can be enforced", shown_text(*value.string())));
   }
@@ -432,8 +461,24 @@ void SchemaKeywordReader::pattern_properties(const Json& value) {
     const SchemaLiteral literal = child(schema);
     if (const auto regex = regex_of(pattern, kObjectKind)) {
       node_.patterns.emplace_back(*regex, literal);
+    } else {
+      unread_patterns_.push_back(literal);
     }
   }
+}
+
+// A name that isn't declared may match a pattern that can't be enforced.
+void SchemaKeywordReader::widen_additional() {
+  if (unread_patterns_.empty() || !node_.additional) return;
+  SchemaNode either{.json = &schema_, .resource_index = node_.resource_index};
+  SchemaChoice& choice = either.choices.emplace_back();
+  SchemaSet& none = choice.negated_options.emplace_back();
+  unread_patterns_.push_back(*node_.additional);
+  for (const SchemaLiteral literal : unread_patterns_) {
+    choice.options.push_back({literal});
+    none.push_back(negated(literal));
+  }
+  node_.additional = document_.add(std::move(either));
 }
 
 // {"properties": {name: false}}, or {"required": [name]}.

@@ -15,6 +15,14 @@
 
 namespace paceline {
 
+// What becomes of a part of a schema that can't be enforced.
+enum class SchemaRigor : uint8_t {
+  best_effort,  // it is left out, with a warning: every value that the schema accepts stays
+                // possible
+  exact,        // it is an error
+  strict,       // so is what would only be an annotation, as an unknown `format`
+};
+
 // Kinds of JSON values as bits.
 using JsonKinds = uint8_t;
 inline constexpr JsonKinds kNullKind = 1, kFalseKind = 2, kTrueKind = 4, kNumberKind = 8,

@@ -453,7 +453,7 @@ RegexId SchemaNormaliser::string_language(const SchemaSet& set) {
   for (const SchemaConjunct& conjunct : conjuncts(canonical(strings))) {
     for (const auto& [node, refusal] : conjunct.refusals) {
       if ((refusal->kinds & kStringKind) == 0) continue;
-      document_.fail(ErrorCode::unsupported, *node->json, refusal->keyword, refusal->reason);
+      document_.leave_out(*node->json, refusal->keyword, refusal->reason);
     }
     options.push_back(conjunct.string_language);
   }

@@ -10,34 +10,25 @@
 namespace paceline {
 namespace {
 
-// How many zeros may end the fraction of a listed number. A model that writes it is given few, so
-// that it can't write them for ever.
-enum class Zeros : uint8_t { few, any };
-constexpr uint32_t kFewZeros = 2;
-
-RegexId few_zeros(RegexSet& regexes, uint32_t min) {
-  return regexes.repeat(regexes.byte('0'), min, kFewZeros);
-}
-
-RegexId point_and_few_zeros(RegexSet& regexes) {
-  return regexes.optional(regexes.concat(regexes.byte('.'), few_zeros(regexes, 1)));
-}
+// How a listed number stands: as the plain decimal, or with as many zeros behind its fraction as
+// there are.
+enum class Zeros : uint8_t { none, any };
 
 RegexId zero(RegexSet& regexes, Zeros zeros) {
-  if (zeros == Zeros::any) return json_number_equal_to(regexes, "0");
-  return regexes.concat(std::array{regexes.optional(regexes.byte('-')), regexes.byte('0'),
-                                   point_and_few_zeros(regexes)});
+  return zeros == Zeros::any ? json_number_equal_to(regexes, "0") : regexes.byte('0');
 }
 
 // What may follow the digits of a number without changing its value. "0" may have a sign, too, so
 // it is none of these.
 struct DecimalTails {
-  RegexId of_whole{};     // numbers without a point
-  RegexId of_fraction{};  // numbers with a point
+  RegexId of_whole = RegexSet::kEmpty;     // numbers without a point
+  RegexId of_fraction = RegexSet::kEmpty;  // numbers with a point
 
-  DecimalTails(RegexSet& regexes, Zeros zeros)
-      : of_whole(zeros == Zeros::any ? behind(regexes, "1") : point_and_few_zeros(regexes)),
-        of_fraction(zeros == Zeros::any ? behind(regexes, "1.5") : few_zeros(regexes, 0)) {}
+  DecimalTails(RegexSet& regexes, Zeros zeros) {
+    if (zeros == Zeros::none) return;
+    of_whole = behind(regexes, "1");
+    of_fraction = behind(regexes, "1.5");
+  }
   RegexId of(std::string_view number) const {
     return number.find('.') == std::string_view::npos ? of_whole : of_fraction;
   }
@@ -85,6 +76,11 @@ RegexId texts_with_point(RegexSet& regexes) {
   return regexes.concat(std::array{RegexSet::kAll, regexes.byte('.'), RegexSet::kAll});
 }
 
+bool has_whole_divisor(const SchemaNumberRules& rules) {
+  return std::any_of(rules.multiples.begin(), rules.multiples.end(),
+                     [](const std::string& divisor) { return divisor.find('.') == divisor.npos; });
+}
+
 RegexId number_rules_without_values(SchemaScalars& scalars, const SchemaNumberRules& rules) {
   RegexSet& regexes = scalars.regexes();
   std::vector<RegexId> parts;
@@ -96,7 +92,13 @@ RegexId number_rules_without_values(SchemaScalars& scalars, const SchemaNumberRu
     range.excludes_max = rules.maximum && rules.maximum->is_excluded;
     parts.push_back(json_decimals_between(regexes, range));
   }
-  if (rules.integers_only) parts.push_back(scalars.integer());
+  const bool is_whole = rules.integers_only || has_whole_divisor(rules);
+  const bool is_digits = is_whole && !rules.has_point && scalars.texts() == JsonTexts::written;
+  if (is_digits || rules.no_points) {
+    parts.push_back(scalars.digits());
+  } else if (rules.integers_only) {
+    parts.push_back(scalars.integer());
+  }
   if (parts.empty()) parts.push_back(scalars.decimal());
   for (const std::string& divisor : rules.multiples) {
     parts.push_back(json_multiples_of(regexes, divisor));
@@ -104,7 +106,6 @@ RegexId number_rules_without_values(SchemaScalars& scalars, const SchemaNumberRu
   for (const std::string& divisor : rules.non_multiples) {
     parts.push_back(regexes.complement(json_multiples_of(regexes, divisor)));
   }
-  if (rules.no_points) parts.push_back(regexes.complement(texts_with_point(regexes)));
   if (rules.has_point) parts.push_back(texts_with_point(regexes));
   if (rules.fractions_only) parts.push_back(regexes.complement(scalars.integer()));
   if (!rules.excluded.empty()) {
@@ -174,6 +175,11 @@ RegexId SchemaScalars::integer() {
   return *integer_;
 }
 
+RegexId SchemaScalars::digits() {
+  if (!digits_) digits_ = json_digits(regexes_);
+  return *digits_;
+}
+
 RegexId schema_any_of_texts(RegexSet& regexes, std::span<const std::string_view> texts,
                             TextForm form) {
   return texts.empty() ? RegexSet::kNothing : any_of_tails(regexes, texts, 0, form);
@@ -198,7 +204,8 @@ RegexId schema_number_language(SchemaScalars& scalars, const SchemaNumberRules& 
     std::erase_if(values,
                   [&](const std::string& value) { return !regexes.matches(allowed, value); });
   }
-  const RegexId language = any_of_numbers(regexes, values, Zeros::few);
+  const bool has_one_text = scalars.texts() == JsonTexts::written && !rules.has_point;
+  const RegexId language = any_of_numbers(regexes, values, has_one_text ? Zeros::none : Zeros::any);
   if (!rules.no_points && !rules.has_point) return language;
   const RegexId points = texts_with_point(regexes);
   return regexes.intersection(language, rules.no_points ? regexes.complement(points) : points);

@@ -45,7 +45,8 @@ constexpr FieldDef<ToolFields> kToolFunctionFields[] = {
     {.name = "strict",
      .type = kBoolean,
      .by_default = false,
-     .help = "Refuse parameters with a format that isn't known; calls obey all others anyway.",
+     .help = "Refuse parameters with a part that can't be enforced, or a format that isn't known; "
+             "else such parts are left out and named in the answer's warnings.",
      .read = [](const FieldValue& v, ToolFields& t) { t.spec.is_strict = v.boolean(); }},
 };
 

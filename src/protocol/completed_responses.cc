@@ -123,6 +123,7 @@ CompletionResponse completed_response(const CompletionRequest& request,
       answer.choices.push_back(std::move(choice));
     }
     add_usage(parts[part].choices, answer.usage);
+    if (part == 0) answer.head.warnings = parts[part].choices.front().warnings;
   }
   return answer;
 }
@@ -141,6 +142,7 @@ ChatResponse completed_response(const ChatRequest& request, const CompletedPart&
     answer.choices.push_back(std::move(choice));
   }
   add_usage(part.choices, answer.usage);
+  answer.head.warnings = part.choices.front().warnings;
   answer.usage.has_prediction = !request.options.prediction.empty();
   return answer;
 }

@@ -76,7 +76,8 @@ constexpr FieldDef<NamedSchema> kNamedSchemaFields[] = {
     {.name = "strict",
      .type = kBoolean,
      .by_default = false,
-     .help = "Refuse a schema with a format that isn't known; answers obey all others anyway.",
+     .help = "Refuse a schema with a part that can't be enforced, or a format that isn't known; "
+             "else such parts are left out and named in the answer's warnings.",
      .read = [](const FieldValue& v, NamedSchema& t) { t.is_strict = v.boolean(); }},
     {.name = "schema",
      .type = kSchema,
@@ -135,6 +136,7 @@ void read_response_format(const FieldValue& value, AskedConstraint& target) {
   AskedConstraint asked = format.named ? std::move(format.named->constraint) : format.schema;
   if (!asked.spec) return set(value, {.kind = Kind::json_object}, target);
   asked.spec->strict = format.named && format.named->is_strict;
+  asked.spec->best_effort = format.named && !format.named->is_strict;
   set(value, std::move(*asked.spec), target);
   target.field = std::move(asked.field);
 }

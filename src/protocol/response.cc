@@ -23,6 +23,16 @@ void write_rate(JsonWriter& writer, std::string_view name, int64_t num_tokens, d
                 seconds > 0 ? static_cast<double>(num_tokens) / seconds : 0.0);
 }
 
+void write_warnings(JsonWriter& writer, const std::vector<std::string>& warnings) {
+  constexpr size_t kMostWarnings = 32;
+  writer.key("warnings").begin_array();
+  for (size_t i = 0; i < std::min(warnings.size(), kMostWarnings); ++i) writer.string(warnings[i]);
+  if (warnings.size() > kMostWarnings) {
+    writer.string(fmt::format("and {} more", warnings.size() - kMostWarnings));
+  }
+  writer.end_array();
+}
+
 }  // namespace
 
 void write_timings(JsonWriter& writer, const ResponseTimings& timings) {
@@ -56,6 +66,7 @@ void write_head(JsonWriter& writer, const ResponseHead& head, std::string_view o
   if (!head.system_fingerprint.empty()) {
     writer.member("system_fingerprint", head.system_fingerprint);
   }
+  if (!head.warnings.empty()) write_warnings(writer, head.warnings);
 }
 
 void write_usage(JsonWriter& writer, const ResponseUsage& usage) {

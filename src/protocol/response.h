@@ -21,6 +21,7 @@ struct ResponseHead {
   std::string system_fingerprint;  // empty: not reported
   // The member that has the reasoning: reasoning_content, or reasoning.
   std::string reasoning_field = "reasoning_content";
+  std::vector<std::string> warnings = {};  // what was asked for and not done
 };
 
 struct ResponseUsage {

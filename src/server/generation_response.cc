@@ -92,6 +92,7 @@ GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRe
   head_ = new_head(id_prefix(prepared_.endpoint), lora.empty() ? options.model_names[0] : lora);
   head_.system_fingerprint = options.system_fingerprint;
   head_.reasoning_field = options.reasoning_field;
+  head_.warnings = prepared_.parts.front().choices.front().completion().warnings;
   style_ = {.naming = naming_of(fields()),
             .has_usage = fields().streaming.include_usage,
             .as_probabilities = has_probabilities(prepared_.request)};
@@ -334,6 +335,7 @@ void GenerationResponse::write_chunk(ResponseChunk chunk) {
   }
   write_event(is_chat() ? chat_chunk_json(head_, chunk, style_)
                         : completion_chunk_json(head_, chunk, style_));
+  head_.warnings.clear();  // the first chunk has them
 }
 
 void GenerationResponse::write_event(std::string_view json) {

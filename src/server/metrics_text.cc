@@ -166,6 +166,9 @@ void write_constraints(MetricsWriter& out, const ConstraintCache& cache,
   out.counter("constraint_cache_hits_total", "Constraints found compiled in the cache.",
               counters.hits);
   out.counters("constraints_refused_total", "Constraints refused.", "reason", refused);
+  out.counter("constraints_widened_total",
+              "Requests with a schema that can't be enforced as a whole, answered with a warning.",
+              counters.widened);
   out.gauge("constraint_cache_bytes", "Memory held by compiled constraints.",
             static_cast<int64_t>(counters.kept_bytes));
   out.counter("constraint_masks_total", "Steps of sequences under a constraint.",

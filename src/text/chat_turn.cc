@@ -8,10 +8,13 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "grammar/constraint.h"
 #include "grammar/constraint_cache.h"
+#include "grammar/json_schema.h"
 #include "text/chat_prompt.h"
 #include "text/chat_turns.h"
 #include "text/make_request.h"
+#include "tools/arguments_grammar.h"
 
 namespace paceline {
 namespace {
@@ -58,10 +61,20 @@ std::string key_of(const TurnRequest& asked, const TurnShape& shape,
   return key;
 }
 
+// Of tools: those over a limit on their own, then all; then the content's schema, too.
+constexpr size_t kMostWidening = 2;
+
+// The schema of an answer at its widest, if it may be widened.
+ConstraintSpec widest(const ConstraintSpec& content) {
+  ConstraintSpec wider = content;
+  if (content.best_effort && !content.strict) wider.text = wider_schemas(content.text).back();
+  return wider;
+}
+
 std::shared_ptr<Constraint> constrain(const TextModel& model, const TurnRequest& asked,
                                       const TurnShape& shape,
                                       const std::optional<ConstraintSpec>& content) {
-  return model.constraints->get(key_of(asked, shape, content), [&] {
+  const auto compile = [&](size_t widening) {
     GrammarBuilder builder;
     const std::vector<std::string> ends = end_texts(model);
     TurnGrammarOptions options{
@@ -74,10 +87,21 @@ std::shared_ptr<Constraint> constrain(const TextModel& model, const TurnRequest&
         .content = {},
     };
     if (content) {
-      options.content = [&content](GrammarBuilder& to) { return add_constraint(*content, to); };
+      options.content = [&](GrammarBuilder& to) {
+        return add_constraint(widening < kMostWidening ? *content : widest(*content), to);
+      };
     }
-    const RuleId turn = add_turn_grammar(*shape.format, *shape.tools, options, builder);
+    std::optional<ToolSet> wider;
+    if (widening > 0 && shape.format->calls) {
+      wider = wider_tools(*shape.tools, widening, shape.format->calls->arguments,
+                          SpecialText(options.special_tokens));
+    }
+    const RuleId turn =
+        add_turn_grammar(*shape.format, wider ? *wider : *shape.tools, options, builder);
     return std::move(builder).finish(turn);
+  };
+  return model.constraints->get(key_of(asked, shape, content), [&compile] {
+    return compile_within_limits(kMostWidening, compile);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "engine/engine.h"
+#include "grammar/matcher.h"
 #include "text/describe.h"
 
 namespace paceline {
@@ -14,7 +15,9 @@ CompletionShape completion_shape(const GenerateRequest& request) {
           .want_prompt_logprobs = request.score_from.has_value(),
           .stop_strings = request.stop_strings,
           .seed = request.sampling.seed,
-          .specials = request.specials};
+          .specials = request.specials,
+          .warnings = request.constraint == nullptr ? std::vector<std::string>()
+                                                    : request.constraint->warnings()};
 }
 
 CompletionShape chat_completion_shape(const GenerateRequest& request,
@@ -32,6 +35,7 @@ CompletionShape chat_completion_shape(const GenerateRequest& request,
 CompletionBuilder::CompletionBuilder(const TextModel& model, CompletionShape shape)
     : model_(model), shape_(std::move(shape)) {
   completion_.seed = shape_.seed;
+  completion_.warnings = shape_.warnings;
   if (model.tokenizer != nullptr) completion_.text.emplace();
   if (!shape_.turn) return;
   completion_.turn.emplace().must_call = shape_.turn->must_call;

@@ -26,6 +26,7 @@ struct CompletionShape {
   SpecialTokens specials = SpecialTokens::hidden;
   std::optional<TurnShape> turn = {};
   std::function<std::string()> make_call_id = {};  // of calls for which the model writes no id
+  std::vector<std::string> warnings = {};
 };
 
 CompletionShape completion_shape(const GenerateRequest& request);

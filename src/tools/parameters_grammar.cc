@@ -30,7 +30,7 @@ class ParametersGrammar {
         special_(special),
         builder_(builder),
         root_(parse_json(tool.schema(), "schema")),
-        properties_(tool.schema(), builder),
+        properties_(tool.schema(), builder, tool.rigor()),
         values_(format.nested, format.sorts_keys, special, builder) {}
 
   RuleId write();
@@ -71,7 +71,7 @@ RuleId ParametersGrammar::write() {
   StateId without = path.here();  // nothing stands yet
   StateId with = path.add_state();
   for (const ToolParameter* one : order) {
-    if (one->kinds == 0) continue;
+    if (one->kinds == 0 && !one->is_required) continue;
     const StateId next_without = path.add_state();
     const StateId next_with = path.add_state();
     const RuleId rule = parameter(*one);
@@ -117,10 +117,15 @@ RuleId ParametersGrammar::parameter(const ToolParameter& of) {
     path.join(end);
   }
   if (!has_values && of.is_required) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("parameter {}: no value that its schema allows can stand in the calls "
-                            "of this chat template",
-                            of.name));
+    const std::string problem = fmt::format(
+        "parameter {}: no value that its schema allows can stand in the calls of this chat "
+        "template",
+        of.name);
+    if (tool_.is_strict()) throw Error(ErrorCode::invalid, problem);
+    builder_.warn(problem + ", so any text may");
+    path.go_to(value);
+    add_string(path, nullptr);
+    path.join(end);
   }
   path.go_to(end);
   return path.end();

@@ -18,7 +18,7 @@ namespace paceline {
 struct ToolSpec {
   std::string name;
   std::string parameters = {};  // the text of a JSON Schema; empty: no parameters
-  bool is_strict = false;       // a part of it that can't be enforced is an error
+  bool is_strict = false;       // a part of it that can't be enforced is an error, else left out
 };
 
 struct ToolParameter {
@@ -40,6 +40,9 @@ class Tool {
   // A JSON Schema of the arguments as a whole.
   const std::string& schema() const { return spec_.parameters; }
   bool is_strict() const { return spec_.is_strict; }
+  SchemaRigor rigor() const {
+    return spec_.is_strict ? SchemaRigor::exact : SchemaRigor::best_effort;
+  }
   const std::vector<ToolParameter>& parameters() const { return parameters_; }
   // Nothing when the schema doesn't name it.
   const ToolParameter* find(std::string_view parameter) const;

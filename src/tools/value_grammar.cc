@@ -154,7 +154,10 @@ void ValueGrammar::add_scalars(const Json& schema, uint8_t kinds, RuleId rule, S
   word(kFalseKind, notation_.false_text);
   if ((kinds & kStringKind) != 0) builder_.add_terminal(start, string(), end);
   if ((kinds & kNumberKind) != 0) {
-    builder_.add_call(start, add_json_schema(number_schema(schema), builder_), end);
+    // Of strict tools the whole schema has been checked.
+    const RuleId number =
+        add_json_schema(number_schema(schema), builder_, SchemaRigor::best_effort);
+    builder_.add_call(start, number, end);
   }
 }
 

@@ -22,15 +22,19 @@ struct SchemaCase {
   std::vector<std::string_view> rejected;
 };
 
-void check_schema_case(const SchemaCase& one) {
+// Returns the warnings.
+std::vector<std::string> check_schema_case(const SchemaCase& one,
+                                           JsonTexts texts = JsonTexts::accepted,
+                                           SchemaRigor rigor = SchemaRigor::exact) {
   SCOPED_TRACE(one.schema);
-  Grammar grammar = compile_json_schema(one.schema);
+  Grammar grammar = compile_json_schema(one.schema, {.rigor = rigor, .texts = texts});
   for (const std::string_view text : one.accepted) {
     EXPECT_TRUE(naively_accepts(grammar, text)) << text;
   }
   for (const std::string_view text : one.rejected) {
     EXPECT_FALSE(naively_accepts(grammar, text)) << text;
   }
+  return grammar.warnings;
 }
 
 TEST(JsonSchema, PropertiesComeInTheirOrderAndOthersLast) {
@@ -68,9 +72,8 @@ TEST(JsonSchema, ConditionsDontPlaceWhatIsDeclared) {
 TEST(JsonSchema, ListedNumbersAreReadByValue) {
   check_schema_case({R"({"enum": [0, 1, 10, 100, 1.5, 10.25, -1, -0.5, 12e3]})",
                      {"0", "-0.0", "1", "1.00", "10", "100.0", "1.5", "1.500", "10.25", "-1",
-                      "-1.0", "-0.50", "12000", "12000.0"},
-                     {"01", "1.", "1.05", "10.2", "10.250.0", "-10", "1000", "0.5", "-", "1200",
-                      "1.000", "0.000", "1.5000"}});
+                      "-1.0", "-0.50", "12000", "12000.0", "1.000", "0.000", "1.5000"},
+                     {"01", "1.", "1.05", "10.2", "10.250.0", "-10", "1000", "0.5", "-", "1200"}});
   check_schema_case({R"({"type": "number", "not": {"enum": [0, 1, 1.5]}})",
                      {"2.000", "0.1000"},
                      {"0.000", "1.0000", "1.50000"}});
@@ -78,6 +81,39 @@ TEST(JsonSchema, ListedNumbersAreReadByValue) {
   for (int i = -20'000; i < 20'000; ++i) many += std::to_string(i) + ",";
   many += "0.5]}";
   check_schema_case({many, {"-20000", "19999.0", "0.5"}, {"20000", "-20001", "1.5"}});
+}
+
+TEST(JsonSchema, IntegersAreWrittenWithDigitsOnly) {
+  const std::string draft4 = R"({"$schema": "http://json-schema.org/draft-04/schema#", )";
+  const std::vector<std::string_view> others = {"18.0", "18.00", "1.8e1", "18e0", "18.5"};
+  for (const std::string& schema : std::vector<std::string>{
+           R"({"type": "integer"})", R"({"type": ["integer", "string"], "minimum": 1})",
+           R"({"type": "integer", "exclusiveMaximum": 100.5})",
+           R"({"type": "number", "multipleOf": 3})",
+           R"({"type": "number", "multipleOf": 1, "not": {"multipleOf": 5}})",
+           R"({"enum": [17, 18.0, 1.5]})", R"({"const": 18})", R"({"const": 18.0})",
+           R"({"anyOf": [{"const": 18}, {"type": "integer", "multipleOf": 9}]})",
+           R"({"type": "integer", "not": {"enum": [7]}})", draft4 + R"("type": "integer"})"}) {
+    check_schema_case({schema, {"18"}, others}, JsonTexts::written);
+  }
+  check_schema_case({R"({"enum": [0, -1, 1.5, 12e3]})",
+                     {"0", "-1", "1.5", "12000"},
+                     {"-0", "0.0", "-1.0", "1.50", "12e3"}},
+                    JsonTexts::written);
+  check_schema_case({R"({"type": "number"})", {"18", "18.0", "1.8e1"}, {}}, JsonTexts::written);
+  check_schema_case(
+      {R"({"type": "number", "not": {"type": "integer"}})", {"1.5"}, {"1", "1.0", "1.00"}},
+      JsonTexts::written);
+  check_schema_case({draft4 + R"("type": "number", "not": {"type": "integer"}})", {"1.0"}, {"1"}},
+                    JsonTexts::written);
+  check_schema_case({draft4 + R"("enum": [1], "not": {"type": "integer"}})", {"1.0"}, {"1"}},
+                    JsonTexts::written);
+}
+
+TEST(JsonSchema, ValuesOfIntegersAreAcceptedInEveryText) {
+  check_schema_case({R"({"type": "integer"})", {"18", "18.0", "18.000"}, {"18.5", "18."}});
+  check_schema_case({R"({"not": {"type": "integer"}})", {"1.5"}, {"1", "1.0", "1.00"}});
+  check_schema_case({R"({"type": "number", "not": {"multipleOf": 3}})", {"4.0"}, {"3.00", "3"}});
 }
 
 TEST(JsonSchema, BlanksAreThoseOfUsualPrintersAndBounded) {
@@ -105,8 +141,11 @@ size_t longest_blanks(Walker& walker, PlaceId from, size_t limit) {
   return limit;
 }
 
-TEST(JsonSchema, BlanksNeverFollowEachOtherForEver) {
-  constexpr size_t kMost = 131;  // a blank, \r\n and the indentation
+// The texts of a grammar, and their longest run of blanks.
+class JsonSchemaBlanks : public testing::TestWithParam<std::pair<JsonTexts, size_t>> {};
+
+TEST_P(JsonSchemaBlanks, NeverFollowEachOtherForEver) {
+  const auto [texts, most] = GetParam();
   std::vector<std::string> bytes;
   for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
   const auto trie = std::make_shared<const TokenTrie>(bytes);
@@ -117,20 +156,25 @@ TEST(JsonSchema, BlanksNeverFollowEachOtherForEver) {
         "e": {"additionalProperties": {"maxItems": 9}}},
         "$defs": {"x": {"type": ["array", "object", "number"], "items": {"$ref": "#/$defs/x"}}}})"}) {
     SCOPED_TRACE(schema);
-    Walker walker(compile_json_schema(schema), trie);
+    Walker walker(compile_json_schema(schema, {.texts = texts}), trie);
     PlaceId place = Walker::kStart;
     bool is_in_string = false;
     for (const char c : text) {
-      const size_t longest = is_in_string ? 0 : longest_blanks(walker, place, 2 * kMost);
-      EXPECT_LE(longest, kMost);
+      const size_t longest = is_in_string ? 0 : longest_blanks(walker, place, 2 * most);
+      EXPECT_LE(longest, most);
       place = walker.step(place, static_cast<uint8_t>(c));
       ASSERT_NE(place, Walker::kDead);
       is_in_string ^= c == '"';
     }
-    EXPECT_EQ(longest_blanks(walker, place, 2 * kMost), 0U);
-    EXPECT_EQ(longest_blanks(walker, Walker::kStart, 2 * kMost), kMost);
+    EXPECT_EQ(longest_blanks(walker, place, 2 * most), 0U);
+    EXPECT_EQ(longest_blanks(walker, Walker::kStart, 2 * most), most);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(JsonSchema, JsonSchemaBlanks,
+                         // A blank, \r\n and the indentation.
+                         testing::Values(std::pair{JsonTexts::written, 43},
+                                         std::pair{JsonTexts::accepted, 131}));
 
 TEST(JsonSchema, CountsNeverLeadIntoADeadEnd) {
   check_schema_case({R"({"type": "object", "properties": {"a": {}, "b": {}, "c": {}},
@@ -224,12 +268,132 @@ TEST(JsonSchema, WhatCantBeEnforcedIsRefusedByName) {
                      {"[]", R"(["b",1,"é",null])", "[1,1.0]", R"(["é",1,"\u00e9"])"}});
   check_schema_case({R"({"type": "string", "format": "made-up"})", {"\"x\""}, {"1"}});
   expect_error(ErrorCode::unsupported, {"format", "made-up"}, [] {
-    compile_json_schema(R"({"type": "string", "format": "made-up"})", {.strict = true});
+    compile_json_schema(R"({"type": "string", "format": "made-up"})",
+                        {.rigor = SchemaRigor::strict});
   });
   expect_error(ErrorCode::invalid, {"#/items", "\"type\"", "\"text\""},
                [] { compile_json_schema(R"({"items": {"type": "text"}})"); });
+  expect_error(ErrorCode::invalid, {"#/items", "\"type\"", "\"OBJECT\"", "\"object\""},
+               [] { compile_json_schema(R"({"items": {"type": ["null", "OBJECT"]}})"); });
   expect_error(ErrorCode::invalid, {"no value"},
                [] { compile_json_schema(R"({"type": "string", "enum": [1]})"); });
+}
+
+struct LeftOut {
+  SchemaCase schema;
+  std::vector<std::string_view> keywords;  // of the warnings, each with its path
+};
+
+TEST(JsonSchema, WithBestEffortWhatCantBeEnforcedIsLeftOutAndTheRestHolds) {
+  const LeftOut cases[] = {
+      {{R"({"type": "array", "uniqueItems": true, "items": {"type": "integer"}, "maxItems": 2})",
+        {"[1,1]"},
+        {"[1,2,3]", "[null]"}},
+       {"#: \"uniqueItems\""}},
+      {{R"({"properties": {"a": {"type": "string", "pattern": "\\bx", "maxLength": 2}}})",
+        {R"({"a":"y"})"},
+        {R"({"a":"yyy"})", R"({"a":1})"}},
+       {"#/properties/a: \"pattern\""}},
+      {{R"({"pattern": "(?<=a)b", "type": "string"})", {R"("c")"}, {"1"}}, {"\"pattern\""}},
+      {{R"~({"pattern": "a(*ACCEPT)", "type": "string"})~", {R"("c")"}, {"1"}}, {"\"pattern\""}},
+      {{R"({"pattern": "\\p{Script=Greek}", "type": "string"})", {R"("c")"}, {"1"}},
+       {"\"pattern\""}},
+      {{R"({"properties": {"a": {"$ref": "http://x.test/other", "type": "integer"}},
+            "additionalProperties": false})",
+        {R"({"a":1})"},
+        {R"({"a":"x"})", R"({"b":1})"}},
+       {"#/properties/a: \"$ref\""}},
+      {{R"({"$ref": "other.json#/x"})", {"1", R"("x")"}, {"x"}}, {"#: \"$ref\""}},
+      {{R"({"patternProperties": {"\\bx": {"type": "integer"}, "^y": {"type": "null"}},
+            "properties": {"a": {"type": "string"}}, "additionalProperties": false})",
+        {R"({"a":"","x":1})", R"({"q":1})", R"({"y":null})"},
+        {R"({"x":"no"})", R"({"a":1})", R"({"y":1})"}},
+       {"\"patternProperties\""}},
+      {{R"({"type": "array", "contains": {"type": "null"}, "maxContains": 1})",
+        {"[null,1,null]"},
+        {"[]", "[1]"}},
+       {"\"maxContains\""}},
+      {{R"({"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": false,
+            "required": ["a"]})",
+        {R"({"a":1,"b":1})"},
+        {R"({"b":1})"}},
+       {"\"unevaluatedProperties\""}},
+      {{R"({"type": "number", "multipleOf": 99999999999})", {"1"}, {R"("x")"}}, {"\"multipleOf\""}},
+      {{R"({"type": "string", "format": "regex"})", {R"("[")"}, {"1"}}, {"\"format\""}},
+      {{R"({"$schema": "http://json-schema.org/draft-03/schema#", "type": "null"})",
+        {"null"},
+        {"1"}},
+       {"\"$schema\""}},
+  };
+  for (const LeftOut& one : cases) {
+    const std::vector<std::string> warnings =
+        check_schema_case(one.schema, JsonTexts::accepted, SchemaRigor::best_effort);
+    ASSERT_EQ(warnings.size(), one.keywords.size()) << one.schema.schema;
+    for (size_t i = 0; i < warnings.size(); ++i) {
+      EXPECT_NE(warnings[i].find(one.keywords[i]), std::string::npos) << warnings[i];
+    }
+    EXPECT_THROW(compile_json_schema(one.schema.schema, {.rigor = SchemaRigor::strict}), Error);
+  }
+}
+
+// Without the keyword these would accept less: "not" and its like turn around what a part says.
+TEST(JsonSchema, WithBestEffortNoValidValueIsRefused) {
+  const SchemaCase cases[] = {
+      {R"({"type": "string", "not": {"pattern": "\\bx"}})", {R"("x")", R"("y")"}, {"1"}},
+      {R"({"not": {"type": "string", "pattern": "\\bx"}})", {R"("x")", R"("y")", "1"}, {}},
+      {R"({"not": {"type": "array", "uniqueItems": true}})", {"[1,1]", "1"}, {"[1]"}},
+      {R"({"not": {"required": ["a"], "properties": {"a": {"$ref": "http://x.test/"}}}})",
+       {R"({"a":1})", "{}"},
+       {"1"}},
+      {R"({"oneOf": [{"type": "string", "pattern": "\\bx"}, {"type": "string", "maxLength": 1}]})",
+       {R"("xx")", R"("y")", R"("x")", R"("yyy")"},
+       {"1"}},
+      {R"({"if": {"properties": {"a": {"pattern": "\\bx"}}}, "then": {"required": ["b"]},
+           "else": {"required": ["c"]}})",
+       {R"({"a":"x","b":1})", R"({"a":"y","c":1})", R"({"a":"x","c":1})"},
+       {R"({"a":"x"})"}},
+      {R"({"dependentSchemas": {"a": {"required": ["b"], "properties": {"b": {"pattern": "\\bx"}}}}})",
+       {R"({"b":"y","a":1})", "{}"},
+       {R"({"a":1})"}},
+      {R"({"not": {"patternProperties": {"\\bx": {"type": "integer"}},
+                   "additionalProperties": false}})",
+       {R"({"x":"no"})", R"({"q":1})", "{}"},
+       {}},
+      {R"({"type": "string", "enum": [1]})", {"{}"}, {"1"}},  // which nothing obeys
+  };
+  for (const SchemaCase& one : cases) {
+    EXPECT_FALSE(check_schema_case(one, JsonTexts::accepted, SchemaRigor::best_effort).empty())
+        << one.schema;
+  }
+  for (const char* malformed : {R"({"items": {"type": "text"}})", R"({"minLength": -1})",
+                                R"({"$ref": "#/$defs/x"})", R"({"properties": []})", "[]"}) {
+    expect_error(ErrorCode::invalid, {},
+                 [&] { compile_json_schema(malformed, {.rigor = SchemaRigor::best_effort}); });
+  }
+}
+
+TEST(JsonSchema, OptionsOfGuidanceAreObeyedOrNamed) {
+  const std::string compact = R"({"x-guidance": {"whitespace_flexible": false)";
+  const std::string rest = R"(}, "properties": {"a": {"items": {}}}, "type": "object"})";
+  check_schema_case({compact + rest,
+                     {R"({"a":[1,{"x":[]}],"b":1})"},
+                     {R"({"a": [1]})", R"({"a":[1, 2]})", R"( {})", R"({"b":{"c": 1}})"}});
+  check_schema_case({compact + R"(, "item_separator": ", ", "key_separator": ": ")" + rest,
+                     {R"({"a": [1, 2], "b": {"c": 1}})"},
+                     {R"({"a":[1, 2]})", R"({"a": [1,2]})", "{\n}"}});
+  check_schema_case(
+      {R"({"x-guidance": {"whitespace_flexible": true, "coerce_one_of": true}})", {"[ 1]"}, {}});
+  const std::string lenient =
+      R"({"x-guidance": {"lenient": true}, "type": "array", "uniqueItems": true})";
+  EXPECT_EQ(check_schema_case({lenient, {"[1,1]"}, {"1"}}).size(), 1U);
+  for (const char* guidance : {R"({"whitespace_pattern": " *"})", R"({"whitespace_flexible": 1})",
+                               R"({"item_separator": ";"})", R"({"misspelt": true})", "true"}) {
+    const std::string schema = R"({"x-guidance": )" + std::string(guidance) + "}";
+    expect_error(ErrorCode::unsupported, {"x-guidance"}, [&] { compile_json_schema(schema); });
+    EXPECT_EQ(check_schema_case({schema, {"1"}, {}}, JsonTexts::accepted, SchemaRigor::best_effort)
+                  .size(),
+              1U);
+  }
 }
 
 TEST(JsonSchema, BombsEndSoon) {

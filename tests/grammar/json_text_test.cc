@@ -22,8 +22,9 @@ void expect_numbers(RegexSet& regexes, RegexId regex, const std::vector<std::str
 
 TEST(JsonText, NumbersHaveTheirSyntax) {
   RegexSet regexes;
-  expect_numbers(regexes, json_integer(regexes), {"0", "-0", "12", "1.0", "-1.0"},
-                 {"", "-", "01", "1.00", "1.5", "1.", ".0", "1e2", "+1"});
+  expect_numbers(regexes, json_integer(regexes), {"0", "-0", "12", "1.0", "-1.0", "1.00"},
+                 {"", "-", "01", "1.5", "1.", ".0", "1e2", "+1"});
+  expect_numbers(regexes, json_digits(regexes), {"0", "-0", "12"}, {"", "01", "1.0", "1e2", "+1"});
   expect_numbers(regexes, json_decimal(regexes), {"0", "-0.50", "12.034"},
                  {"", "00", "1.", ".5", "1e2", "-"});
   expect_numbers(regexes, json_number(regexes), {"0", "-0.50", "1e2", "1.5E-07", "0e+0"},

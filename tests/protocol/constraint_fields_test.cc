@@ -19,15 +19,18 @@ std::optional<ConstraintSpec> of_chat(std::string_view members) {
 TEST(ConstraintFields, EachNameSaysTheSame) {
   const ConstraintSpec schema{.kind = Kind::json_schema, .text = R"({"type":"integer"})"};
   for (const char* members :
-       {R"("response_format": {"type": "json_schema", "json_schema":
-            {"name": "n", "description": "d", "schema": {"type": "integer"}}})",
-        R"("response_format": {"type": "json_object", "schema": {"type": "integer"}})",
+       {R"("response_format": {"type": "json_object", "schema": {"type": "integer"}})",
         R"("structured_outputs": {"json": {"type": "integer"}})",
         R"("structured_outputs": {"json": "{\"type\":\"integer\"}", "disable_fallback": true})",
         R"("guided_json": {"type": "integer"})", R"("json_schema": {"type": "integer"})"}) {
     EXPECT_EQ(of_chat(members), schema) << members;
     EXPECT_EQ(completion(completion_body(members)).options.constraint, schema) << members;
   }
+  ConstraintSpec best_effort = schema;
+  best_effort.best_effort = true;
+  EXPECT_EQ(of_chat(R"("response_format": {"type": "json_schema", "json_schema":
+                        {"name": "n", "description": "d", "schema": {"type": "integer"}}})"),
+            best_effort);
   const ConstraintSpec choice{.kind = Kind::choice, .choices = {"a", "b"}};
   EXPECT_EQ(of_chat(R"("guided_choice": ["a", "b"])"), choice);
   EXPECT_EQ(of_chat(R"("structured_outputs": {"choice": ["a", "b"]})"), choice);
@@ -69,6 +72,7 @@ TEST(ConstraintFields, StrictIsKept) {
                                 {"name": "n", "strict": true, "schema": true}})");
   ASSERT_TRUE(spec);
   EXPECT_TRUE(spec->strict);
+  EXPECT_FALSE(spec->best_effort);
   EXPECT_EQ(spec->text, "true");
 }
 

@@ -27,12 +27,12 @@ BACK_REFERENCE = r"(a)\1"
 def is_person(text):
     value = json.loads(text)
     return (set(value) == {"name", "age", "likes"} and isinstance(value["name"], str) and 1 <= len(value["name"]) <= 20
-            and value["age"] == int(value["age"]) and 1 <= value["age"] <= 99 and len(value["likes"]) <= 3
-            and all(one in ("rain", "books", 7) for one in value["likes"]))
+            and isinstance(value["age"], int) and 1 <= value["age"] <= 99 and len(value["likes"]) <= 3
+            and all(one in ("rain", "books", 7) and not isinstance(one, float) for one in value["likes"]))
 
 
 def is_object(text):
-    return isinstance(json.loads(text), dict)
+    return isinstance(json.loads(text), dict) and not re.search(r"\s{44}|\n\s*\n", text)
 
 
 # Any object may go on for long; this one ends as soon as it may.
@@ -142,6 +142,37 @@ class ServedConstraintsTest(ServerCase):
         error = self.ask("/v1/completions", 400, prompt=PROMPT, guided_regex="a", max_tokens=0)["error"]
         self.assertIn("max_tokens", error["message"])
 
+    def test_integers_are_written_with_digits_only(self):
+        for schema in ({"type": "integer"}, {"enum": [18, -7, 120]}, {"type": "number", "multipleOf": 3, "maximum": 999}):
+            for seed in range(10 if IS_SANITIZED else 40):
+                [choice] = self.chat(response_format=named_schema(schema), seed=seed, max_tokens=40)["choices"]
+                self.assertRegex(choice["message"]["content"].strip(), r"^-?[0-9]+$", (schema, seed))
+
+    def test_parts_of_a_schema_that_cannot_be_enforced_are_left_out_with_a_warning(self):
+        schema = {**PERSON, "properties": {**PERSON["properties"], "name": {"type": "string", "pattern": r"\bx", "maxLength": 9},
+                                           "likes": {"type": "array", "uniqueItems": True, "items": {"type": "integer"},
+                                                     "maxItems": 2}}}
+        before = self.metrics()
+        fields = {**SAMPLING, "max_tokens": 300, "response_format": named_schema(schema)}
+        answer = self.chat(**fields)
+        person = json.loads(answer["choices"][0]["message"]["content"])
+        self.assertLessEqual(len(person["name"]), 9)
+        self.assertTrue(all(isinstance(one, int) for one in person["likes"]))
+        for part, name in zip(sorted(answer["warnings"]), ('likes: "uniqueItems"', 'name: "pattern"'), strict=True):
+            self.assertIn(f"schema: #/properties/{name} isn't enforced: ", part)
+        for path, asked in (("/v1/chat/completions", {"messages": MESSAGES}), ("/v1/completions", {"prompt": PROMPT})):
+            events, done = self.client.stream(path, {**fields, **asked})
+            self.assertTrue(done)
+            self.assertEqual([event.get("warnings") for event in events[:2]], [answer["warnings"], None])
+        widened = 'constraints_widened_total{model_name="paceline-10m"}'
+        self.assertEqual(self.metrics()[widened] - before[widened], 3)
+        error = self.ask("/v1/chat/completions", 400, messages=MESSAGES,
+                         response_format=named_schema(schema, strict=True))["error"]
+        self.assertEqual((error["param"], error["code"]), ("response_format.json_schema.schema", "unsupported_parameter"))
+        self.assertIn("warnings", self.chat(response_format=named_schema({"oneOf": [
+            {"required": ["a"], "properties": {"a": {"const": i}}} for i in range(600)]}), max_tokens=1))
+        self.ask("/v1/chat/completions", 400, messages=MESSAGES, guided_json=schema)
+
     def test_options_that_contradict_the_constraint_are_an_error(self):
         for fields in ({"allowed_token_ids": [300]}, {"min_tokens": 5}):
             error = self.ask("/v1/completions", 400, prompt=PROMPT, guided_choice=["yes"], **fields)["error"]
@@ -224,6 +255,63 @@ class AutomaticCallsTest(unittest.TestCase):
         answer = self.client.post("/v1/chat/completions", body(True))
         self.assertEqual((answer.status, answer.json["error"]["param"]), (400, "tools"))
         self.assertIn('tool pay: schema: #/properties/to: "format": "iban"', answer.json["error"]["message"])
+
+    def test_tools_that_cannot_be_enforced_are_no_obstacle(self):
+        def parameters(**schema):
+            return {"type": "object", "properties": {"a": schema}}
+
+        def body(schema, is_strict=False):
+            function = {"name": "odd", "parameters": schema, "strict": is_strict}
+            return self.body(max_tokens=2, tools=[*self.body()["tools"], {"type": "function", "function": function}])
+
+        cases = [(parameters(type="array", uniqueItems=True), "uniqueItems"), (parameters(pattern=r"\bx"), "pattern"),
+                 (parameters(pattern="(?<=a)b"), "pattern"), (parameters(pattern=r"\p{Script=Greek}"), "pattern"),
+                 (parameters(**{"$ref": "https://example.org/other.json"}), "$ref"),
+                 (parameters(allOf=[{"anyOf": [{"minimum": i}, {"maximum": i}]} for i in range(10)]), "complex"),
+                 (parameters(type="string", enum=[1]), None), ({"type": "object", "required": ["a"], **parameters(enum=[]),
+                                                                 "minProperties": 1}, "no value")]
+        for schema, keyword in cases:
+            answer = self.client.post("/v1/chat/completions", body(schema))
+            self.assertEqual(answer.status, 200, answer.body)
+            warnings = answer.json.get("warnings", [])
+            self.assertEqual(len(warnings), 0 if keyword is None else 1, (schema, warnings))
+            for warning in warnings:
+                self.assertIn(keyword, warning)
+            if keyword not in (None, "no value"):
+                error = self.client.post("/v1/chat/completions", body(schema, is_strict=True))
+                self.assertEqual((error.status, error.json["error"]["param"]), (400, "tools"))
+        for malformed in (parameters(type="OBJECT"), parameters(minLength="x"), {"type": "string"}):
+            error = self.client.post("/v1/chat/completions", body(malformed))
+            self.assertEqual((error.status, error.json["error"]["param"]), (400, "tools"), error.body)
+        self.assertIn('"OBJECT"', self.client.post("/v1/chat/completions",
+                                                   body(parameters(type="OBJECT"))).json["error"]["message"])
+
+    def test_a_forced_call_that_is_cut_shows_no_marks(self):
+        whole = self.ask(tool_choice="required", max_tokens=400)
+        [call] = whole["message"]["tool_calls"]
+        for max_tokens in range(1, 40):
+            fields = {"tool_choice": "required", "max_tokens": max_tokens}
+            choice = self.ask(**fields)
+            if choice["finish_reason"] == "tool_calls":
+                break
+            self.assertEqual((choice["finish_reason"], choice["message"]["content"]), ("length", None), choice)
+            [cut] = choice["message"].get("tool_calls") or [None]
+            if cut is not None:
+                self.assertEqual(cut["function"]["name"], "find")
+                self.assertTrue(call["function"]["arguments"].startswith(cut["function"]["arguments"]), cut)
+            events, _ = self.client.stream("/v1/chat/completions", self.body(**fields))
+            deltas = [event["choices"][0]["delta"] for event in events if event["choices"]]
+            self.assertFalse(any(delta.get("content") for delta in deltas), deltas)
+
+    def test_arguments_that_were_cut_off_are_a_part_of_the_history(self):
+        cut = '{"street": "Old Ro'
+        history = [*MESSAGES, {"role": "assistant", "tool_calls": [
+            {"id": "1", "type": "function", "function": {"name": "find", "arguments": cut}}]},
+                   {"role": "tool", "tool_call_id": "1", "content": "The arguments are no JSON."}]
+        prompt = self.client.post("/apply-template", {"messages": history}).json["prompt"]
+        self.assertIn(json.dumps({"invalid_arguments": cut}), prompt)
+        answer = self.client.post("/v1/chat/completions", self.body(messages=history, max_tokens=2))
+        self.assertEqual(answer.status, 200, answer.body)
 
     def test_a_call_that_the_model_begins_obeys_the_schema(self):
         text = self.ask(max_tokens=12)

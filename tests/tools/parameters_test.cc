@@ -205,11 +205,15 @@ TEST(Parameters, SchemasThatNameEachOtherInManyWaysAreReadOnce) {
 }
 
 TEST(Parameters, ARequiredOneThatCanNotBeWrittenIsNamed) {
-  expect_error(ErrorCode::invalid, {"tool f", "parameter end", "can stand in the calls"}, [] {
-    const TurnMatching turn(tagged(), *one_tool(R"({"type": "object", "required": ["end"],
-        "properties": {"end": {"const": "a</v>b"}}})"),
-                            {.choice = ToolChoice::required});
+  const std::string schema = R"({"type": "object", "required": ["end"],
+      "properties": {"end": {"const": "a</v>b"}}})";
+  expect_error(ErrorCode::invalid, {"tool f", "parameter end", "can stand in the calls"}, [&] {
+    TurnMatching(tagged(), ToolSet({{"f", schema, true}}), {.choice = ToolChoice::required});
   });
+  const TurnMatching any(tagged(), *one_tool(schema.c_str()), {.choice = ToolChoice::required});
+  EXPECT_TRUE(any.accepts(tagged_call({{"end", "ab"}})));
+  ASSERT_EQ(any.warnings().size(), 1U);
+  EXPECT_NE(any.warnings()[0].find("tool f: parameter end"), std::string::npos);
 }
 
 TEST(Parameters, DeclaredNamesMayHoldWhatStandsInFrontOfValues) {
@@ -290,12 +294,14 @@ TEST(Parameters, ANotationOfItsOwn) {
 
 TEST(Parameters, AStrictToolSaysNothingThatCannotBeEnforced) {
   const auto compile = [](const TurnFormat& format, const std::string& schema, bool is_strict) {
-    TurnMatching(format, ToolSet({{"f", schema, is_strict}}), {});
+    return TurnMatching(format, ToolSet({{"f", schema, is_strict}}), {}).warnings();
   };
   const auto expect_refused = [&](const TurnFormat& format, const std::string& schema,
                                   const char* place) {
     SCOPED_TRACE(schema);
-    EXPECT_NO_THROW(compile(format, schema, false));
+    const std::vector<std::string> warnings = compile(format, schema, false);
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_NE(warnings[0].find(place), std::string::npos) << warnings[0];
     expect_error(ErrorCode::unsupported, {"tool f: schema: ", place, "or \"strict\""},
                  [&] { compile(format, schema, true); });
   };

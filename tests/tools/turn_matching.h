@@ -45,6 +45,7 @@ class TurnMatching {
     if (is_complete != nullptr) *is_complete = matcher.is_complete();
     return marked.size();
   }
+  const std::vector<std::string>& warnings() const { return constraint_->warnings(); }
   bool accepts(std::string_view text) const {
     bool is_complete = false;
     num_taken(text, &is_complete);
