@@ -42,6 +42,11 @@ ChatInput history(const std::string& arguments, const CallMessageShape& shape = 
       .special_tokens = kHistoryTokens};
 }
 
+std::string render_cut(const ChatTemplate& chat_template, const ChatInput& input, bool are_text) {
+  return render_with_cut_arguments(
+      input, are_text, [&](const ChatInput& form) { return chat_template.render(form); });
+}
+
 bool takes_tools(const ChatTemplate& chat_template, ChatInput input) {
   input.messages.resize(1);
   try {
@@ -57,7 +62,7 @@ std::string rendered_history(std::string_view assistant, const std::string& argu
       "{%- for m in messages %}{%- for c in m.tool_calls or [] %}"
       "{%- set a = c.function.arguments %}" +
       std::string(assistant) + "{%- endfor %}{%- endfor %}";
-  return render_with_cut_arguments(ChatTemplate::parse(source, "test"), history(arguments), false);
+  return render_cut(ChatTemplate::parse(source, "test"), history(arguments), false);
 }
 
 TEST(CutArguments, StandAsTheyAreWhereTheTemplateWritesText) {
@@ -93,7 +98,7 @@ TEST(CutArguments, AreWrittenByEveryTemplateThatWritesCalls) {
       ChatInput input = history(arguments, format.calls->message);
       if (!takes_tools(chat_template, input)) input.tools_json.clear();
       const std::string prompt =
-          render_with_cut_arguments(chat_template, input, format.calls->message.arguments_are_text);
+          render_cut(chat_template, input, format.calls->message.arguments_are_text);
       const std::string quoted = json_quote(arguments);
       const bool stands = prompt.find(arguments) != prompt.npos;
       EXPECT_TRUE(stands || prompt.find(quoted.substr(1, quoted.size() - 2)) != prompt.npos ||
