@@ -1,7 +1,8 @@
 // The split patterns of byte-level BPE, by the names in GGUF files (tokenizer.ggml.pre).
 #pragma once
 
-#include <array>
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "base/json_writer.h"
@@ -9,16 +10,20 @@
 namespace paceline {
 
 struct GgufSplit {
-  std::string_view name;                          // tokenizer.ggml.pre
-  std::array<std::string_view, 3> patterns = {};  // applied in order; none: GPT-2's
-  bool single_digits = false;                     // digits are split off first
-  bool composed = false;                          // text is normalised to NFC first
-  bool ignore_merges = false;                     // a piece that is a token needs no merges
-  bool begins_with_bos = false;                   // the default of add_bos_token
+  enum class Digits : uint8_t { as_others, first, last };  // single ones are split off
+
+  std::string_view name;                            // tokenizer.ggml.pre
+  std::span<const std::string_view> patterns = {};  // applied in order; none: GPT-2's
+  Digits digits = Digits::as_others;
+  bool composed = false;         // text is normalised to NFC first
+  bool ignore_merges = false;    // a piece that is a token needs no merges
+  bool begins_with_bos = false;  // the default of add_bos_token
 };
 
-// An empty `name` is that of older files without the key, and means GPT-2's pattern. Throws Error
-// unsupported "FILE: KEY: ..." with the name and the supported ones.
+// All splits. The empty name is that of older files without the key, and means GPT-2's pattern.
+std::span<const GgufSplit> gguf_splits();
+
+// Throws Error unsupported "FILE: KEY: ..." with the name, the nearest supported ones and all.
 const GgufSplit& find_gguf_split(std::string_view name, std::string_view file);
 
 // The values of `normalizer` and `pre_tokenizer` in a tokenizer.json.
