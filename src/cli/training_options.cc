@@ -109,11 +109,13 @@ constexpr OptionDef kTrainingOptions[] = {
      .kind = OptionKind::choices,
      .choices =
          "all-linear q_proj k_proj v_proj o_proj qkv_proj gate_proj up_proj gate_up_proj down_proj "
-         "c_fc c_proj experts.gate_proj experts.up_proj experts.gate_up_proj "
+         "c_fc c_proj input_linear output_linear experts.gate_proj experts.up_proj "
+         "experts.gate_up_proj "
          "experts.down_proj",
      .default_text = "all of the model's",
      .help = "Linear modules to adapt: all-linear, or q_proj, k_proj, v_proj (or qkv_proj), "
-             "o_proj, gate_proj, up_proj (or gate_up_proj), down_proj; c_fc, c_proj. Experts of "
+             "o_proj, gate_proj, up_proj (or gate_up_proj), down_proj; c_fc, c_proj; input_linear, "
+             "output_linear. Experts of "
              "mixtures only by name: experts.gate_up_proj (gate and up as one), or "
              "experts.gate_proj and "
              "experts.up_proj; experts.down_proj.",

@@ -202,6 +202,11 @@ void check_supported(const GgufFields& fields) {
   if (!fields.metadata().boolean(fields.key("attention.causal")).value_or(true)) {
     fields.unsupported("attention.causal", "models that look ahead");
   }
+  constexpr std::string_view kRotates = "rope.scaling.finetuned";
+  if (fields.architecture().may_not_rotate &&
+      !fields.metadata().boolean(fields.key(kRotates)).value_or(true)) {
+    fields.unsupported(kRotates, "layers that don't rotate");
+  }
 }
 
 Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {

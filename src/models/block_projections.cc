@@ -65,16 +65,18 @@ std::vector<BlockProjection> block_projections(const DecoderConfig& config, int6
   }
   parts.push_back({"self_attn.o_proj", BlockProduct::output, 0, hidden, q});
   if (config.layers[static_cast<size_t>(layer_index)].is_mixture) return parts;
+  const std::string mlp = config.mlp + ".";
+  const MlpNames& names = config.mlp_names;
   if (config.fused_gate_up) {
-    parts.push_back({"mlp.gate_up_proj", BlockProduct::gate_up, 0, 2 * inner, hidden});
+    parts.push_back({mlp + names.gate_up, BlockProduct::gate_up, 0, 2 * inner, hidden});
   } else {
     if (config.gated_mlp) {
-      parts.push_back({"mlp.gate_proj", BlockProduct::gate_up, 0, inner, hidden});
+      parts.push_back({mlp + names.gate, BlockProduct::gate_up, 0, inner, hidden});
     }
     const int64_t first = config.gated_mlp ? inner : 0;
-    parts.push_back({"mlp." + config.mlp_up, BlockProduct::gate_up, first, inner, hidden});
+    parts.push_back({mlp + names.up, BlockProduct::gate_up, first, inner, hidden});
   }
-  parts.push_back({"mlp." + config.mlp_down, BlockProduct::down, 0, hidden, inner});
+  parts.push_back({mlp + names.down, BlockProduct::down, 0, hidden, inner});
   return parts;
 }
 

@@ -58,13 +58,13 @@ MlpConfig mlp_config(const DecoderConfig& config) {
           .bias = config.mlp_bias,
           .gated = config.gated_mlp,
           .fused_gate_up = config.fused_gate_up,
-          .names = {.up = config.mlp_up, .down = config.mlp_down}};
+          .names = config.mlp_names};
 }
 
 FeedForward load_feed_forward(const LoadContext& context, const DecoderConfig& config,
                               int64_t layer_index) {
   if (!config.layers[static_cast<size_t>(layer_index)].is_mixture) {
-    return FeedForward(GatedMlp(context, layer_name(layer_index, "mlp"), mlp_config(config)));
+    return FeedForward(GatedMlp(context, layer_name(layer_index, config.mlp), mlp_config(config)));
   }
   PL_CHECK(config.mixture.has_value(), "a mixture layer without its description");
   return FeedForward(Mixture(context, "layers." + std::to_string(layer_index), *config.mixture,

@@ -9,6 +9,7 @@
 
 #include "kernels/operands.h"
 #include "layers/attention.h"
+#include "layers/gated_mlp.h"
 #include "layers/mixture_config.h"
 #include "layers/rope.h"
 #include "tensor/dtype.h"
@@ -78,9 +79,9 @@ struct DecoderConfig {
   bool mlp_bias = false;
   bool gated_mlp = true;
   bool fused_qkv = false;      // stored as one matrix, self_attn.qkv_proj
-  bool fused_gate_up = false;  // stored as one matrix, mlp.gate_up_proj
-  std::string mlp_up = "up_proj";
-  std::string mlp_down = "down_proj";
+  bool fused_gate_up = false;  // stored as one matrix
+  std::string mlp = "mlp";     // what the MLP is called within its block
+  MlpNames mlp_names;
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
   bool has_head = true;    // false: neither, so the model makes vectors or labels of texts only
 

@@ -41,6 +41,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"gpt_oss", read_gpt_oss},
     {"granitemoe", read_granite_moe},
     {"granitemoeshared", read_granite_moe_shared},
+    {"granitemoehybrid", read_granite_moe_hybrid, check_granite_hybrid},
 });
 
 // The text model's object inside a multi-modal config.json, with missing fields from the outer one
@@ -77,6 +78,13 @@ const Family& find_family(const std::string& name, const HfConfig& config) {
     known += family.model_type;
   }
   config.unsupported("model_type", unsupported_words(name, known));
+}
+
+const Family& find_checked_family(const std::string& name, const HfConfig& config) {
+  const Family& family = find_family(name, config);
+  check_refused_fields(config, name);
+  if (family.check != nullptr) family.check(config);
+  return family;
 }
 
 DType read_weight_dtype(const HfConfig& config) {
@@ -144,13 +152,19 @@ bool has_head(const WeightReader& weights, bool tied) {
 
 std::span<const Family> families() { return kFamilies; }
 
+void check_model_kind(const Json& json, std::string_view where) {
+  const Json text_config = text_config_of(JsonCursor(json, std::string(where)));
+  const HfConfig config(JsonCursor(text_config, std::string(where)));
+  const std::string name = config.string("model_type", "");
+  if (!name.empty()) find_checked_family(name, config);
+}
+
 DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
                                   std::string_view where) {
   const Json text_config = text_config_of(JsonCursor(json, std::string(where)));
   const HfConfig config(JsonCursor(text_config, std::string(where)));
   const std::string name = family_name(config, weights);
-  const Family& family = find_family(name, config);
-  check_refused_fields(config, name);
+  const Family& family = find_checked_family(name, config);
   DecoderConfig decoder = family.read(config, weights);
   decoder.family = name;
   read_directions(config, decoder);

@@ -15,6 +15,8 @@ namespace paceline {
 struct Family {
   std::string_view model_type;
   DecoderConfig (*read)(const HfConfig& config, const WeightReader& weights);
+  // Throws Error unsupported for a kind of the family that can't be computed; null: there is none.
+  void (*check)(const HfConfig& config) = nullptr;
 };
 
 std::span<const Family> families();
@@ -24,6 +26,10 @@ std::span<const Family> families();
 // Throws Error unsupported or invalid naming the field.
 DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
                                   std::string_view where);
+
+// Throws Error unsupported as read_decoder_config() does for a model that can't be computed
+// whatever its weights are: a model_type without a family, a refused field.
+void check_model_kind(const Json& json, std::string_view where);
 
 // transformers' defaults, which published configs of a family rely on; nothing: the field is
 // required, or has the default in the comment.
@@ -78,6 +84,8 @@ DecoderConfig read_olmo3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite_moe_shared(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_granite_moe_hybrid(const HfConfig& config, const WeightReader& weights);
+void check_granite_hybrid(const HfConfig& config);
 DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_exaone4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_cohere2(const HfConfig& config, const WeightReader& weights);

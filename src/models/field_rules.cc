@@ -54,6 +54,7 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "sliding_window"},
     {.name = "max_window_layers"},
     {.name = "layer_types"},
+    {.name = "position_embedding_type"},
     {.name = "query_pre_attn_scalar"},
     {.name = "attn_logit_softcapping"},
     {.name = "attn_logit_softcapping", .use = harmless, .family = "gemma3_text"},
@@ -80,6 +81,16 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "swiglu_limit"},
     {.name = "swiglu_alpha"},
     {.name = "num_mtp_layers"},
+    {.name = "mamba_n_heads", .use = harmless},  // of layers that are refused
+    {.name = "mamba_n_groups", .use = harmless},
+    {.name = "mamba_d_state", .use = harmless},
+    {.name = "mamba_d_head", .use = harmless},
+    {.name = "mamba_d_conv", .use = harmless},
+    {.name = "mamba_expand", .use = harmless},
+    {.name = "mamba_chunk_size", .use = harmless},
+    {.name = "mamba_conv_bias", .use = harmless},
+    {.name = "mamba_proj_bias", .use = harmless},
+    {.name = "time_step_limit", .use = harmless},
     {.name = "output_router_logits", .use = harmless},
     {.name = "router_aux_loss_coef", .use = harmless},  // of a loss beside the model's
     {.name = "router_jitter_noise", .use = harmless},   // in training alone

@@ -137,7 +137,8 @@ constexpr GgufArchitecture kGranite = {.name = "granite",
                                        .model_type = "granite",
                                        .hf_class = "GraniteForCausalLM",
                                        .interleaved_rotary = true,
-                                       .fields = kGraniteFields};
+                                       .fields = kGraniteFields,
+                                       .may_not_rotate = true};
 constexpr GgufArchitecture kGlm4 = {.name = "glm4",
                                     .model_type = "glm4",
                                     .hf_class = "Glm4ForCausalLM",
@@ -182,7 +183,8 @@ constexpr GgufArchitecture kGraniteMoe = {.name = "granitemoe",
                                           .normalises_experts = true,
                                           .interleaved_rotary = true,
                                           .fields = kGraniteFields,
-                                          .sizes = kGraniteMoeSizes};
+                                          .sizes = kGraniteMoeSizes,
+                                          .may_not_rotate = true};
 constexpr GgufArchitecture kGlmMoe = {.name = "glm4moe",
                                       .model_type = "glm4_moe",
                                       .hf_class = "Glm4MoeForCausalLM",

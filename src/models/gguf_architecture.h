@@ -50,6 +50,7 @@ struct GgufArchitecture {
   std::span<const GgufNamePair> fields = {};   // keys that are fields of config.json, where present
   std::span<const GgufNamePair> sizes = {};    // the same of integers
   GgufRope rope = GgufRope::plain;
+  bool may_not_rotate = false;  // rope.scaling.finetuned: false means that no layer rotates
   std::string_view bias_field = "attention_bias";  // of config.json: q, k and v have biases
   bool may_be_parallel = false;  // use_parallel_residual: blocks without a norm before the MLP
   // Each branch has a norm before and after it, and the files hold 1 + w.

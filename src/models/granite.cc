@@ -1,5 +1,7 @@
-// Granite 3 (transformers' modeling_granite, _granitemoe and _granitemoeshared): Llama's block with
-// multipliers, or with these and a mixture of experts.
+// Granite 3 and 4 (transformers' modeling_granite, _granitemoe, _granitemoeshared and
+// _granitemoehybrid): Llama's block with multipliers, or with these and a mixture of experts.
+#include <fmt/format.h>
+
 #include "models/family.h"
 #include "models/mixture_fields.h"
 
@@ -7,6 +9,9 @@ namespace paceline {
 namespace {
 
 constexpr CommonDefaults kGraniteDefaults = {.vocab_size = 32000, .num_heads = 32};
+
+constexpr std::string_view kSharedMlp = "shared_mlp";
+const MlpNames kFusedShared = {.down = "output_linear", .gate_up = "input_linear"};
 
 DecoderConfig read_multiplied_block(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_common(config, weights, kGraniteDefaults);
@@ -31,9 +36,17 @@ MixtureNames find_granite_names(const WeightReader& weights) {
   names.experts = block + ".experts";
   names.router = block + ".router";
   if (weights.contains("layers.0." + names.router + ".layer.weight")) names.router += ".layer";
-  names.shared = "shared_mlp";
-  names.fused_shared = {.down = "output_linear", .gate_up = "input_linear"};
+  names.shared = std::string(kSharedMlp);
+  names.fused_shared = kFusedShared;
   return names;
+}
+
+// Files of transformers have one matrix for gate and up; mlx-lm writes two, with the usual names.
+void name_dense_mlp(const WeightReader& weights, DecoderConfig& decoder) {
+  if (weights.contains("layers.0.mlp.gate_proj.weight")) return;
+  decoder.mlp = std::string(kSharedMlp);
+  decoder.mlp_names = kFusedShared;
+  decoder.fused_gate_up = true;
 }
 
 }  // namespace
@@ -59,6 +72,51 @@ DecoderConfig read_granite_moe_shared(const HfConfig& config, const WeightReader
   MixtureConfig& mixture = *decoder.mixture;
   mixture.shared_size = config.integer("shared_intermediate_size", 0);
   if (mixture.shared_size > 0) mixture.routing.shared = SharedExpert::plain;
+  return decoder;
+}
+
+// Names the layers that aren't attention. Without the list transformers makes all of them Mamba's.
+void check_granite_hybrid(const HfConfig& config) {
+  const int64_t num_layers = read_num_layers(config);
+  const std::string_view key =
+      config.has("layer_types") ? "layer_types" : "layers_block_type";  // its name in older files
+  constexpr std::string_view kWhy = "only attention has a cache here";
+  const auto found = config.find(key);
+  if (!found) {
+    config.unsupported("layer_types",
+                       fmt::format("missing, which means that no layer is attention; {}", kWhy));
+  }
+  const auto types = found->items();
+  if (std::ssize(types) != num_layers) {
+    config.invalid(key, fmt::format("{} entries for {} layers", types.size(), num_layers));
+  }
+  std::vector<size_t> others;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const std::string& type = types[i].string();
+    if (type != "attention" && type != "full_attention") others.push_back(i);
+  }
+  if (others.empty()) return;
+  config.unsupported(key, fmt::format("{} isn't supported, which {} of {} layers are ({}); {}",
+                                      shown_text(types[others[0]].string()), others.size(),
+                                      num_layers, fmt::join(others, ", "), kWhy));
+}
+
+DecoderConfig read_granite_moe_hybrid(const HfConfig& config, const WeightReader& weights) {
+  constexpr int64_t kDefaultSharedSize = 1024;
+  const int64_t shared_size = config.integer("shared_intermediate_size", kDefaultSharedSize);
+  DecoderConfig decoder;
+  if (config.integer("num_local_experts", 8) > 0) {
+    decoder = read_granite_moe(config, weights);
+    decoder.mixture->shared_size = shared_size;
+    decoder.mixture->routing.shared = SharedExpert::plain;
+  } else {
+    decoder = read_multiplied_block(config, weights);
+    decoder.intermediate_size = shared_size;
+    name_dense_mlp(weights, decoder);
+  }
+  if (config.string("position_embedding_type", "") != "rope") {
+    for (LayerConfig& layer : decoder.layers) layer.rope_index = kNoRope;
+  }
   return decoder;
 }
 

@@ -20,7 +20,6 @@ constexpr auto kRecurrentNames = std::to_array<std::string_view>({"bailing_hybri
                                                                   "falcon_h1",
                                                                   "falcon_mamba",
                                                                   "granitehybrid",
-                                                                  "granitemoehybrid",
                                                                   "jamba",
                                                                   "kimi-linear",
                                                                   "kimi_linear",

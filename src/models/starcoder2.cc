@@ -25,8 +25,8 @@ DecoderConfig read_starcoder2(const HfConfig& config, const WeightReader& weight
   decoder.norm_kind = NormKind::layer;
   decoder.norm_bias = true;
   decoder.gated_mlp = false;
-  decoder.mlp_up = "c_fc";
-  decoder.mlp_down = "c_proj";
+  decoder.mlp_names.up = "c_fc";
+  decoder.mlp_names.down = "c_proj";
   decoder.layers = uniform_layers(read_num_layers(config), read_optional_window(config));
   read_ropes(config, {{}}, decoder);
   return decoder;

@@ -487,5 +487,21 @@ TEST_F(GgufConfig, PoolingTypesHaveSentenceTransformersNames) {
   expect_error(ErrorCode::unsupported, {"qwen3.pooling_type", "5"}, [&] { pooling(5); });
 }
 
+// llama.cpp reads the key as this switch in files of Granite alone.
+TEST_F(GgufConfig, GraniteWithoutRotationIsRefused) {
+  for (const char* arch : {"granite", "granitemoe"}) {
+    GgufWriter writer = small_file(arch);
+    const std::string key = std::string(arch) + ".rope.scaling.finetuned";
+    if (std::string(arch) == "granitemoe") {
+      writer.number("granitemoe.expert_count", uint32_t{4});
+      writer.number("granitemoe.expert_used_count", uint32_t{2});
+    }
+    expect_refused(ErrorCode::unsupported, {key, "layers that don't rotate"},
+                   writer.boolean(key, false));
+  }
+  EXPECT_NO_THROW(decoder(small_file("granite").boolean("granite.rope.scaling.finetuned", true)));
+  EXPECT_NO_THROW(decoder(small_file("qwen2").boolean("qwen2.rope.scaling.finetuned", false)));
+}
+
 }  // namespace
 }  // namespace paceline

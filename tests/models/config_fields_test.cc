@@ -30,12 +30,22 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{200} << 20;  // of one load; the models have 300 KB
 
-const std::vector<std::string> kModels = {
-    "llama_plain",         "mistral_window",        "qwen2_tied",
-    "qwen3_tied",          "gemma2_even",           "gemma3_text_pattern2",
-    "gemma3_model_prefix", "cohere2_tied",          "granite_bias",
-    "ministral3_growth",   "qwen2_moe_sparse_step", "qwen3_moe_tied",
-    "olmoe_plain",         "mixtral_plain",         "granitemoeshared_tied_stacked"};
+const std::vector<std::string> kModels = {"llama_plain",
+                                          "mistral_window",
+                                          "qwen2_tied",
+                                          "qwen3_tied",
+                                          "gemma2_even",
+                                          "gemma3_text_pattern2",
+                                          "gemma3_model_prefix",
+                                          "cohere2_tied",
+                                          "granite_bias",
+                                          "ministral3_growth",
+                                          "qwen2_moe_sparse_step",
+                                          "qwen3_moe_tied",
+                                          "olmoe_plain",
+                                          "mixtral_plain",
+                                          "granitemoeshared_tied_stacked",
+                                          "granitemoehybrid_no_rope"};
 
 Json json_of(const std::string& text) { return parse_json(text, "test"); }
 

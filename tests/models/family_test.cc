@@ -143,5 +143,38 @@ TEST(Families, AHeadThatIsNeitherTiedNorInTheFilesIsNone) {
   EXPECT_TRUE(read(config_with("mistral", "")).has_head);  // without files
 }
 
+TEST(Families, HybridsOfAttentionAloneAreReadAndOthersNameTheirLayers) {
+  const auto hybrid = [](const std::string& fields) {
+    return read(config_with("granitemoehybrid", fields));
+  };
+  for (const char* types : {R"("layer_types": ["attention", "full_attention"])",
+                            R"("layers_block_type": ["attention", "attention"])"}) {
+    const DecoderConfig mixed = hybrid(", " + std::string(types));
+    EXPECT_TRUE(mixed.layers[1].is_mixture);
+    EXPECT_EQ(mixed.layers[1].rope_index, kNoRope);
+    EXPECT_EQ(mixed.mixture->shared_size, 1024);
+  }
+  const DecoderConfig dense =
+      hybrid(R"(, "layer_types": ["attention", "attention"], "num_local_experts": 0,
+                "shared_intermediate_size": 24, "position_embedding_type": "rope")");
+  EXPECT_FALSE(dense.mixture);
+  EXPECT_EQ(dense.intermediate_size, 24);
+  EXPECT_EQ(dense.layers[0].rope_index, 0);
+  expect_error(ErrorCode::unsupported,
+               {"layer_types: \"mamba\" isn't supported, which 1 of 2 layers are (1); only"},
+               [&] { hybrid(R"(, "layer_types": ["attention", "mamba"])"); });
+  expect_error(ErrorCode::unsupported, {"layers_block_type: \"linear_attention\"", "(0, 1)"}, [&] {
+    hybrid(R"(, "layers_block_type": ["linear_attention", "linear_attention"])");
+  });
+  expect_error(ErrorCode::unsupported, {"layer_types: missing, which means that no layer is"},
+               [&] { hybrid(""); });
+  expect_error(ErrorCode::invalid, {"layer_types: 1 entries for 2 layers"},
+               [&] { hybrid(R"(, "layer_types": ["attention"])"); });
+  expect_error(ErrorCode::unsupported, {"layer_types", "mamba"}, [&] {
+    check_model_kind(config_with("granitemoehybrid", R"(, "layer_types": ["mamba", "mamba"])"),
+                     "config.json");
+  });
+}
+
 }  // namespace
 }  // namespace paceline

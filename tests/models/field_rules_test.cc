@@ -63,11 +63,15 @@ const std::map<std::string, std::string>& fields_of_family() {
       {"granitemoe", R"("num_local_experts": 6, "num_experts_per_tok": 2)"},
       {"granitemoeshared", R"("num_local_experts": 6, "num_experts_per_tok": 2,
                               "shared_intermediate_size": 24)"},
+      {"granitemoehybrid", R"("num_local_experts": 6, "num_experts_per_tok": 2,
+                              "shared_intermediate_size": 24,
+                              "layer_types": ["attention", "full_attention"],
+                              "position_embedding_type": "rope")"},
   };
   return fields;
 }
 
-// Other values, in the types of the classes.
+// Other values, in the types of the classes; for one family alone where its name stands before.
 const std::map<std::string, std::string>& another_value() {
   static const std::map<std::string, std::string> values = {
       {"dtype", R"("float16")"},
@@ -151,6 +155,18 @@ const std::map<std::string, std::string>& another_value() {
       {"pretraining_tp", "2"},
       {"use_bidirectional_attention", "true"},
       {"is_encoder_decoder", "true"},
+      {"granitemoehybrid.layer_types", R"(["mamba", "attention"])"},
+      {"position_embedding_type", R"("nope")"},
+      {"mamba_n_heads", "4"},
+      {"mamba_n_groups", "2"},
+      {"mamba_d_state", "8"},
+      {"mamba_d_head", "4"},
+      {"mamba_d_conv", "2"},
+      {"mamba_expand", "4"},
+      {"mamba_chunk_size", "8"},
+      {"mamba_conv_bias", "false"},
+      {"mamba_proj_bias", "true"},
+      {"time_step_limit", "[0, 1]"},
   };
   return values;
 }
@@ -195,7 +211,8 @@ ConfigFieldUse found_use(const Json& base, const std::string& field, const std::
 // A flag's default isn't listed: both values are tried.
 ConfigFieldUse found_use(const std::string& family, const std::string& field) {
   const Json base = config_of_family(family);
-  const std::string& other = another_value().at(field);
+  const auto own = another_value().find(family + "." + field);
+  const std::string& other = own != another_value().end() ? own->second : another_value().at(field);
   const bool is_flag = other == "true" || other == "false";
   const ConfigFieldUse use = found_use(base, field, other);
   if (!is_flag || use != ConfigFieldUse::harmless) return use;

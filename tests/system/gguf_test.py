@@ -47,6 +47,8 @@ class GgufTest(ProgramTest):
             config = text_config(folder)
             if config["rope_parameters"].get("rope_type") in ("llama3", "dynamic"):
                 continue
+            if config["model_type"] == "granitemoehybrid":  # llama.cpp writes files of granite and granitemoe for it
+                continue
             config = {**config, **self.without_keys(config)}
             with self.subTest(folder.name):
                 twin, gguf, ids = self.twin(folder.name, config)

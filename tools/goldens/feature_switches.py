@@ -61,6 +61,7 @@ def _global_theta_everywhere(config: PreTrainedConfig) -> None:
 
 def _every_layer_rotates(config: PreTrainedConfig) -> None:
     config.no_rope_layers = [1] * config.num_hidden_layers
+    config.position_embedding_type = "rope"
 
 
 def _whole_head_rotates(config: PreTrainedConfig) -> None:
@@ -250,6 +251,7 @@ SWITCHES: dict[str, Switch] = {
 OF_FAMILY: dict[tuple[str, str], Switch] = {
     ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),
+    ("granitemoehybrid", "no_rope"): Switch(config=_every_layer_rotates),
     ("exaone4", "no_rope"): Switch(model=_rotating_attention),
     ("cohere2", "no_rope"): Switch(model=_rotating_attention),
 }

@@ -26,13 +26,14 @@ from peft_models import GOLDENS, load_model, randomise, sort_lists
 MODELS = [
     "cohere2_bias", "exaone4_window", "gemma2_odd", "gemma3_language_model_prefix", "gemma3_text_pattern2", "glm4_bias",
     "glm4_moe_plain_stacked", "gpt_oss_plain", "granite_multipliers", "granitemoe_bias",
-    "granitemoeshared_tied_stacked", "llama_scaled_tied", "ministral3_growth",
+    "granitemoehybrid_dense", "granitemoeshared_tied_stacked", "llama_scaled_tied", "ministral3_growth",
     "mistral3_mistral", "mistral_window", "mixtral_plain", "olmo2_bias", "olmo3_window", "olmoe_plain", "phi3_window",
     "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
     "stablelm_parallel", "starcoder2_window_tied"]
 TARGETS = r".*layers\.\d+\.(self_attn|mlp)\.(\w+_proj|c_fc|c_proj)"
 # Of this class PEFT makes parameters of the experts of a pattern that may match the mlp.
-OTHER_TARGETS = {"qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj"}
+OTHER_TARGETS = {"qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj",
+                 "granitemoehybrid_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|shared_mlp\.(input|output)_linear)"}
 LAST_ROWS = 2
 
 

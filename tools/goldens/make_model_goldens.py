@@ -63,6 +63,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "granite": transformers.GraniteForCausalLM,
     "granitemoe": transformers.GraniteMoeForCausalLM,
     "granitemoeshared": transformers.GraniteMoeSharedForCausalLM,
+    "granitemoehybrid": transformers.GraniteMoeHybridForCausalLM,
     "phi3": transformers.Phi3ForCausalLM,
     "glm4": transformers.Glm4ForCausalLM,
     "exaone4": transformers.Exaone4ForCausalLM,

@@ -185,6 +185,32 @@ GRANITE_MOE = (
         features=(*GRANITE_MULTIPLIERS, "rope_scaling", "expert_choice", "shared_expert", "tied_head"),
         stacked_experts=True,
     ),
+    GoldenSpec(
+        name="granitemoehybrid_no_rope",
+        family="granitemoehybrid",
+        weight_std=0.2,
+        config={"num_hidden_layers": 2, "intermediate_size": 16, "num_key_value_heads": 2,
+                "num_local_experts": 5, "num_experts_per_tok": 2, "shared_intermediate_size": 28,
+                "embedding_multiplier": 1.5, "attention_multiplier": 0.5,
+                "residual_multiplier": 1.5, "logits_scaling": 2.0, "position_embedding_type": None,
+                "rope_parameters": plain_rope(10_000.0), "layer_types": ["full_attention"] * 2, "mamba_n_heads": 8,
+                "tie_word_embeddings": True},
+        features=(*GRANITE_MULTIPLIERS, "no_rope", "expert_choice", "shared_expert", "tied_head"),
+        v4={"layer_types": ["attention"] * 2},
+    ),
+    GoldenSpec(
+        name="granitemoehybrid_dense",
+        family="granitemoehybrid",
+        weight_std=0.2,
+        config={"num_hidden_layers": 3, "intermediate_size": 16, "num_key_value_heads": 1,
+                "num_local_experts": 0, "num_experts_per_tok": 0, "shared_intermediate_size": 44,
+                "embedding_multiplier": 1.5, "attention_multiplier": 0.25,
+                "residual_multiplier": 1.5, "logits_scaling": 2.0, "position_embedding_type": "rope",
+                "attention_bias": True, "rope_parameters": linear_rope(50_000.0, 2.0),
+                "layer_types": ["full_attention"] * 3, "mamba_n_heads": 8, "tie_word_embeddings": False},
+        features=(*GRANITE_MULTIPLIERS, "rope_scaling", "attention_bias"),
+        v4={"layer_types": ["attention"] * 3},
+    ),
 )
 
 MIXTURE_SPECS: tuple[GoldenSpec, ...] = (*QWEN_MOE, *OLMOE, *MIXTRAL, *GLM_MOE, *GPT_OSS, *GRANITE_MOE)
