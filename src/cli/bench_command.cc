@@ -136,6 +136,7 @@ void measure_variant(const Settings& settings, const BenchVariant& variant, Benc
   found.options.progress = progress->callback();
   const auto model = load_bench_model(found, report);
   progress.reset();
+  print_unread_weights(settings, session);
   print_weights_cache(model->weights_cache, settings, session);
   found.directory.reset();
   std::optional<TraceWriter> trace;

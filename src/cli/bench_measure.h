@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cli/bench_plan.h"
-#include "cli/model_costs.h"
 #include "engine/engine.h"
 #include "kernels/roofline.h"
 #include "load/loaded_model.h"
+#include "models/model_costs.h"
 
 namespace paceline {
 

@@ -7,7 +7,6 @@
 #include "base/json_writer.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
-#include "cli/model_costs.h"
 #include "cli/model_opening.h"
 #include "cli/progress.h"
 #include "kernels/backend.h"
@@ -17,6 +16,7 @@
 #include "load/loaded_model.h"
 #include "load/model_source.h"
 #include "load/open_device.h"
+#include "models/model_costs.h"
 #include "runner/model_runner.h"
 #include "weights/checkpoint.h"
 
@@ -299,6 +299,7 @@ std::string report_text(const ModelReport& report) {
 
 int run_inspect(const Settings& settings, Session& session) {
   const ModelReport report = make_whole_report(settings);
+  print_unread_weights(settings, session);
   session.out().write(settings.json ? report_json(report) : report_text(report));
   session.out().flush();
   return 0;

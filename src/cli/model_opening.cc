@@ -12,6 +12,7 @@
 #include "cli/figures.h"
 #include "load/model_path.h"
 #include "load/model_source.h"
+#include "weights/checkpoint.h"
 
 namespace paceline {
 namespace {
@@ -64,6 +65,14 @@ void print_weights_cache(const WeightsCacheUse& use, const Settings& settings, S
   }
   if (!use.problem.empty()) session.print_note("warning: weights cache: " + use.problem);
   if (settings.verbose) session.print_note("weights cache: " + outcome_text(use));
+}
+
+void print_unread_weights(const Settings& settings, Session& session) {
+  const LoadOptions& load = settings.load;
+  if (settings.quiet || load.model.empty() || load.load_format != LoadFormat::files) return;
+  if (const auto note = unread_weights(model_path(settings))) {
+    session.print_note("warning: " + *note);
+  }
 }
 
 std::filesystem::path model_path(const Settings& settings) {
@@ -168,6 +177,7 @@ LLM open_model(const Settings& settings, Session& session, int64_t num_sequences
                    .bytes = model.kv_cache_bytes + model.drafter.kv_cache_bytes,
                    .sequences = options.max_num_seqs},
                   settings, session);
+  print_unread_weights(settings, session);
   print_weights_cache(llm.model_info().weights_cache, settings, session);
   return llm;
 }

@@ -32,6 +32,9 @@ int64_t usual_sequences(const Settings& settings, size_t per_prompt);
 // Reports failures of --weights-cache, unless --quiet; with --verbose also successes.
 void print_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session);
 
+// Warns of weights beside the model's that aren't read, unless --quiet.
+void print_unread_weights(const Settings& settings, Session& session);
+
 // What was made of the memory for keys and values.
 struct CacheUse {
   int64_t context = 0;       // the longest

@@ -10,9 +10,10 @@ using enum CommandId;
 std::string model_named(const OptionValue& value) {
   const std::string& name = as_text(value);
   if (!name.empty()) return name;
-  throw Error(ErrorCode::invalid,
-              "--model: empty, expected a directory, a GGUF file or org/name; leave the option out "
-              "for the bundled model");
+  throw Error(
+      ErrorCode::invalid,
+      "--model: empty, expected a directory, a GGUF file or OWNER/NAME; leave the option out "
+      "for the bundled model");
 }
 
 // Commands that work on a model alone, and take it without its flag.
@@ -25,7 +26,7 @@ constexpr OptionDef kModelOptions[] = {
      .placeholder = "MODEL",
      .kind = OptionKind::text,
      .default_text = "the small model that comes with Paceline",
-     .help = "Model directory, GGUF file, or org/name from the local Hugging Face cache.",
+     .help = "Model directory, GGUF file, or OWNER/NAME from the local Hugging Face cache.",
      .group = OptionGroup::model,
      .commands = kEveryCommand & ~(kModelIsBare | set_of({adapter, trace, list})),
      .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},

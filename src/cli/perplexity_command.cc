@@ -137,6 +137,7 @@ int run_perplexity(const Settings& settings, Session& session) {
     LoadOptions options = load_options(settings);
     options.max_num_seqs = settings.max_num_seqs.value_or(1);
     LogitsDump dump(options, settings.dump_logits);
+    print_unread_weights(settings, session);
     print_weights_cache(dump.weights_cache(), settings, session);
     const Interrupt::Graceful graceful(session.interrupt());
     const auto score = [&](const std::vector<TokenId>& window) { return dump.score(window); };

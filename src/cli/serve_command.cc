@@ -175,6 +175,7 @@ TextModel named(TextModel text, const std::string& name) {
 
 // Notes about what was loaded.
 void describe_model(const LoadedModel& model, const Settings& settings, Session& session) {
+  print_unread_weights(settings, session);
   print_weights_cache(model.weights_cache, settings, session);
   const EngineLimits& limits = model.engine->limits();
   print_cache_use({.context = limits.max_model_len,

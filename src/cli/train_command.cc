@@ -307,6 +307,7 @@ std::unique_ptr<LoadedModel> load_for_training(const Settings& settings, Session
   options.progress = progress->callback();
   auto model = load_model(options);
   progress.reset();
+  print_unread_weights(settings, session);
   print_weights_cache(model->weights_cache, settings, session);
   return model;
 }

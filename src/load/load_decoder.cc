@@ -16,6 +16,7 @@
 #include "load/cached_decoder.h"
 #include "load/score_head.h"
 #include "load/weight_stack.h"
+#include "load/weights_fit.h"
 #include "models/decoder.h"
 #include "models/family.h"
 #include "prepared/prepared_file.h"
@@ -162,6 +163,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
   const Json config_json = parse_json(config_text, where);
   auto stored = open_weights(options, source, config_json, model.memory);
   const auto files = stored->files();
+  const Checkpoint& plain = *stored;
   const WeightStack stack(std::move(stored),
                           {.config = config_json,
                            .where = where,
@@ -187,6 +189,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                             .weight_dtype = model.weight_dtype,
                             .activations = choose_activations(options.activations)};
   if (!keeps_weights(options)) {
+    check_weights_fit(model, source, plain, config, options);
     make_decoder(model, context, config);
     return stack.digest();
   }

@@ -372,6 +372,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
   const LoadOptions options = with_speculative_config(asked);
   check_options(options);
   const ModelSource source = open_model_source(options.model);
+  source.check_supported();
   const ModelFiles& files = source.files();
   auto model = std::make_unique<LoadedModel>(make_machine(options));
   const DecoderConfig config = read_model_config(source, options.load_format);

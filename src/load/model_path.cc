@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/suggest.h"
+#include "models/refused_kinds.h"
 
 namespace paceline {
 namespace {
@@ -23,16 +25,44 @@ fs::path environment_path(const char* name) {
   return value == nullptr ? fs::path() : fs::path(value);
 }
 
-// org/name with the characters that the hub allows: never a path out of the cache's folder.
+// NAME or OWNER/NAME with the characters that the hub allows: never a path out of the cache's
+// folder.
 bool is_repository_name(const std::string& model) {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.' || c == '/';
   };
   const size_t slash = model.find('/');
-  return slash != std::string::npos && slash > 0 && slash + 1 < model.size() &&
-         model.find('/', slash + 1) == std::string::npos && model.find("..") == std::string::npos &&
-         model[0] != '.' && std::all_of(model.begin(), model.end(), allowed);
+  return !model.empty() && slash != 0 && model.back() != '/' && model.find("..") == model.npos &&
+         (slash == model.npos || model.find('/', slash + 1) == model.npos) && model[0] != '.' &&
+         std::all_of(model.begin(), model.end(), allowed);
+}
+
+// A file's name, or a path into a folder that is there, is no name of the hub.
+bool is_written_like_a_path(const std::string& model) {
+  constexpr std::string_view kFileEndings[] = {".gguf", ".safetensors", ".bin", ".json"};
+  const auto ends_so = [&](std::string_view end) { return model.ends_with(end); };
+  std::error_code ignored;
+  return std::ranges::any_of(kFileEndings, ends_so) ||
+         (model.find('/') != model.npos &&
+          fs::is_directory(fs::path(model).parent_path(), ignored));
+}
+
+// The entry of the folder where `path` should be whose name is nearest, for the end of a message.
+std::string nearest_path(const fs::path& path) {
+  const fs::path whole = path.has_filename() ? path : path.parent_path();
+  const fs::path folder = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
+  std::vector<std::string> names;
+  std::error_code failed;
+  fs::directory_iterator at(folder, failed);
+  for (; !failed && at != fs::directory_iterator(); at.increment(failed)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const auto closest = closest_name(whole.filename().string(), views);
+  if (!closest) return {};
+  return fmt::format("; did you mean {}?", (folder / *closest).lexically_normal().string());
 }
 
 std::string trimmed(std::string text) {
@@ -45,7 +75,7 @@ std::string trimmed(std::string text) {
 // The folder of the revision in refs/main; empty when the cache doesn't have the repository.
 fs::path snapshot_directory(const std::string& model) {
   std::string folder = "models--" + model;
-  folder.replace(folder.find('/'), 1, "--");
+  if (const size_t slash = folder.find('/'); slash != folder.npos) folder.replace(slash, 1, "--");
   const fs::path repository = hub_cache() / folder;
   std::error_code ignored;
   const fs::path reference = repository / "refs" / "main";
@@ -118,20 +148,23 @@ fs::path find_model(const std::string& model) {
                             "or a file whose name ends in {}",
                             model, kExtension));
   }
-  if (!is_repository_name(model)) {
-    throw Error(
-        ErrorCode::not_found,
-        fmt::format("model {}: there is no such directory or file, and it isn't an org/name",
-                    model));
+  const bool could_be_cached = is_repository_name(model);
+  if (could_be_cached) {
+    const fs::path snapshot = snapshot_directory(model);
+    if (!snapshot.empty()) return model_in(snapshot);
   }
-  const fs::path snapshot = snapshot_directory(model);
-  if (snapshot.empty()) {
-    throw Error(ErrorCode::not_found,
-                fmt::format("model {}: no such directory, and not in the local Hugging Face cache "
-                            "{}; `hf download {}` brings it",
-                            model, hub_cache().string(), model));
+  if (!could_be_cached || is_written_like_a_path(model)) {
+    throw Error(ErrorCode::not_found, fmt::format("model {}: there is no such directory or file{}",
+                                                  model, nearest_path(model)));
   }
-  return model_in(snapshot);
+  const auto refusal = refusal_by_name(model);
+  throw Error(
+      ErrorCode::not_found,
+      fmt::format("model {}: no such directory, and not in the local Hugging Face cache "
+                  "{}; {}",
+                  model, hub_cache().string(),
+                  refusal ? fmt::format("by its name it could not be run either: {}", *refusal)
+                          : fmt::format("`hf download {}` brings it", model)));
 }
 
 fs::path bundled_model_directory() {

@@ -6,11 +6,12 @@
 
 namespace paceline {
 
-// `model` is a directory, a GGUF file, or org/name in the local Hugging Face cache (HF_HUB_CACHE,
-// else HF_HOME/hub, else ~/.cache/huggingface/hub), at the revision of refs/main. A directory
-// without config.json but with one GGUF file means that file (the first part of a split one).
-// Throws Error invalid when there are several, and not_found with the `hf download` command for the
-// model. Never downloads anything.
+// `model` is a directory, a GGUF file, or NAME or OWNER/NAME in the local Hugging Face cache
+// (HF_HUB_CACHE, else HF_HOME/hub, else ~/.cache/huggingface/hub), at the revision of refs/main. A
+// directory without config.json but with one GGUF file means that file (the first part of a split
+// one). Throws Error invalid when there are several, and not_found: of a path with the nearest one,
+// of a name with the `hf download` command, unless the name is of a kind of model that can't be
+// run. Never downloads anything.
 std::filesystem::path find_model(const std::string& model);
 
 // The local Hugging Face cache, whether or not it is there.

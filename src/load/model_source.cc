@@ -3,6 +3,8 @@
 #include "base/json.h"
 #include "load/gguf_model.h"
 #include "load/model_path.h"
+#include "models/family.h"
+
 #include "weights/mlx_quantization.h"
 
 namespace paceline {
@@ -19,15 +21,21 @@ std::shared_ptr<const GgufFile> open_if_file(const fs::path& path) {
 }  // namespace
 
 ModelSource::ModelSource(const fs::path& path)
-    : gguf_(open_if_file(path)), files_(gguf_ ? gguf_model_files(gguf_) : ModelFiles(path)) {}
+    : gguf_(open_if_file(path)),
+      files_(gguf_ ? gguf_model_files(gguf_) : ModelFiles(path)) {}
 
-std::unique_ptr<Checkpoint> ModelSource::open_weights(Memory& memory) const {
+void ModelSource::check_supported() const {
   constexpr std::string_view kConfig = "config.json";
-  if (gguf_) return open_gguf_weights(gguf_, memory);
   if (files_.contains(kConfig)) {
     const std::string where = files_.where(kConfig);
-    check_quantization_method(parse_json(files_.read(kConfig, kMaxConfigBytes), where), where);
+    check_model_kind(parse_json(files_.read(kConfig, kMaxConfigBytes), where), where);
   }
+  check_quantization_method(files_);
+}
+
+std::unique_ptr<Checkpoint> ModelSource::open_weights(Memory& memory) const {
+  check_supported();
+  if (gguf_) return open_gguf_weights(gguf_, memory);
   return open_checkpoint(path());
 }
 

@@ -22,8 +22,11 @@ class ModelSource {
   const ModelFiles& files() const { return files_; }
   // Null for a directory.
   const GgufFile* gguf() const { return gguf_.get(); }
-  // `memory` must outlive the checkpoint. Throws Error unsupported for an unknown method of
-  // quantisation, and what open_checkpoint() and open_gguf_weights() throw.
+  // Throws Error unsupported for a model that can't be computed, or whose weights can't be read,
+  // according to its small files: its model_type or architecture, its method of quantisation.
+  void check_supported() const;
+  // `memory` must outlive the checkpoint. Throws the errors of check_supported(),
+  // open_checkpoint() and open_gguf_weights().
   std::unique_ptr<Checkpoint> open_weights(Memory& memory) const;
 
  private:

@@ -76,6 +76,37 @@ constexpr std::array<RefusedKind, 5> kRefusedKinds = {{
     {kOtherInputNames, "its inputs are images or sound"},
 }};
 
+// What repositories are called whose model_type is in the table under another name.
+constexpr auto kLatentRepositories = std::to_array<std::string_view>({"deepseek-r1"});
+// Methods of quantisation in names of repositories.
+constexpr auto kMethodNames = std::to_array<std::string_view>(
+    {"gptq", "awq", "autoround", "bnb", "nf4", "fp8", "nvfp4", "exl2", "exl3", "hqq", "aqlm",
+     "eetq", "w4a16", "w8a16", "w8a8"});
+// A small model trained on the output of one that is named.
+constexpr std::string_view kDistilled = "distill";
+
+// Words in lower case with one '-' around each: "-deepseek-v3-0324-".
+std::string words_of(std::string_view name) {
+  std::string words = "-";
+  for (const char c : name) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    const bool is_word = is_upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (is_word) {
+      words += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (words.back() != '-') {
+      words += '-';
+    }
+  }
+  if (words.back() != '-') words += '-';
+  return words;
+}
+
+bool names_one(std::string_view words, KindNames names) {
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    return words.find(words_of(name)) != std::string_view::npos;
+  });
+}
+
 }  // namespace
 
 std::string unsupported_words(std::string_view name, std::string_view known) {
@@ -85,6 +116,20 @@ std::string unsupported_words(std::string_view name, std::string_view known) {
                        known);
   }
   return fmt::format("{} isn't supported; {} are", shown_text(name), known);
+}
+
+std::optional<std::string> refusal_by_name(std::string_view repository) {
+  const std::string words = words_of(repository.substr(repository.find('/') + 1));
+  if (names_one(words, kMethodNames)) {
+    return "weights quantised in this way can't be read (the original model, a GGUF file of it or "
+           "one that mlx_lm.convert quantised can)";
+  }
+  if (words.find(kDistilled) != std::string::npos) return std::nullopt;
+  if (names_one(words, kLatentRepositories)) return "its attention is multi-head latent attention";
+  for (const RefusedKind& kind : kRefusedKinds) {
+    if (names_one(words, kind.names)) return std::string(kind.reason);
+  }
+  return std::nullopt;
 }
 
 }  // namespace paceline

@@ -73,6 +73,10 @@ class Checkpoint {
 // unsupported when there are PyTorch files instead, and the errors of safetensors.h.
 std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& directory);
 
+// A sentence about weights that open_checkpoint() leaves alone: shards with an index beside a
+// model.safetensors, which may be of another model. Nothing where all are read.
+std::optional<std::string> unread_weights(const std::filesystem::path& directory);
+
 // Seeded dummy weights for any name and shape, for benchmarks and tests: normal with standard
 // deviation 0.02 for matrices, ones for vectors; stored as `dtype`.
 std::unique_ptr<Checkpoint> make_dummy_checkpoint(DType dtype, uint64_t seed, Memory& memory);

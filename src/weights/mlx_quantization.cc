@@ -44,19 +44,58 @@ AffineFormat read_format(const JsonCursor& object, const std::optional<AffineFor
   return {.bits = static_cast<int>(bits), .group_size = group_size};
 }
 
+[[noreturn]] void refuse_method(std::string_view where, std::string_view method) {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("{}: weights quantised by {} can't be read; use the original model "
+                          "(--quantize q4 or q8 quantises it at load), a GGUF file of it, or one "
+                          "that mlx_lm.convert quantised",
+                          where, method));
+}
+
+// A file with the settings of a tool that quantises, beside config.json.
+struct MethodFile {
+  std::string_view name;
+  std::string_view object;  // that names the method; empty: the file's root
+  std::string_view key;
+  std::string_view otherwise;  // the method of a file that names none; empty: none
+};
+constexpr MethodFile kMethodFiles[] = {
+    {"quantize_config.json", "", "quant_method", "gptq"},
+    {"quant_config.json", "", "quant_method", "awq"},
+    {"hf_quant_config.json", "quantization", "quant_algo", ""},  // null: only the cache's
+};
+
+void check_method_file(const ModelFiles& files, const MethodFile& file) {
+  const std::string where = files.where(file.name);
+  const Json json = parse_json(files.read(file.name, kMaxConfigBytes), where);
+  auto object = std::optional(JsonCursor(json, where));
+  if (!file.object.empty()) object = object->find(file.object);
+  const auto method = object ? object->find(file.key) : std::nullopt;
+  if (!method && file.otherwise.empty()) return;
+  refuse_method(method ? method->name() : where,
+                quoted_name(method ? method->string() : file.otherwise));
+}
+
 }  // namespace
 
-void check_quantization_method(const Json& config, std::string_view where) {
-  const JsonCursor root(config, std::string(where));
-  const auto quantization = root.find("quantization_config");
-  if (!quantization || root.find("quantization")) return;
-  const auto method = quantization->find("quant_method");
-  if (!method || has_mxfp4(config, where)) return;
-  method->fail(ErrorCode::unsupported,
-               fmt::format("weights quantised by {} can't be read; use the original model "
-                           "(--quantize q4 or q8 quantises it at load), a GGUF file of it, or one "
-                           "that mlx_lm.convert quantised",
-                           quoted_name(method->string())));
+void check_quantization_method(const ModelFiles& files) {
+  constexpr std::string_view kConfig = "config.json";
+  if (files.contains(kConfig)) {
+    const std::string where = files.where(kConfig);
+    const Json config = parse_json(files.read(kConfig, kMaxConfigBytes), where);
+    const JsonCursor root(config, where);
+    const auto quantization = root.find("quantization_config");
+    if (root.find("quantization") || has_mxfp4(config, where)) return;
+    if (quantization) {
+      if (const auto method = quantization->find("quant_method")) {
+        refuse_method(method->name(), quoted_name(method->string()));
+      }
+      return;
+    }
+  }
+  for (const MethodFile& file : kMethodFiles) {
+    if (files.contains(file.name)) check_method_file(files, file);
+  }
 }
 
 bool is_affine_bits(int64_t bits) { return std::ranges::find(kBits, bits) != std::end(kBits); }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/model_files.h"
 
 namespace paceline {
 
@@ -20,9 +21,12 @@ struct AffineFormat {
   bool operator==(const AffineFormat&) const = default;
 };
 
-// Throws Error unsupported when config.json names a method other than MLX's
-// (`quantization_config.quant_method`: gptq, awq, bitsandbytes, fp8, compressed-tensors, ...).
-void check_quantization_method(const Json& config, std::string_view where);
+// Throws Error unsupported when a file of the model names a method of quantisation other than
+// MLX's: config.json (`quantization_config.quant_method`: gptq, awq, bitsandbytes, fp8,
+// compressed-tensors,
+// ...), or a file beside it that a tool has written (quantize_config.json of AutoGPTQ,
+// quant_config.json of AWQ, hf_quant_config.json of ModelOpt).
+void check_quantization_method(const ModelFiles& files);
 
 bool is_affine_bits(int64_t bits);
 bool is_affine_group_size(int64_t size);

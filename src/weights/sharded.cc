@@ -152,6 +152,9 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
+constexpr std::string_view kSingleFile = "model.safetensors";
+constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+
 std::unique_ptr<Checkpoint> open_indexed(const fs::path& directory, const fs::path& index_path) {
   const std::string where = index_path.string();
   const auto index = parse_shard_index(MappedFile(index_path).bytes(), where);
@@ -208,9 +211,17 @@ std::vector<fs::path> files_ending_in(const fs::path& directory, std::string_vie
 
 }  // namespace
 
+std::optional<std::string> unread_weights(const fs::path& directory) {
+  if (!is_there(directory / kSingleFile) || !is_there(directory / kIndexFile)) return std::nullopt;
+  return fmt::format(
+      "{}: {} is read, {} and the shards that it lists aren't; remove what doesn't "
+      "belong to the model",
+      directory.string(), kSingleFile, kIndexFile);
+}
+
 std::unique_ptr<Checkpoint> open_checkpoint(const fs::path& directory) {
-  const fs::path single = directory / "model.safetensors";
-  const fs::path index = directory / "model.safetensors.index.json";
+  const fs::path single = directory / kSingleFile;
+  const fs::path index = directory / kIndexFile;
   if (is_there(single)) {
     return std::make_unique<SafetensorsCheckpoint>(directory, std::vector{single});
   }

@@ -71,6 +71,49 @@ TEST_F(ModelPath, OrgAndNameAreFoundInTheHuggingFaceCache) {
   ::unsetenv("HF_HOME");
 }
 
+TEST_F(ModelPath, OnlyWhatCouldBeANameOfTheHubIsOne) {
+  ::setenv("HF_HOME", directory_.c_str(), 1);
+  ::unsetenv("HF_HUB_CACHE");
+  write("models/tiny-llama/config.json", "{}");
+  const std::string folder = (directory_ / "models").string();
+  const auto message = [](const std::string& name) {
+    return error_text([&] { find_model(name); });
+  };
+  EXPECT_NE(message(folder + "/tiny-lama").find("did you mean " + folder + "/tiny-llama?"),
+            std::string::npos);
+  for (const char* path : {"./acme", "acme/", "acme/tiny/1b", "acme/tiny.gguf", "tiny.safetensors",
+                           "~/models/tiny", "/acme/tiny", "acme:tiny"}) {
+    EXPECT_NE(message(path).find("there is no such directory or file"), std::string::npos) << path;
+    EXPECT_EQ(message(path).find("hf download"), std::string::npos) << path;
+  }
+  EXPECT_NE(message("tiny").find("`hf download tiny` brings it"), std::string::npos);
+  const fs::path before = fs::current_path();
+  fs::current_path(directory_);
+  EXPECT_EQ(message("models/other").find("hf download"), std::string::npos);
+  fs::current_path(before);
+  const fs::path cached = fs::path("hub") / "models--tiny";
+  write(cached / "refs" / "main", "abc123");
+  write(cached / "snapshots" / "abc123" / "config.json", "{}");
+  EXPECT_EQ(find_model("tiny"), directory_ / cached / "snapshots/abc123");
+  ::unsetenv("HF_HOME");
+}
+
+TEST_F(ModelPath, ADownloadIsNotAdvisedForWhatCannotBeRun) {
+  ::setenv("HF_HOME", directory_.c_str(), 1);
+  ::unsetenv("HF_HUB_CACHE");
+  for (const char* name : {"acme/Tiny-1B-GPTQ", "acme/tiny-AWQ", "acme/tiny-FP8-dynamic",
+                           "acme/DeepSeek-V3-0324", "acme/DeepSeek-R1", "acme/mamba-130m",
+                           "acme/bert-base-uncased", "acme/t5-small", "acme/falcon_h1-1b"}) {
+    const std::string text = error_text([&] { find_model(name); });
+    EXPECT_EQ(text.find("hf download"), std::string::npos) << text;
+    EXPECT_NE(text.find("by its name it could not be run either"), std::string::npos) << text;
+  }
+  for (const char* name : {"acme/DeepSeek-R1-Distill-Qwen-7B", "acme/Albertus-1b", "mamba/tiny"}) {
+    EXPECT_NE(error_text([&] { find_model(name); }).find("hf download"), std::string::npos);
+  }
+  ::unsetenv("HF_HOME");
+}
+
 TEST_F(ModelPath, NamesThatWouldLeaveTheCacheAreNoNames) {
   ::setenv("HF_HOME", directory_.c_str(), 1);
   for (const char* name : {"../no-such-model", "a/../b", "a/b/c", "/nowhere", "a", "a/", "./a b"}) {

@@ -25,6 +25,53 @@ class ModelFilesTest(ProgramTest):
         self.assertIn("a LoRA adapter", self.load_error(self.directory / "adapter"))
         self.assertIn("a file, expected a directory", self.load_error(BUNDLED / "config.json"))
 
+    def test_paths_are_not_taken_for_names_of_the_hub(self):
+        for path in ("./nowhere", "no/such/model", "no-such-model.gguf", str(BUNDLED.parent / "paceline-10")):
+            for command in (["generate", "-p", "x"], ["inspect"], ["tokenize", "-p", "x"]):
+                with self.subTest(path=path, command=command[0]):
+                    message = self.fail_with(1, command[0], "-m", path, *command[1:])
+                    self.assertIn("there is no such directory or file", message)
+                    self.assertNotIn("hf download", message)
+        self.assertIn(f"did you mean {BUNDLED}?", self.load_error(BUNDLED.parent / "paceline-10"))
+
+    def test_a_model_that_cannot_run_is_refused_before_its_weights(self):
+        folder = self.bundled_copy(without=["config.json", WEIGHTS])
+        (folder / WEIGHTS).write_bytes(b"broken")
+        config = json.loads((BUNDLED / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "model_type": "mamba2"}))
+        for command in (["generate", "-p", "x"], ["inspect"], ["serve"], ["bench"], ["train", "--data", folder, "-o", folder / "new"]):
+            with self.subTest(command=command[0]):
+                self.assertIn('model_type: "mamba2" isn\'t supported, because some of its layers',
+                              self.fail_with(1, command[0], "-m", folder, *command[1:]))
+        (folder / "config.json").write_text(json.dumps(config))
+        (folder / "quantize_config.json").write_text('{"bits": 4, "group_size": 128}')
+        self.assertRegex(self.load_error(folder), "quantize_config.json: weights quantised by .gptq. can't be read")
+
+    def test_weights_that_are_not_read_are_noted(self):
+        folder = self.bundled_copy()
+        index = {"weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        for command in (["generate", "-p", "x", "-n", "1"], ["inspect"], ["score", "--ids", "1,2"]):
+            with self.subTest(command=command[0]):
+                note = self.succeed(command[0], "-m", folder, *command[1:]).stderr
+                self.assertIn("warning: ", note)
+                self.assertIn("model.safetensors is read, model.safetensors.index.json and the shards", note)
+        self.assertNotIn("warning", self.succeed("generate", "-q", "-m", folder, "-p", "x", "-n", "1").stderr)
+
+    def test_a_model_that_cannot_fit_says_so_before_it_loads(self):
+        config = json.loads((self.tiny_model() / "config.json").read_text())
+        config.update(hidden_size=65536, intermediate_size=1 << 20, num_hidden_layers=100, num_attention_heads=512,
+                      num_key_value_heads=8, head_dim=128, layer_types=None)
+        self.write("huge/config.json", json.dumps(config))
+        huge = ["-m", self.directory / "huge", "--load-format", "dummy"]
+        for command in (["generate", "--prompt-ids", "1"], ["score", "--ids", "1,2"], ["serve"], ["bench"]):
+            with self.subTest(command=command[0]):
+                message = self.fail_with(1, command[0], *huge, *command[1:])
+                self.assertRegex(message, r"doesn't fit: its weights need \d{5}\.\d GiB, \d+\.\d GiB of memory are free; ")
+        self.assertIn("TiB", self.succeed("inspect", *huge).stdout)
+        message = self.load_error(BUNDLED, "--memory-limit", "15M", "--dtype", "float32")
+        self.assertIn("GiB are allowed by --memory-limit; --quantize q8 needs 0.0 GiB", message)
+
     def test_models_of_the_hugging_face_cache_are_found(self):
         repository = self.directory / "hub/models--some-org--some-model"
         (repository / "snapshots").mkdir(parents=True)

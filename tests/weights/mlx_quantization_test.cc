@@ -19,7 +19,7 @@ TEST(MlxQuantization, IsAbsentFromPlainConfigs) {
 
 TEST(MlxQuantization, OtherMethodsAreRefusedByName) {
   const auto check = [](const std::string& config) {
-    check_quantization_method(parse_json(config, "config.json"), "config.json");
+    check_quantization_method(ModelFiles("m", {{"config.json", [=] { return config; }}}));
   };
   for (const char* const method :
        {"gptq", "awq", "bitsandbytes", "fp8", "compressed-tensors", "nvfp4"}) {
@@ -34,6 +34,29 @@ TEST(MlxQuantization, OtherMethodsAreRefusedByName) {
   EXPECT_NO_THROW(check(R"({"quantization_config": {"bits": 4, "group_size": 64}})"));
   expect_error(ErrorCode::invalid, {"quantization_config.quant_method: found 4, expected a string"},
                [&] { check(R"({"quantization_config": {"quant_method": 4}})"); });
+}
+
+TEST(MlxQuantization, OtherMethodsAreRefusedByTheFilesOfTheirTools) {
+  const auto check = [](const std::string& name, const std::string& text,
+                        const std::string& config = "{}") {
+    check_quantization_method(
+        ModelFiles("m", {{"config.json", [=] { return config; }}, {name, [=] { return text; }}}));
+  };
+  const auto expect_method = [&](const std::string& name, const std::string& text,
+                                 const std::string& method) {
+    expect_error(ErrorCode::unsupported,
+                 {name, "weights quantised by \"" + method + "\"", "--quantize"},
+                 [&] { check(name, text); });
+  };
+  expect_method("quantize_config.json", R"({"bits": 4, "group_size": 128})", "gptq");
+  expect_method("quantize_config.json", R"({"bits": 4, "quant_method": "marlin"})", "marlin");
+  expect_method("quant_config.json", R"({"w_bit": 4, "version": "GEMM"})", "awq");
+  expect_method("hf_quant_config.json", R"({"quantization": {"quant_algo": "NVFP4"}})", "NVFP4");
+  EXPECT_NO_THROW(check("hf_quant_config.json",
+                        R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})"));
+  EXPECT_NO_THROW(check("quantize_config.json", "{}", R"({"quantization": {"bits": 4}})"));
+  expect_error(ErrorCode::invalid, {"quantization.quant_algo: found 4, expected a string"},
+               [&] { check("hf_quant_config.json", R"({"quantization": {"quant_algo": 4}})"); });
 }
 
 TEST(MlxQuantization, ModulesHaveOverrides) {

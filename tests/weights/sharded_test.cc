@@ -202,5 +202,17 @@ TEST(OpenCheckpoint, ALinkToNothingIsNamed) {
                [&] { open_checkpoint(directory.path()); });
 }
 
+TEST(UnreadWeights, AreTheShardsOfAnIndexBesideOneFile) {
+  const TestDirectory directory;
+  EXPECT_FALSE(unread_weights(directory.path()));
+  directory.write("model.safetensors.index.json", "{}");
+  EXPECT_FALSE(unread_weights(directory.path()));
+  directory.write("model.safetensors", "");
+  const auto note = unread_weights(directory.path());
+  ASSERT_TRUE(note);
+  EXPECT_NE(note->find("model.safetensors is read, model.safetensors.index.json and the shards"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace paceline

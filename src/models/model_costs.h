@@ -45,7 +45,7 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
   for (const LayerConfig& layer : config.layers) {
     costs.block_weights += hidden * (2 * q + 2 * kv);
     if (!layer.is_mixture) {
-      costs.block_weights += 3 * hidden * config.intermediate_size;
+      costs.block_weights += (config.gated_mlp ? 3 : 2) * hidden * config.intermediate_size;
       continue;
     }
     const RoutingParams& routing = config.mixture->routing;

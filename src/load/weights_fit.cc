@@ -1,0 +1,91 @@
+#include "load/weights_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/system_memory.h"
+#include "kernels/cuda/device.h"
+#include "models/model_costs.h"
+#include "weights/quantizing_checkpoint.h"
+
+namespace paceline {
+namespace {
+
+// With a scale and a shift of 16 bits for each group of 64.
+double bytes_per_code(LoadQuantization quantization) {
+  constexpr double kOfGroup = 4.0 / 64.0;
+  return (quantization == LoadQuantization::q4 ? 0.5 : 1.0) + kOfGroup;
+}
+
+// Of all tensors; nothing for dummy weights.
+double stored_bytes(const ModelSource& source, const Checkpoint& stored) {
+  double bytes = 0;
+  if (source.gguf() != nullptr && !stored.entries().empty()) {
+    for (const GgufTensorInfo& tensor : source.gguf()->tensors()) {
+      bytes += static_cast<double>(tensor.bytes.size());
+    }
+    return bytes;
+  }
+  for (const CheckpointEntry& entry : stored.entries()) {
+    double elements = 1;
+    for (const int64_t size : entry.shape) elements *= static_cast<double>(size);
+    bytes += elements * static_cast<double>(dtype_bytes(entry.dtype));
+  }
+  return bytes;
+}
+
+struct MemoryRoom {
+  double bytes = 0;
+  std::string_view what;
+};
+
+MemoryRoom memory_room(const LoadedModel& model, const LoadOptions& options) {
+  MemoryRoom room{static_cast<double>(system_memory().free), "of memory are free"};
+  if (model.machine->device) {
+    room = {static_cast<double>(model.machine->device->info().free_bytes),
+            "of the GPU's memory are free"};
+  }
+  if (options.memory_limit_bytes && static_cast<double>(*options.memory_limit_bytes) < room.bytes) {
+    room = {static_cast<double>(*options.memory_limit_bytes), "are allowed by --memory-limit"};
+  }
+  return room;
+}
+
+std::string gibibytes(double bytes) {
+  return fmt::format("{:.1f} GiB", bytes / static_cast<double>(size_t{1} << 30));
+}
+
+}  // namespace
+
+void check_weights_fit(const LoadedModel& model, const ModelSource& source,
+                       const Checkpoint& stored, const DecoderConfig& config,
+                       const LoadOptions& options) {
+  const auto elements = static_cast<double>(model_costs(config).weights());
+  const auto quantization = parse_load_quantization(options.quantize);
+  const bool quantizes = quantization && *quantization != LoadQuantization::none;
+  double needed = elements * static_cast<double>(dtype_bytes(model.weight_dtype));
+  // Quantised tensors keep their codes, so what is kept of them is as large as the files: at most 8
+  // bits an element and its part of a scale.
+  constexpr double kMostPacked = 1.5;
+  const double of_files = stored_bytes(source, stored);
+  const bool is_packed = of_files > 0 && of_files < kMostPacked * elements;
+  if (is_packed) needed = std::min(needed, of_files);
+  if (quantizes) needed = std::min(needed, elements * bytes_per_code(*quantization));
+  const MemoryRoom room = memory_room(model, options);
+  if (needed <= room.bytes) return;
+  std::string advice = "use a smaller model, or one that is quantised";
+  for (const LoadQuantization smaller : {LoadQuantization::q8, LoadQuantization::q4}) {
+    const double then = elements * bytes_per_code(smaller);
+    if (is_packed || quantizes || then > room.bytes) continue;
+    advice = fmt::format("--quantize {} needs {}", smaller == LoadQuantization::q8 ? "q8" : "q4",
+                         gibibytes(then));
+    break;
+  }
+  throw Error(
+      ErrorCode::exhausted,
+      fmt::format("model {}: doesn't fit: its weights need {}, {} {}; {}", source.path().string(),
+                  gibibytes(needed), gibibytes(room.bytes), room.what, advice));
+}
+
+}  // namespace paceline
