@@ -44,12 +44,12 @@ Json marked_text(const Json& text, MarkPlace place) {
 }
 
 // In the function's name, which every template writes as it is.
-Json marked_call(const Json& call, MarkPlace place, std::string_view behind = {}) {
+Json marked_call(const Json& call, MarkPlace place, std::string_view after = {}) {
   Json::Object members = *call.object();
   Json* const function = find_field(members, "function");
   Json::Object of_function = *function->object();
   Json* const name = find_field(of_function, "name");
-  *name = Json(marked_text(*name, place).as_string("name") + std::string(behind));
+  *name = Json(marked_text(*name, place).as_string("name") + std::string(after));
   *function = Json(std::move(of_function));
   return Json(std::move(members));
 }
@@ -192,7 +192,7 @@ ChatExamples::TurnBegin ChatExamples::turn_begin(const DatasetChat& chat, size_t
 
 // Where the rendering of the messages up to this one ends, if it is the beginning of the whole
 // text. Templates may write the last turn otherwise than earlier ones (some drop the thoughts of
-// those): then it is what follows a mark behind what the turn says in both renderings.
+// those): then it is what both renderings have after a mark at the end of what the turn says.
 size_t ChatExamples::turn_end(const DatasetChat& chat, size_t message,
                               const std::string& whole) const {
   if (message + 1 == chat.messages.size()) return whole.size();

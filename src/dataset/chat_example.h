@@ -37,7 +37,7 @@ class ChatExamples {
   // begins where its prompt ends, or, if the generation prompt ends otherwise than the whole text
   // has it, with the first token that differs (ExampleText::num_other_prompts). Throws Error
   // unsupported when the model has no chat template; invalid, naming the message, when the template
-  // fails, leaves out a call, or doesn't write a turn behind what it writes of the messages before.
+  // fails, leaves out a call, or doesn't write a turn after what it writes of the messages before.
   ExampleText render(const DatasetChat& chat) const;
 
   // A prompt and its answer put together.

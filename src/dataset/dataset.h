@@ -23,7 +23,7 @@ struct DatasetReport {
   int64_t num_truncated = 0;        // kept, but cut to max_seq_length
   int64_t num_dropped = 0;          // not kept: nothing to learn was left after the cut
   int64_t num_straddling = 0;       // tokens on the border of a prompt; not part of the loss
-  int64_t num_other_prompts = 0;    // turns behind a prompt that ends otherwise than the server's
+  int64_t num_other_prompts = 0;    // turns after a prompt that ends otherwise than the server's
   int64_t num_silent_thoughts = 0;  // turns whose reasoning the chat template leaves out
   int64_t memory_bytes = 0;         // of the examples
 };

@@ -56,7 +56,7 @@ std::optional<std::string_view> JsonArrayItems::next() {
       check_end();
       return std::nullopt;
     }
-    if (at_ == text_.size() || text_[at_] != ',') fail("a comma or ] behind the item");
+    if (at_ == text_.size() || text_[at_] != ',') fail("a comma or ] after the item");
     ++at_;
   }
   skip_blanks();
@@ -75,7 +75,7 @@ void JsonArrayItems::check_end() {
   is_done_ = true;
   ++at_;
   skip_blanks();
-  if (at_ < text_.size()) fail("nothing behind the array");
+  if (at_ < text_.size()) fail("nothing after the array");
 }
 
 void JsonArrayItems::fail(std::string_view expected) const {

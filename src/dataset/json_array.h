@@ -18,14 +18,14 @@ size_t json_value_end(std::string_view text, size_t begin);
 // The items of an array in turn. What they hold is the reader's to check.
 class JsonArrayItems {
  public:
-  // `text` begins with the array's bracket, perhaps behind blanks, and must outlive it. `file`
+  // `text` begins with the array's bracket, perhaps after blanks, and must outlive it. `file`
   // names it in messages.
   JsonArrayItems(std::string_view text, std::string file);
 
-  // Nothing behind the last one. Throws Error invalid "FILE: ..." where something else stands than
-  // a comma, the closing bracket or, behind it, blanks.
+  // Nothing after the last one. Throws Error invalid "FILE: ..." where something else stands than
+  // a comma, the closing bracket or, after it, blanks.
   std::optional<std::string_view> next();
-  // Of the item that next() returned last, from 0.
+  // The index of the item that next() returned last.
   int64_t index() const { return num_items_ - 1; }
 
  private:

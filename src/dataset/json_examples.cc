@@ -116,7 +116,7 @@ Dataset read_array(const std::string& file, const DatasetModel& model,
   return reader.finish();
 }
 
-// Programs that indent write an object so: its first line ends with { or behind a member.
+// Programs that indent write an object so: its first line ends with { or after a member.
 bool goes_on(std::string_view line) {
   const size_t begin = line.find_first_not_of(kJsonBlanks),
                last = line.find_last_not_of(kJsonBlanks);

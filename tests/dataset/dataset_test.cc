@@ -76,9 +76,9 @@ TEST_F(DatasetTest, NamesTheItemOfAnArrayAtFault) {
   expect_fault(R"([{"text": 2}, {"text": 1}])", "train.json: 2 examples at fault:");
   expect_fault(R"([{"text": "a"}, 7])", "train.json[1]: found 7, expected an object");
   expect_fault(R"([{"text": "a"} {"text": "b"}])",
-               R"(train.json:1: found "{\"text\": \"b\"}]", expected a comma or ] behind)");
+               R"(train.json:1: found "{\"text\": \"b\"}]", expected a comma or ] after)");
   expect_fault("[{\"text\": \"a\"},\n]", "train.json:2: found \"]\", expected an item");
-  expect_fault(R"([{"text": "a"}] {})", R"(found "{}", expected nothing behind the array)");
+  expect_fault(R"([{"text": "a"}] {})", R"(found "{}", expected nothing after the array)");
   expect_fault(R"([{"text": "a"}, {"text": "b])", "train.json");
   expect_fault("[" + std::string(100, '[') + std::string(101, ']'), "train.json[0]: ");
   expect_error(ErrorCode::invalid, {"train.jsonl:2: found an array, expected an object"},
