@@ -33,7 +33,7 @@ class Interrupt {
   };
 
   // While one lives, a signal only calls `act` with its number, on the watcher's thread: for a
-  // program that goes on after Ctrl-C.
+  // program that goes on after Ctrl-C, or has something to write before it calls end().
   class Handler {
    public:
     Handler(Interrupt& interrupt, std::function<void(int signal)> act);

@@ -172,8 +172,8 @@ def rows(nowhere, busy):
     table["jsonl"] += [Row("--jsonl", says="--jsonl reads", commands=("chat", "grammar"))]
     table["file"] = [Row("--file", nowhere, says="--file and a prompt were both given", but=("perplexity", "trace")),
                      Row("--file", nowhere, **missing, commands=("perplexity", "trace"))]
-    table["system"] += [Row("--system", "x", "--system-prompt", busy, says="exclude each other", commands=("chat",))]
-    table["system-prompt"] = [Row("--system-prompt", nowhere, **missing)]
+    table["system-prompt"] = [Row("--system-prompt", nowhere, **missing),
+                              *idle("system-prompt", busy, "--system", "x", says="no effect beside --system", commands=("chat",))]
     table["template"] = [Row("--template", nowhere, **missing), Row("--template", busy, "--chat-template", "chatml", says="exclude each other")]
     table["chat-template-kwargs"] += [Row("--chat-template-kwargs", "{", says="not valid JSON")]
     table["prompt-name"] += [Row("--prompt-name", "nope", says="the model has no prompts")]

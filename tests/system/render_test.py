@@ -59,7 +59,7 @@ class RenderTest(ProgramTest):
     def test_a_template_file_needs_no_model(self):
         self.assertEqual(self.one("{{ messages[0].role }}: {{ messages[0]['content'] }}"), "user: Hi")
         path = self.write("text.jinja", "<{{ messages[0].content }}>\n")
-        done = self.succeed("render", "--template", path, "-m", self.directory / "nothing", "-p", "Hi")
+        done = self.succeed("render", "--template", path, "-p", "Hi", env={"PACELINE_MODEL": str(self.directory / "nothing")})
         self.assertEqual(done.stdout, "<Hi>\n")
 
     def test_a_line_brings_its_own_template(self):
