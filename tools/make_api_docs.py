@@ -31,9 +31,9 @@ With `--api-key` every route but those marked *open* wants `Authorization: Beare
 - **"The model's"** is what its `generation_config.json`, or the metadata of its GGUF file, says.
 - **Streams** (`"stream": true`) are server-sent events: `data: {...}` each, `data: [DONE]` at the end, `: ping` while
   no token is ready. The head comes with the first event, or after `--queue-timeout` (at most 45 s) with a ping: a request
-  that waits too long for its turn has a status. Each token is an event of its own, or with `stream_interval` that many are.
-  More come in one event where a character takes several tokens, where text is held back that may become a stop string, and
-  where someone is slow: the client has more than 256 KiB to read, or the server is 100 ms later than its engine.
+  that waits too long for its turn has a status. An event has one token, or as many as the request's `stream_interval` says.
+  It has more where a character takes several tokens, where text is held back because it may become a stop string, while the
+  client has more than 256 KiB to read, and while the server itself is 100 ms late.
   A stream that breaks off ends with an error object and without `[DONE]`. Streams of
   `/completion`, `/completions` and `/infill` end with their last result, as llama.cpp's do, and have no `[DONE]`.
 - **The same request with the same seed** has the same answer, bit for bit, alone or among others, streamed or whole,

@@ -269,6 +269,16 @@ TEST_F(EngineTest, PromptLogprobsAreThoseOfTheScript) {
   }
 }
 
+TEST_F(EngineTest, RequestsWithoutOutputSayHowLongTheyWaited) {
+  engine({.limits = {.max_model_len = 64, .max_batched_tokens = 4, .max_num_seqs = 1}});
+  const RequestId first = submit(greedy({1, 2, 3}, 0));
+  const RequestId second = submit(greedy({4, 5, 6}, 0));
+  run_all();
+  EXPECT_GT(answer(first).ending->stats.prefill_seconds, 0);
+  EXPECT_GE(answer(second).ending->stats.queue_seconds,
+            answer(first).ending->stats.prefill_seconds);
+}
+
 TEST_F(EngineTest, ScoringFromAPositionSkipsWhatTheCacheHas) {
   engine();
   GenerateRequest first = greedy({1, 2, 3, 4, 5, 6}, 0);
