@@ -1,7 +1,8 @@
-"""Limits of a server's requests: the number of choices, and unknown fields."""
+"""Terms of a server's requests and answers: the number of choices, unknown fields, the name of reasoning."""
 import re
 import unittest
 
+from program import ROOT
 from serving import Client, Server
 
 MESSAGES = [{"role": "user", "content": "Tell me about the old house by the river."}]
@@ -43,6 +44,20 @@ class TermsTest(unittest.TestCase):
         self.assertEqual(self.ask(400, prompt=PROMPT, tools=[])["error"]["code"], "unsupported_parameter")
         self.assertEqual(self.ask(400, prompt=PROMPT, grammar="x")["error"]["code"], "invalid_value")
         self.assertEqual(self.ask(400, prompt=PROMPT, temperature="1")["error"]["param"], "temperature")
+
+    def test_the_name_of_reasoning(self):
+        for options, name, other in [((), "reasoning_content", "reasoning"),
+                                     (("--reasoning-field", "reasoning"), "reasoning", "reasoning_content")]:
+            self.start("--chat-template", ROOT / "tests/contract/tool_template.jinja", *options)
+            tokens = self.client.post("/tokenize", {"content": "<think>", "add_special": False}).json["tokens"]
+            ask = {"messages": MESSAGES, "logit_bias": {str(tokens[0]): 40}, "max_tokens": 40, "seed": 1,
+                   "reasoning_effort": "low", "guided_regex": "[a-z]{4}"}
+            message = self.ask(path="/v1/chat/completions", **ask)["choices"][0]["message"]
+            events, _ = self.client.stream("/v1/chat/completions", ask)
+            deltas = [event["choices"][0]["delta"] for event in events]
+            self.assertTrue(message[name])
+            self.assertEqual("".join(delta.get(name, "") for delta in deltas), message[name])
+            self.assertFalse(any(other in one for one in [message, *deltas]))
 
     def test_vllms_fields(self):
         self.start()
