@@ -171,6 +171,9 @@ def answer_lines(name, schema):
         yield f"{answer_type(schema)}. {schema.get('description', '')}".strip()
         yield ""
         return
+    if "description" in schema:
+        yield schema["description"]
+        yield ""
     yield "| member | type | meaning |"
     yield "| --- | --- | --- |"
     for member, part in schema["properties"].items():
@@ -189,8 +192,6 @@ def answer_type(schema):
         return " or ".join(shown(value) for value in schema["enum"])
     if "anyOf" in schema:
         return " or ".join(answer_type(part) for part in schema["anyOf"])
-    if "allOf" in schema:
-        return " and ".join(answer_type(part) for part in schema["allOf"])
     names = schema.get("type", "any")
     words = names if isinstance(names, str) else " or ".join(names)
     if "items" in schema:

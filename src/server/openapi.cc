@@ -83,11 +83,21 @@ void write_media(JsonWriter& writer, std::string_view type, std::string_view sch
   writer.end_object();
 }
 
+// Events are chunks; a stream that breaks off ends with an error.
+void write_events(JsonWriter& writer, std::string_view chunk) {
+  writer.key("text/event-stream").begin_object().key("schema").begin_object().key("anyOf");
+  writer.begin_array();
+  for (const std::string_view schema : {chunk, std::string_view("Error")}) {
+    write_reference(writer, "schemas", schema);
+  }
+  writer.end_array().end_object().end_object();
+}
+
 void write_ok(JsonWriter& writer, const Route& route) {
   writer.key("200").begin_object().member("description", "Success.");
   writer.key("content").begin_object();
   write_media(writer, route.media_type, route.response);
-  if (!route.chunk.empty()) write_media(writer, "text/event-stream", route.chunk);
+  if (!route.chunk.empty()) write_events(writer, route.chunk);
   writer.end_object().end_object();
 }
 

@@ -177,6 +177,7 @@ constexpr Route kRoutes[] = {
     {.method = "GET",
      .path = "/openapi.json",
      .summary = "The OpenAPI description of this API.",
+     .response = "OpenApi",
      .handle = show_openapi},
     {.method = "GET",
      .path = "/version",

@@ -25,7 +25,7 @@ class LmEvalTest(ContractCase):
     def loglikelihood(self, batch, max_tokens):
         body = {"model": self.client.get("/v1/models").json["data"][0]["id"], "prompt": [ids for ids, _ in batch],
                 "temperature": 0, "max_tokens": max_tokens, "logprobs": 1, "seed": 1234, "echo": True}
-        answer = self.ask("/v1/completions", "completion", body)
+        answer = self.ask("/v1/completions", body)
         results = []
         choices = sorted(answer["choices"], key=lambda choice: choice["index"])
         for choice, (ids, context) in zip(choices, batch, strict=True):
@@ -48,7 +48,7 @@ class LmEvalTest(ContractCase):
         self.assertEqual(alone, batched, "batches score otherwise")
         # /v1/score_tokens gives the same figures.
         for (ids, context), (score, _) in zip(requests, batched):
-            [item] = self.ask("/v1/score_tokens", "token_scores", {"input": [ids]})["data"]
+            [item] = self.ask("/v1/score_tokens", {"input": [ids]})["data"]
             self.assertAlmostEqual(sum(item["token_logprobs"][context:]), score, places=9)
         best = [max(range(len(ENDINGS)), key=lambda i: batched[c * len(ENDINGS) + i][0]) for c in range(len(CONTEXTS))]
         self.assertEqual(ENDINGS[best[2]], " night")
@@ -58,7 +58,7 @@ class LmEvalTest(ContractCase):
         num_greedy = 0
         for context in CONTEXTS:
             inside = self.encode(context)
-            drawn = self.ask("/v1/completions", "completion", {"prompt": [inside], "temperature": 0, "max_tokens": 4,
+            drawn = self.ask("/v1/completions", {"prompt": [inside], "temperature": 0, "max_tokens": 4,
                                                                "return_token_ids": True})["choices"][0]["token_ids"]
             [(_, is_greedy)] = self.loglikelihood([(inside + drawn, len(inside))], 1)
             self.assertTrue(is_greedy, context)
@@ -76,13 +76,13 @@ class LmEvalTest(ContractCase):
     def test_generate_until(self):
         body = {"prompt": [self.encode(CONTEXTS[2])], "max_tokens": 64, "temperature": 0, "stop": ["\n\n", "."],
                 "seed": 1234}
-        [choice] = self.ask("/v1/completions", "completion", body)["choices"]
+        [choice] = self.ask("/v1/completions", body)["choices"]
         self.assertNotIn(".", choice["text"])
-        self.assertEqual(self.ask("/v1/completions", "completion", {**body, "prompt": CONTEXTS[2]})["choices"][0]["text"],
+        self.assertEqual(self.ask("/v1/completions", {**body, "prompt": CONTEXTS[2]})["choices"][0]["text"],
                          choice["text"])
         sampled = {**body, "prompt": CONTEXTS[2], "temperature": 0.7, "top_p": 0.9}
-        self.assertEqual(self.ask("/v1/completions", "completion", sampled)["choices"],
-                         self.ask("/v1/completions", "completion", sampled)["choices"])
+        self.assertEqual(self.ask("/v1/completions", sampled)["choices"],
+                         self.ask("/v1/completions", sampled)["choices"])
 
 
 if __name__ == "__main__":
