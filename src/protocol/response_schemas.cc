@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
   "description": "null until the choice ends."})"},
     {"reasoning", R"("reasoning_content": {"type": "string",
     "description": "What the model thought before it answered."},
-  "reasoning": {"type": "string", "description": "The same as reasoning_content."})"},
+  "reasoning": {"type": "string", "description": "In the place of reasoning_content, with --reasoning-field reasoning."})"},
     {"function", R"("id": {"type": "string"}, "type": {"const": "function"},
   "function": {"type": "object", "required": ["name", "arguments"], "properties": {
     "name": {"type": "string"},
@@ -178,7 +178,7 @@ constexpr std::string_view kTexts = R"(
 "GeneratedUsage": {"type": "object",
   "required": ["id", "object", "created", "model", "choices", "usage"],
   "properties": {"id": {"type": "string", "pattern": "^gen-"},
-    "object": {"const": "text_completion"}, @head, @warnings, "choices": {"type": "array", "maxItems": 0},
+    "object": {"const": "text_completion"}, @head, "choices": {"type": "array", "maxItems": 0},
     "usage": @Usage}},
 "GeneratedChunk": {"description": "A piece of the text, or, with include_usage, what ends the stream.",
   "anyOf": [@GeneratedPiece, @GeneratedUsage]},
