@@ -10,7 +10,7 @@
 namespace paceline {
 
 // Limits of a body, beyond any reasonable request: they bound the time and memory of its tree.
-constexpr size_t kMaxMembers = 32768;                              // of all its objects
+constexpr size_t kMaxMembers = 262'144;                            // of all its objects
 constexpr size_t kMaxValues = kMaxListedTokens + 2 * kMaxMembers;  // in total
 
 // Throws RequestError for malformed JSON, and for too many values before it makes a tree.
