@@ -110,13 +110,9 @@ class ReportingCheckpoint final : public ForwardingCheckpoint {
     }
   }
 
-  Tensor read(std::string_view name, const Extents& shape) override {
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override {
     report(name, shape);
-    return source_.read(name, shape);
-  }
-  Tensor read_as_stored(std::string_view name, const Extents& shape) override {
-    report(name, shape);
-    return source_.read_as_stored(name, shape);
+    return source_.read_tensor(name, shape, as);
   }
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
                                                   const Extents& shape) override {

@@ -71,6 +71,13 @@ ResponseChoice response_choice(const Completion& completion, const GenerationFie
   return choice;
 }
 
+std::vector<std::string> warnings_of(const ChatRequest* chat, const Completion& completion) {
+  std::vector<std::string> warnings;
+  if (chat != nullptr) warnings = chat->warnings;
+  warnings.insert(warnings.end(), completion.warnings.begin(), completion.warnings.end());
+  return warnings;
+}
+
 void add_usage(std::span<const Completion> choices, ResponseUsage& usage) {
   const Usage& of_first = choices.front().usage;
   usage.prompt_tokens += of_first.prompt_tokens;
@@ -123,7 +130,7 @@ CompletionResponse completed_response(const CompletionRequest& request,
       answer.choices.push_back(std::move(choice));
     }
     add_usage(parts[part].choices, answer.usage);
-    if (part == 0) answer.head.warnings = parts[part].choices.front().warnings;
+    if (part == 0) answer.head.warnings = warnings_of(nullptr, parts[part].choices.front());
   }
   return answer;
 }
@@ -142,7 +149,7 @@ ChatResponse completed_response(const ChatRequest& request, const CompletedPart&
     answer.choices.push_back(std::move(choice));
   }
   add_usage(part.choices, answer.usage);
-  answer.head.warnings = part.choices.front().warnings;
+  answer.head.warnings = warnings_of(&request, part.choices.front());
   answer.usage.has_prediction = !request.options.prediction.empty();
   return answer;
 }

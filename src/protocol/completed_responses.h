@@ -29,6 +29,10 @@ ResponseChoice response_choice(const Completion& completion, const GenerationFie
 // Adds the tokens of `choices`, all of one prompt, to an answer's usage: the prompt counts once.
 void add_usage(std::span<const Completion> choices, ResponseUsage& usage);
 
+// What was asked for and not done, in sentences: what was left out of a chat's messages, then what
+// isn't enforced of a schema. `chat` is null for other requests.
+std::vector<std::string> warnings_of(const ChatRequest* chat, const Completion& completion);
+
 // The prompt as an answer with `echo` begins with it.
 std::string echoed_text(const PromptText& prompt, const TokenNames& names);
 

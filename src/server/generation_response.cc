@@ -92,7 +92,8 @@ GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRe
   head_ = new_head(id_prefix(prepared_.endpoint), lora.empty() ? options.model_names[0] : lora);
   head_.system_fingerprint = options.system_fingerprint;
   head_.reasoning_field = options.reasoning_field;
-  head_.warnings = prepared_.parts.front().choices.front().completion().warnings;
+  head_.warnings = warnings_of(std::get_if<ChatRequest>(&prepared_.request),
+                               prepared_.parts.front().choices.front().completion());
   style_ = {.naming = naming_of(fields()),
             .has_usage = fields().streaming.include_usage,
             .as_probabilities = has_probabilities(prepared_.request)};

@@ -103,6 +103,8 @@ class ServeTest(ServerCase):
                    {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "seen"}, picture]}]
         answer = self.client.post("/v1/chat/completions", {"messages": history, "max_tokens": 2})
         self.assertEqual(answer.status, 200, answer.body)
+        [warning] = answer.json["warnings"]
+        self.assertIn("image", warning)
         self.assertIn("[image omitted: the model reads text only]",
                       self.client.post("/apply-template", {"messages": history}).json["prompt"])
         self.assertRegex(self.client.get("/metrics").body.decode(), r"paceline:omitted_parts_total\{[^}]*\} 1\n")
