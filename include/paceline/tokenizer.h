@@ -1,4 +1,4 @@
-// Tokenizer converts text to token ids and back, by a model's tokenizer.json.
+// Tokenizer converts text to token ids and back, by a model's tokenizer.json or a file like it.
 #pragma once
 
 #include <cstddef>
@@ -46,9 +46,10 @@ class Tokenizer {
  public:
   struct State;  // the implementation, not part of the API
 
-  // Reads tokenizer.json in `directory` and, when present, tokenizer_config.json,
-  // special_tokens_map.json, added_tokens.json and generation_config.json beside it.
-  // Throws Error not_found when there is no tokenizer.json, unsupported naming the part (e.g.
+  // Reads tokenizer.json in `directory` (else tekken.json, tokenizer.model, or vocab.json and
+  // merges.txt) and, when present, tokenizer_config.json, special_tokens_map.json,
+  // added_tokens.json and generation_config.json beside it.
+  // Throws Error not_found when there is none of them, unsupported naming the part (e.g.
   // "normalizer Precompiled") that isn't implemented, corrupt naming the wrong field.
   static Tokenizer load(const std::filesystem::path& directory);
   static Tokenizer load(const ModelFiles& files);

@@ -19,16 +19,26 @@ bool is_file(const fs::path& path) {
 
 }  // namespace
 
+void ModelFiles::add_made(std::string name, std::string source, std::function<std::string()> make) {
+  makers_.insert_or_assign(name, std::move(make));
+  sources_.insert_or_assign(std::move(name), std::move(source));
+}
+
 std::string ModelFiles::where(std::string_view name) const {
-  return is_directory_ ? (origin_ / name).string() : fmt::format("{}: {}", origin_.string(), name);
+  if (!is_directory_) return fmt::format("{}: {}", origin_.string(), name);
+  const auto source = sources_.find(name);
+  const bool is_made = source != sources_.end() && !is_file(origin_ / name);
+  return (origin_ / (is_made ? std::string_view(source->second) : name)).string();
 }
 
 bool ModelFiles::contains(std::string_view name) const {
-  return is_directory_ ? is_file(origin_ / name) : makers_.contains(name);
+  return (is_directory_ && is_file(origin_ / name)) || makers_.contains(name);
 }
 
 std::string ModelFiles::read(std::string_view name, size_t max_bytes) const {
-  if (is_directory_) return read_text_file(origin_ / name, max_bytes);
+  if (is_directory_ && (is_file(origin_ / name) || !makers_.contains(name))) {
+    return read_text_file(origin_ / name, max_bytes);
+  }
   const auto maker = makers_.find(name);
   if (maker == makers_.end()) {
     throw Error(ErrorCode::not_found, fmt::format("{}: says nothing of it", where(name)));

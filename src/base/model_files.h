@@ -24,6 +24,10 @@ class ModelFiles {
   ModelFiles(std::filesystem::path origin, Makers makers)
       : origin_(std::move(origin)), makers_(std::move(makers)), is_directory_(false) {}
 
+  // Adds a text that stands for the file `name` where the directory lacks it; `source` is the file
+  // that it is made of.
+  void add_made(std::string name, std::string source, std::function<std::string()> make);
+
   // The directory, or the source of the texts.
   const std::filesystem::path& origin() const { return origin_; }
   // The file's name in messages.
@@ -38,6 +42,7 @@ class ModelFiles {
  private:
   std::filesystem::path origin_;
   Makers makers_;
+  std::map<std::string, std::string, std::less<>> sources_;  // of a directory's makers
   bool is_directory_ = true;
 };
 

@@ -7,9 +7,9 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "load/gguf_piece_merges.h"
 #include "load/gguf_tokenizer.h"
 #include "load/gguf_tokenizer_parts.h"
+#include "tokenizer/piece_merges.h"
 
 namespace paceline {
 namespace {
@@ -124,7 +124,7 @@ std::string gguf_sentence_piece_json(const GgufMetadata& metadata) {
   write_added_tokens(tokens, pieces.added, writer);
   write_space_steps(space_first, writer);
   writer.key("post_processor");
-  write_frame(metadata, tokens, BeginningToken::yes, writer);
+  write_gguf_frame(metadata, tokens, BeginningToken::yes, writer);
   write_space_decoder(space_first, writer);
   begin_bpe_model({.unknown = pieces.unknown, .byte_fallback = pieces.byte_fallback}, pieces.texts,
                   writer);

@@ -60,11 +60,10 @@ std::string gguf_byte_level_json(const GgufMetadata& metadata) {
   writer.key("pre_tokenizer");
   write_pre_tokenizer(split, writer);
   writer.key("post_processor");
-  write_frame(metadata, tokens, split.begins_with_bos ? BeginningToken::yes : BeginningToken::no,
-              writer);
-  writer.key("decoder").begin_object().member("type", "ByteLevel");
-  writer.member("add_prefix_space", true).member("trim_offsets", true).member("use_regex", true);
-  writer.end_object();
+  write_gguf_frame(metadata, tokens,
+                   split.begins_with_bos ? BeginningToken::yes : BeginningToken::no, writer);
+  writer.key("decoder");
+  write_byte_level_decoder(writer);
   begin_bpe_model({.ignore_merges = split.ignore_merges}, texts, writer);
   writer.key("merges").begin_array();
   for (const std::string_view merge : *merges) writer.string(merge);

@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "load/gguf_tokens.h"
+#include "tokenizer/tokenizer_json_parts.h"
 
 namespace paceline {
 
@@ -32,9 +33,6 @@ class GgufTokenTexts {
   GgufTokens tokens_;
 };
 
-// Writes the opening brace and the members `version`, `truncation` and `padding`.
-void begin_tokenizer_json(JsonWriter& writer);
-
 // Writes the member `added_tokens`, with the ids marked in `added`.
 void write_added_tokens(const GgufTokenTexts& tokens, const std::vector<bool>& added,
                         JsonWriter& writer);
@@ -42,17 +40,7 @@ void write_added_tokens(const GgufTokenTexts& tokens, const std::vector<bool>& a
 // Writes the value of `post_processor`: the tokens around a text. add_bos_token (`otherwise` when
 // absent) puts one before it, add_eos_token one after it.
 enum class BeginningToken { yes, no };
-void write_frame(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
-                 BeginningToken otherwise, JsonWriter& writer);
-
-struct BpeMembers {
-  std::string_view unknown = {};  // empty: none
-  bool byte_fallback = false;
-  bool ignore_merges = false;
-};
-
-// Writes the member `model` up to its `vocab`: `texts` by id, without empty ones.
-void begin_bpe_model(const BpeMembers& members, const std::vector<std::string_view>& texts,
-                     JsonWriter& writer);
+void write_gguf_frame(const GgufMetadata& metadata, const GgufTokenTexts& tokens,
+                      BeginningToken otherwise, JsonWriter& writer);
 
 }  // namespace paceline

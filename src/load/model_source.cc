@@ -4,7 +4,7 @@
 #include "load/gguf_model.h"
 #include "load/model_path.h"
 #include "models/family.h"
-
+#include "tokenizer/made_tokenizer.h"
 #include "weights/mlx_quantization.h"
 
 namespace paceline {
@@ -22,7 +22,7 @@ std::shared_ptr<const GgufFile> open_if_file(const fs::path& path) {
 
 ModelSource::ModelSource(const fs::path& path)
     : gguf_(open_if_file(path)),
-      files_(gguf_ ? gguf_model_files(gguf_) : ModelFiles(path)) {}
+      files_(gguf_ ? gguf_model_files(gguf_) : with_tokenizer_json(ModelFiles(path))) {}
 
 void ModelSource::check_supported() const {
   constexpr std::string_view kConfig = "config.json";

@@ -1,12 +1,16 @@
-// BpeModel: the vocabulary and the merges of a tokenizer.json, checked.
+// BpeModel: the vocabulary and the merges of a tokenizer.json, or the scores of a Unigram model,
+// checked.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/json_document.h"
 #include "tokenizer/bpe_symbols.h"
 #include "tokenizer/merge_borders.h"
 #include "tokenizer/merge_table.h"
+#include "tokenizer/unigram_model.h"
 #include "tokenizer/vocabulary.h"
 
 namespace paceline {
@@ -15,6 +19,10 @@ struct BpeModel {
   BpeOptions options;
   Vocabulary vocabulary;
   MergeTable merges;
+  // Instead of merges, in a model of type Unigram.
+  std::unique_ptr<UnigramModel> unigram;
+  // Ascending. A piece with the text of one is that token, whatever it could become otherwise.
+  std::vector<TokenId> whole_tokens;
   // Nothing where a token's text isn't the text of its piece: with a prefix, or with merging bytes.
   std::optional<MergeBorders> borders;
 };

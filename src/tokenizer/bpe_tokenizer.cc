@@ -138,16 +138,21 @@ class BpeTokenizer::Encoder {
     if (!tokenizer_.file_.borders) {  // else it may be a part of a piece
       if (const auto id = whole_piece(word)) return ids_.push_back(*id);
     }
+    if (tokenizer_.file_.unigram) return tokenizer_.file_.unigram->append(word, ids_);
     symbols_.clear();
     tokenizer_.symbols_.append(word, symbols_);
     merger_.merge(symbols_, ids_);
   }
 
-  // With ignore_merges: the token of the whole piece, if there is one.
+  // The token of the whole piece, if there is one that needs no merges.
   std::optional<TokenId> whole_piece(std::string_view piece) const {
     const TokenizerFile& file = tokenizer_.file_;
-    if (!file.options.ignore_merges) return std::nullopt;
-    return file.vocabulary.find(file.pieces.byte_level ? to_byte_level(piece) : std::string(piece));
+    if (!file.options.ignore_merges && file.whole_tokens.empty()) return std::nullopt;
+    const auto id =
+        file.vocabulary.find(file.pieces.byte_level ? to_byte_level(piece) : std::string(piece));
+    if (!id || file.options.ignore_merges) return id;
+    const auto& whole = file.whole_tokens;
+    return std::binary_search(whole.begin(), whole.end(), *id) ? id : std::nullopt;
   }
 
   void add_piece_with_spans(std::string_view piece) {
@@ -159,9 +164,15 @@ class BpeTokenizer::Encoder {
     symbols_.clear();
     sizes_.clear();
     starts_.clear();
-    tokenizer_.symbols_.append(piece, symbols_, &sizes_);
     std::vector<TokenId> tokens;
-    merger_.merge_with_starts(symbols_, tokens, starts_);
+    if (tokenizer_.file_.unigram) {
+      tokenizer_.file_.unigram->append(piece, tokens, &sizes_);
+      symbols_.resize(tokens.size());
+      for (uint32_t i = 0; i < tokens.size(); ++i) starts_.push_back(i);
+    } else {
+      tokenizer_.symbols_.append(piece, symbols_, &sizes_);
+      merger_.merge_with_starts(symbols_, tokens, starts_);
+    }
     // Sizes count bytes of the piece in the byte-level alphabet.
     if (tokenizer_.file_.pieces.byte_level) piece = ByteLevelNormalizer().normalize(piece, store_);
     starts_.push_back(static_cast<uint32_t>(symbols_.size()));

@@ -1,5 +1,5 @@
 // BpeTokenizer: byte pair encoding, byte-level as in GPT-2, Llama 3, Qwen and DeepSeek, or of
-// characters as in SentencePiece for Gemma, Llama 2 and Mistral.
+// characters as in SentencePiece for Gemma, Llama 2 and Mistral; or a Unigram model's tokens.
 #pragma once
 
 #include <memory>

@@ -36,7 +36,9 @@ struct PieceSplitter {
 // Null when there is none.
 std::unique_ptr<Normalizer> read_normalizer(const std::optional<DocumentCursor>& field);
 
-PieceSplitter read_pre_tokenizer(const std::optional<DocumentCursor>& field);
+// `prefix_space`: overrides add_prefix_space of ByteLevel.
+PieceSplitter read_pre_tokenizer(const std::optional<DocumentCursor>& field,
+                                 std::optional<bool> prefix_space = std::nullopt);
 
 // The ids are the file's; the caller checks that they exist.
 SpecialFrame read_post_processor(const std::optional<DocumentCursor>& field);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tokenizer/made_fields.h"
 #include "tokenizer/merge_reader.h"
 #include "tokenizer/pipeline.h"
 
@@ -89,15 +90,72 @@ void read_merges(const DocumentCursor& lines, BpeModel& model) {
   reader.finish(model);
 }
 
+std::vector<TokenId> read_ids(const DocumentCursor& field, std::string_view key,
+                              const Vocabulary& vocabulary) {
+  std::vector<TokenId> ids;
+  const auto list = field.find(key);
+  if (!list) return ids;
+  for (const DocumentCursor& item : list->items()) {
+    const auto id = static_cast<TokenId>(item.integer(kTokenIdRange));
+    if (!vocabulary.contains(id)) item.fail(fmt::format("the id {} has no token", id));
+    ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+// [[TEXT, SCORE], ...], by id. An empty text has no token.
+std::vector<float> read_scored_vocabulary(const DocumentCursor& field, Vocabulary& vocabulary) {
+  const size_t count = field.num_items();
+  if (static_cast<int64_t>(count) > kMaxTokenIds) {
+    field.fail(fmt::format("{} tokens, at most {} are read", count, kMaxTokenIds));
+  }
+  vocabulary = Vocabulary(count);
+  std::vector<float> scores;
+  for (const DocumentCursor& item : field.items()) {
+    const auto pair = item.items();
+    if (pair.size() != 2) item.mismatch("a token and its score");
+    const std::string_view text = pair[0].string();
+    const auto id = static_cast<TokenId>(scores.size());
+    if (!text.empty() && vocabulary.insert(text, id) != Vocabulary::Inserted::yes) {
+      item.fail("the token occurs twice");
+    }
+    scores.push_back(static_cast<float>(pair[1].number()));
+  }
+  vocabulary.shrink_to_fit();
+  return scores;
+}
+
+BpeModel read_unigram_model(const DocumentCursor& field) {
+  BpeModel model;
+  const std::vector<float> scores = read_scored_vocabulary(field.at("vocab"), model.vocabulary);
+  model.options.byte_fallback = field.boolean_or("byte_fallback", false);
+  UnigramModel::Options options{
+      .byte_fallback = model.options.byte_fallback,
+      .sums = field.boolean_or(kSingleScoresField, false) ? UnigramModel::Sums::in_float32
+                                                          : UnigramModel::Sums::in_float64,
+      .unmatched = read_ids(field, kUnmatchedTokensField, model.vocabulary),
+      .user_defined = read_ids(field, kUserDefinedField, model.vocabulary)};
+  if (const auto unknown = field.find("unk_id")) {
+    options.unknown = static_cast<TokenId>(unknown->integer(kTokenIdRange));
+    if (!model.vocabulary.contains(options.unknown)) unknown->fail("the id has no token");
+  }
+  model.unigram = std::make_unique<UnigramModel>(model.vocabulary, scores, options);
+  return model;
+}
+
 }  // namespace
 
 BpeModel read_bpe_model(const DocumentCursor& field) {
-  if (const auto type = field.find("type"); type && type->string() != "BPE") {
+  const auto type = field.find("type");
+  if (type && type->string() == "Unigram") return read_unigram_model(field);
+  if (type && type->string() != "BPE") {
     refuse_part(field, fmt::format("model {}", type->string()));
   }
   BpeModel model;
   model.options = read_options(field);
   model.vocabulary = read_vocabulary(field.at("vocab"));
+  model.whole_tokens = read_ids(field, kWholeTokensField, model.vocabulary);
   read_merges(field.at("merges"), model);
   return model;
 }

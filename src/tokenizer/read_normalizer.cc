@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "tokenizer/made_fields.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/sentence_piece_normalizer.h"
 #include "tokenizer/text_normalizers.h"
 #include "tokenizer/unicode_normalizer.h"
 
@@ -31,6 +33,7 @@ std::unique_ptr<Normalizer> read_one(const DocumentCursor& field) {
     return std::make_unique<ReplaceNormalizer>(
         read_pattern(field.at("pattern"), "normalizer Replace"), field.at("content").string());
   }
+  if (type == kSentencePieceType) return read_sentence_piece_normalizer(field);
   refuse_part(field, fmt::format("normalizer {}", type));
 }
 
@@ -58,6 +61,14 @@ std::vector<DocumentCursor> parts_of(const DocumentCursor& field, std::string_vi
 std::unique_ptr<TextPattern> read_pattern(const DocumentCursor& field, std::string_view what) {
   if (const auto regex = field.find("Regex")) {
     return make_regex_pattern(regex->string(), regex->name());
+  }
+  if (const auto list = field.find(kStringsField)) {
+    std::vector<std::string_view> strings;
+    for (const DocumentCursor& item : list->items()) {
+      strings.push_back(item.string());
+      if (strings.back().empty()) item.mismatch("some text");
+    }
+    return make_strings_pattern(strings);
   }
   const auto string = field.find("String");
   if (!string) refuse_part(field, fmt::format("{} by a pattern other than String and Regex", what));

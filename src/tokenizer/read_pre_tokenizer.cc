@@ -41,8 +41,9 @@ void add_split(const DocumentCursor& field, Steps& steps) {
                                                  behavior, matches));
 }
 
-void add_byte_level(const DocumentCursor& field, Steps& steps) {
-  if (field.at("add_prefix_space").boolean()) steps.push_back(std::make_unique<PrefixSpace>());
+void add_byte_level(const DocumentCursor& field, std::optional<bool> prefix_space, Steps& steps) {
+  const bool of_file = field.at("add_prefix_space").boolean();
+  if (prefix_space.value_or(of_file)) steps.push_back(std::make_unique<PrefixSpace>());
   if (!field.boolean_or("use_regex", true)) return;
   steps.push_back(std::make_unique<IsolatedSplit>(make_split_pattern(kGpt2Pattern, field.name())));
 }
@@ -75,7 +76,7 @@ void add_metaspace(const DocumentCursor& field, Steps& steps) {
                               .split = field.boolean_or("split", true)}));
 }
 
-void add_one(const DocumentCursor& field, Steps& steps) {
+void add_one(const DocumentCursor& field, std::optional<bool> prefix_space, Steps& steps) {
   const auto add_class = [&](uint16_t classes, SplitBehavior behavior) {
     steps.push_back(std::make_unique<ClassSplit>(classes, behavior));
   };
@@ -83,7 +84,7 @@ void add_one(const DocumentCursor& field, Steps& steps) {
   if (type == "Split") {
     add_split(field, steps);
   } else if (type == "ByteLevel") {
-    add_byte_level(field, steps);
+    add_byte_level(field, prefix_space, steps);
   } else if (type == "Metaspace") {
     add_metaspace(field, steps);
   } else if (type == "Digits") {
@@ -110,14 +111,15 @@ void add_one(const DocumentCursor& field, Steps& steps) {
 
 }  // namespace
 
-PieceSplitter read_pre_tokenizer(const std::optional<DocumentCursor>& field) {
+PieceSplitter read_pre_tokenizer(const std::optional<DocumentCursor>& field,
+                                 std::optional<bool> prefix_space) {
   Steps steps;
   bool byte_level = false;
   if (field) {
     for (const DocumentCursor& part : parts_of(*field, "pretokenizers")) {
       // The last ByteLevel isn't applied: merging reads its pieces as bytes.
       if (byte_level) steps.push_back(std::make_unique<ByteLevelMapping>());
-      add_one(part, steps);
+      add_one(part, prefix_space, steps);
       byte_level = part.at("type").string() == "ByteLevel";
     }
   }

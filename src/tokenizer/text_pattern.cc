@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "tokenizer/string_matcher.h"
+
 namespace paceline {
 namespace {
 
@@ -22,7 +24,26 @@ class StringPattern final : public TextPattern {
   std::string string_;
 };
 
+class StringsPattern final : public TextPattern {
+ public:
+  explicit StringsPattern(const std::vector<std::string_view>& strings) : matcher_(strings) {}
+
+  void find_all(std::string_view text, std::vector<Match>& matches) const override {
+    matches.clear();
+    for (auto found = matcher_.find(text, 0); found; found = matcher_.find(text, found->end)) {
+      matches.push_back({found->begin, found->end});
+    }
+  }
+
+ private:
+  StringMatcher matcher_;
+};
+
 }  // namespace
+
+std::unique_ptr<TextPattern> make_strings_pattern(const std::vector<std::string_view>& strings) {
+  return std::make_unique<StringsPattern>(strings);
+}
 
 std::unique_ptr<TextPattern> make_string_pattern(std::string_view string) {
   return std::make_unique<StringPattern>(string);

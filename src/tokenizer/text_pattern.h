@@ -24,6 +24,9 @@ class TextPattern {
 // `string` must not be empty.
 std::unique_ptr<TextPattern> make_string_pattern(std::string_view string);
 
+// Any of these strings, of those that begin at one place the longest; none is empty.
+std::unique_ptr<TextPattern> make_strings_pattern(const std::vector<std::string_view>& strings);
+
 // On PCRE2. Throws Error unsupported as make_pcre_pattern does.
 std::unique_ptr<TextPattern> make_regex_pattern(std::string_view pattern, std::string_view where);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/model_files.h"
+#include "tokenizer/made_tokenizer.h"
 #include "tokenizer/tokenizer_state.h"
 
 namespace paceline {
@@ -22,11 +23,13 @@ Tokenizer Tokenizer::load(const std::filesystem::path& directory) {
   return load(ModelFiles(directory));
 }
 
-Tokenizer Tokenizer::load(const ModelFiles& files) {
+Tokenizer Tokenizer::load(const ModelFiles& given) {
   constexpr std::string_view kName = "tokenizer.json";
+  const ModelFiles files = with_tokenizer_json(given);
   const std::string where = files.where(kName);
-  TokenizerFile content = read_tokenizer_file(files.read(kName, kMaxTokenizerBytes), where);
   const TokenizerConfig config = read_tokenizer_config(files);
+  TokenizerFile content =
+      read_tokenizer_file(files.read(kName, kMaxTokenizerBytes), where, prefix_space_of(config));
   add_missing_tokens(config, content);
   return Tokenizer(std::make_unique<State>(std::move(content), config, where));
 }

@@ -55,6 +55,12 @@ void read_names(const DocumentCursor& root, TokenizerConfig& config) {
     const bool is_token = field.is_string() || field.is_object();
     const bool is_named = name.ends_with("_token") && is_token;
     if (is_standard(name) || is_named) set(config, name, text_of(field));
+    const bool is_list = name == "additional_special_tokens" || name == "extra_special_tokens";
+    if (is_list && field.is_array()) {
+      for (const DocumentCursor& item : field.items()) {
+        config.more_special_tokens.push_back(text_of(item));
+      }
+    }
     if (name != "extra_special_tokens" || !field.is_object()) continue;
     for (const auto& [extra, text] : field.members()) {
       set(config, extra, text_of(field.below(extra, text)));
@@ -77,6 +83,14 @@ void read_tokenizer_config_file(std::string_view json, std::string_view where,
   const JsonDocument document(std::string(json), where, ErrorCode::corrupt);
   const DocumentCursor root = document.root();
   read_names(root, config);
+  const auto read_flag = [&root](std::string_view name, std::optional<bool>& flag) {
+    if (const auto field = root.find(name)) flag = field->boolean();
+  };
+  if (const auto field = root.find("tokenizer_class")) config.tokenizer_class = field->string();
+  read_flag("add_prefix_space", config.add_prefix_space);
+  read_flag("add_bos_token", config.add_bos_token);
+  read_flag("add_eos_token", config.add_eos_token);
+  read_flag("legacy", config.legacy);
   const auto added = root.find("added_tokens_decoder");
   if (!added) return;
   for (const auto& [id, value] : added->members()) {
@@ -134,6 +148,15 @@ TokenizerConfig read_tokenizer_config(const ModelFiles& files) {
   read("generation_config.json", read_generation_eos);
   sort_names(config);
   return config;
+}
+
+std::optional<bool> prefix_space_of(const TokenizerConfig& config) {
+  const std::string& name = config.tokenizer_class;
+  if (name == "PreTrainedTokenizerFast" || name == "TokenizersBackend") return std::nullopt;
+  if (name == "GPT2Tokenizer" || name == "GPT2TokenizerFast") {
+    return config.add_prefix_space.value_or(false);
+  }
+  return config.add_prefix_space;
 }
 
 void add_missing_tokens(const TokenizerConfig& config, TokenizerFile& file) {

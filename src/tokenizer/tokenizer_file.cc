@@ -80,14 +80,15 @@ AddedToken read_added_token(const DocumentCursor& field, TokenId id) {
   return token;
 }
 
-TokenizerFile read_tokenizer_file(std::string json, std::string_view where) {
+TokenizerFile read_tokenizer_file(std::string json, std::string_view where,
+                                  std::optional<bool> prefix_space) {
   // The text and the parser's memory, which is as large, are freed before anything else is made.
   const JsonDocument document(std::move(json), where, ErrorCode::corrupt, HugeIntegers::refused);
   const DocumentCursor root = document.root();
   TokenizerFile file;
   static_cast<BpeModel&>(file) = read_bpe_model(root.at("model"));
   file.normalizer = read_normalizer(root.find("normalizer"));
-  file.pieces = read_pre_tokenizer(root.find("pre_tokenizer"));
+  file.pieces = read_pre_tokenizer(root.find("pre_tokenizer"), prefix_space);
   file.decoder = read_decoder(root.find("decoder"));
   file.added_tokens = read_added_tokens(root.at("added_tokens"), file);
   file.frame = read_post_processor(root.find("post_processor"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ AddedToken read_added_token(const DocumentCursor& field, TokenId id);
 
 // Reads the text of a tokenizer.json; `where` names it in errors. Throws Error unsupported naming
 // the unimplemented part, corrupt naming the wrong field.
-TokenizerFile read_tokenizer_file(std::string json, std::string_view where);
+// `prefix_space`: overrides add_prefix_space of ByteLevel.
+TokenizerFile read_tokenizer_file(std::string json, std::string_view where,
+                                  std::optional<bool> prefix_space = std::nullopt);
 
 }  // namespace paceline

@@ -56,5 +56,22 @@ TEST(ModelFiles, TextsAreMadeWhenTheyAreRead) {
                [&] { files.read("tokenizer.json", 100); });
 }
 
+TEST(ModelFiles, ATextIsMadeWhereTheDirectoryLacksTheFile) {
+  const fs::path directory = fs::temp_directory_path() / "paceline_made_files_test";
+  fs::remove_all(directory);
+  fs::create_directories(directory);
+  ModelFiles files(directory);
+  files.add_made("a.json", "a.bin", [] { return std::string("made"); });
+  EXPECT_TRUE(files.contains("a.json"));
+  EXPECT_EQ(files.read("a.json", 4), "made");
+  EXPECT_EQ(files.where("a.json"), (directory / "a.bin").string());
+  expect_error(ErrorCode::invalid, {"a.bin", "4 bytes, at most 3"},
+               [&] { files.read("a.json", 3); });
+  std::ofstream(directory / "a.json") << "own";
+  EXPECT_EQ(files.read("a.json", 3), "own");
+  EXPECT_EQ(files.where("a.json"), (directory / "a.json").string());
+  fs::remove_all(directory);
+}
+
 }  // namespace
 }  // namespace paceline

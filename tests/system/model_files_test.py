@@ -1,8 +1,10 @@
 """Models that are missing, truncated, corrupted or without a tokenizer."""
 import json
 import os
+import shutil
 import struct
 import unittest
+from pathlib import Path
 
 from program import BUNDLED, ProgramTest, lines, run
 
@@ -172,6 +174,19 @@ class ModelFilesTest(ProgramTest):
         self.assertEqual(scored["ids"], [1, 2, 3])
         done = self.succeed("generate", *model, "--prompt-ids", "1,2", "-n", "4", "--temp", "0", "--ignore-eos")
         self.assertEqual(len(done.stdout.split()), 4)
+
+    def test_tokenizers_are_made_of_the_files_that_are_there(self):
+        for folder in sorted((Path(__file__).parents[1] / "goldens/made_tokenizers").iterdir()):
+            with self.subTest(folder.name):
+                model = self.tiny_model(folder.name, vocab_size=600)
+                for file in folder.iterdir():
+                    shutil.copy(file, model)
+                golden = [json.loads(line) for line in (folder / "golden.jsonl").read_text().splitlines()]
+                answers = self.answers("tokenize", "-m", model, "--specials-as-text",
+                                       stdin=lines(*({"text": line["text"]} for line in golden)))
+                self.assertEqual([answer["ids"] for answer in answers], [line["ids"] for line in golden])
+                answer, = self.answers("generate", "-m", model, "--load-format", "dummy", stdin=lines({"prompt": "kaloka", "max_tokens": 3}))
+                self.assertIsInstance(answer["text"], str)
 
     def test_dummy_weights_depend_on_the_seed_alone(self):
         model = ["-m", self.tiny_model(), "--load-format", "dummy", "--ids", "1,2,3"]

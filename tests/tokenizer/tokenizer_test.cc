@@ -244,6 +244,31 @@ TEST_F(TokenizerDirectory, TheConfigsAddedTokensCountInTheirPlace) {
   EXPECT_EQ(tokenizer.special_tokens(), names);
 }
 
+// Ids as transformers 5.24 has them for a directory with these files.
+TEST_F(TokenizerDirectory, ThePrefixSpaceIsTheConfigsUnlessTheClassTakesTheFileAsItIs) {
+  const auto encoded = [&](std::string_view config) {
+    write("tokenizer_config.json", config);
+    return Tokenizer::load(path_).encode("ab");
+  };
+  write("tokenizer.json", kSmallTokenizer);
+  const Ids plain{4}, prefixed{3, 4};
+  EXPECT_EQ(encoded(R"({"tokenizer_class": "GPT2Tokenizer"})"), plain);
+  EXPECT_EQ(encoded(R"({"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": true})"), prefixed);
+  EXPECT_EQ(encoded(R"({"tokenizer_class": "GPT2TokenizerFast", "add_prefix_space": true})"),
+            prefixed);
+  EXPECT_EQ(encoded(R"({"add_prefix_space": true})"), prefixed);
+  EXPECT_EQ(encoded(R"({"tokenizer_class": "PreTrainedTokenizerFast", "add_prefix_space": true})"),
+            plain);
+  write("tokenizer.json", changed(R"("add_prefix_space": false)", R"("add_prefix_space": true)"));
+  EXPECT_EQ(encoded(R"({"tokenizer_class": "GPT2Tokenizer", "add_prefix_space": false})"), plain);
+  EXPECT_EQ(encoded(R"({"tokenizer_class": "GPT2Tokenizer"})"), plain);
+  EXPECT_EQ(encoded("{}"), prefixed);
+  EXPECT_EQ(encoded(R"({"tokenizer_class": "TokenizersBackend", "add_prefix_space": false})"),
+            prefixed);
+  write("tokenizer_config.json", R"({"add_prefix_space": "yes"})");
+  EXPECT_NE(load_error().find("add_prefix_space: found \"yes\""), std::string::npos);
+}
+
 TEST_F(TokenizerDirectory, EndOfTurnTokensStopThoughNobodySaysSo) {
   const std::string other(changed(R"("content": "<x>")", R"("content": "<|eot_id|>")"));
   write("tokenizer.json", other);

@@ -1,4 +1,4 @@
-#include "load/gguf_piece_merges.h"
+#include "tokenizer/piece_merges.h"
 
 #include <algorithm>
 #include <tuple>
@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-struct Merge {
+struct PieceMerge {
   float score = 0;
   uint32_t left_length = 0;   // in code points
   uint32_t right_length = 0;  // in code points
@@ -20,7 +20,7 @@ struct Merge {
 
 // `index` maps pieces to their indices in the list.
 void add_splits(const ScoredPiece& piece, uint32_t whole, const Vocabulary& index,
-                std::vector<Merge>& merges) {
+                std::vector<PieceMerge>& merges) {
   if (piece.text.size() > kMaxPieceBytes) return;
   const auto length = static_cast<uint32_t>(count_code_points(piece.text));
   size_t at = 0;
@@ -39,7 +39,7 @@ void add_splits(const ScoredPiece& piece, uint32_t whole, const Vocabulary& inde
   }
 }
 
-bool comes_before(const Merge& a, const Merge& b) {
+bool comes_before(const PieceMerge& a, const PieceMerge& b) {
   if (a.score != b.score) return a.score > b.score;
   if (a.left_length != b.left_length) return a.left_length > b.left_length;
   if (a.right_length != b.right_length) return a.right_length > b.right_length;
@@ -56,14 +56,14 @@ std::vector<std::pair<std::string_view, std::string_view>> merges_of_pieces(
     counts.push_back(index.insert(pieces[i].text, static_cast<TokenId>(i)) ==
                      Vocabulary::Inserted::yes);
   }
-  std::vector<Merge> merges;
+  std::vector<PieceMerge> merges;
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (counts[i]) add_splits(pieces[i], static_cast<uint32_t>(i), index, merges);
   }
   std::sort(merges.begin(), merges.end(), comes_before);
   std::vector<std::pair<std::string_view, std::string_view>> pairs;
   pairs.reserve(merges.size());
-  for (const Merge& merge : merges) {
+  for (const PieceMerge& merge : merges) {
     pairs.emplace_back(pieces[merge.left].text, pieces[merge.right].text);
   }
   return pairs;

@@ -1,4 +1,4 @@
-#include "load/gguf_piece_merges.h"
+#include "tokenizer/piece_merges.h"
 
 #include <gtest/gtest.h>
 
