@@ -1,6 +1,8 @@
 #include "protocol/embedding_request.h"
 
-#include "protocol/base64.h"
+#include <bit>
+
+#include "base/base64.h"
 #include "protocol/client_fields.h"
 
 namespace paceline {
@@ -39,11 +41,22 @@ constexpr FieldDef<EmbeddingRequest> kEmbeddingFields[] = {
      .read = [](const FieldValue& v, EmbeddingRequest& t) { t.add_special_tokens = v.boolean(); }},
 };
 
+// Their bytes as float32, the lowest first.
+std::string bytes_of(const std::vector<float>& elements) {
+  std::string bytes;
+  bytes.reserve(elements.size() * sizeof(float));
+  for (const float element : elements) {
+    const auto bits = std::bit_cast<uint32_t>(element);
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(bits >> shift);
+  }
+  return bytes;
+}
+
 void write_embedding(JsonWriter& writer, EmbeddingFormat format,
                      const std::vector<float>& elements) {
   writer.key("embedding");
   if (format == EmbeddingFormat::base64) {
-    writer.string(base64_of(elements));
+    writer.string(base64_of_bytes(bytes_of(elements)));
     return;
   }
   writer.begin_array();

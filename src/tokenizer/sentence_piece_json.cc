@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/json_writer.h"
-#include "tokenizer/base64.h"
+#include "base/base64.h"
 #include "tokenizer/made_fields.h"
 #include "tokenizer/made_tokenizer.h"
 #include "tokenizer/named_token_list.h"

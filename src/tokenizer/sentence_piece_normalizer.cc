@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
-#include "tokenizer/base64.h"
+#include "base/base64.h"
 #include "tokenizer/made_fields.h"
 
 namespace paceline {

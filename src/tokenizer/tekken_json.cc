@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/json_document.h"
 #include "base/json_writer.h"
-#include "tokenizer/base64.h"
+#include "base/base64.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/made_tokenizer.h"
 #include "tokenizer/named_token_list.h"

@@ -1,7 +1,6 @@
-// The body of /v1/embeddings, its answer, and base64.
+// The body of /v1/embeddings and its answer.
 #include <gtest/gtest.h>
 
-#include "protocol/base64.h"
 #include "protocol/embedding_request.h"
 #include "protocol/request_options.h"
 #include "tests/protocol/requests.h"
@@ -11,16 +10,6 @@ namespace {
 
 EmbeddingRequest embedding(const std::string& body) {
   return parse_embedding_request(parse_json(body, "body"));
-}
-
-TEST(Base64, EncodesTheLowestByteFirst) {
-  EXPECT_EQ(base64_of({}), "");
-  const float one[] = {1.0f};  // 00 00 80 3F
-  EXPECT_EQ(base64_of(one), "AACAPw==");
-  const float two[] = {1.0f, -2.0f};  // ... 00 00 00 C0
-  EXPECT_EQ(base64_of(two), "AACAPwAAAMA=");
-  const float three[] = {1.0f, -2.0f, 0.15625f};  // ... 00 00 20 3E
-  EXPECT_EQ(base64_of(three), "AACAPwAAAMAAACA+");
 }
 
 TEST(EmbeddingRequest, ReadsEveryField) {

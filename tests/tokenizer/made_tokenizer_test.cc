@@ -9,7 +9,6 @@
 #include "paceline/tokenizer.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
-#include "tokenizer/base64.h"
 #include "tokenizer/sentence_piece_normalizer.h"
 
 namespace paceline {
@@ -138,17 +137,6 @@ TEST(MadeTokenizer, DamagedFilesNameThePlace) {
   expect_error(ErrorCode::corrupt, {"f: config.default_vocab_size", "expected 20 to 21"}, [&] {
     tekken(R"(, "default_vocab_size": 22}, "vocab": [{"rank": 0, "token_bytes": "YQ=="}])");
   });
-}
-
-TEST(Base64, IsReadAsItIsWritten) {
-  for (const char* text : {"", "a", "ab", "abc", "abcd", "\xff\xfe\x01"}) {
-    const std::string bytes = text;
-    EXPECT_EQ(bytes_of_base64(base64_of_bytes(bytes)), bytes);
-  }
-  EXPECT_EQ(base64_of_bytes("ab"), "YWI=");
-  for (const char* wrong : {"Y", "YW", "YWI", "Y===", "YW=I", "YW I", "=YWI", "YWI=YWI="}) {
-    EXPECT_FALSE(bytes_of_base64(wrong)) << wrong;
-  }
 }
 
 TEST(CharsMap, RefusesSizesThatContradictEachOther) {

@@ -1,4 +1,4 @@
-// Base64 (RFC 4648, section 4), as files of tokenizers have it.
+// Base64 (RFC 4648, section 4).
 #pragma once
 
 #include <optional>
