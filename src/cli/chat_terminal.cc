@@ -162,9 +162,9 @@ class TerminalChat {
     try {
       answer();
     } catch (const Error& error) {
-      const bool is_full = fills_context();
+      const ChatInput asked = chat_input(conversation_, settings_);
       conversation_.drop_question();
-      if (!is_full) throw;
+      if (!fills_context(asked)) throw;
       throw Error(error.code(), fmt::format("{}; /reset starts a new conversation", error.what()));
     }
   }
@@ -172,7 +172,7 @@ class TerminalChat {
   void regenerate() {
     std::optional<ChatMessage> old = conversation_.take_answer();
     if (!old) {
-      throw Error(ErrorCode::invalid, "/regenerate: there is no answer yet, expected a question");
+      throw Error(ErrorCode::invalid, "/regenerate: there is no answer yet; ask a question first");
     }
     ++num_again_;
     try {
@@ -196,10 +196,9 @@ class TerminalChat {
     finish(stream.completion());
   }
 
-  // Whether the conversation leaves no room for an answer.
-  bool fills_context() const {
-    const std::string text = llm_.render(chat_input(conversation_, settings_));
-    return std::ssize(llm_.tokenize(text)) >= llm_.model_info().max_model_len;
+  // Whether there is no room for an answer.
+  bool fills_context(const ChatInput& asked) const {
+    return std::ssize(llm_.tokenize(llm_.render(asked))) >= llm_.model_info().max_model_len;
   }
 
   void finish(const Completion& completion) {

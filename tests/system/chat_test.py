@@ -301,6 +301,15 @@ class ChatTerminalTest(ProgramTest):
         terminal.command("/reset", "new conversation")
         self.assertIn("is full", self.answer(terminal, "The old house"))
 
+    def test_a_refused_question_is_dropped(self):
+        template = self.write("t.jinja", "{% for m in messages %}{% if 'rude' in m.content %}{{ raise_exception('no manners') }}"
+                                         "{% endif %}{{ m.content }}\n{% endfor %}")
+        terminal = self.start(*GREEDY, "--chat-template", template)
+        terminal.command("a rude word", "no manners")
+        self.assertEqual(self.saved(terminal, "a.json"), [])
+        terminal.command("The old house", "\n")
+        self.assertEqual(len(self.saved(terminal, "b.json")), 2)
+
     def test_pasted_lines_are_one_text(self):
         terminal = self.start(*GREEDY)
         start = len(terminal.shown)
