@@ -122,7 +122,7 @@ class PageTest(FreshPageCase):
         self.assert_quiet_console()
 
     def test_an_error_is_said_in_words(self):
-        self.set("stop", "a\nb\nc\nd\ne")
+        self.set("stop", "x" * 300)
         self.send("Go on.")
         self.until_answered()
         self.assertIn("The server refused this request", self.browser.text(".error"))
