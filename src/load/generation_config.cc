@@ -20,8 +20,8 @@ constexpr std::string_view kOfDrafts = "drafts are set by options, and change no
 constexpr std::string_view kOfSpeed = "is about speed in PyTorch";
 constexpr std::string_view kOfOrigin = "says where the file comes from";
 
-constexpr FieldUse kRefused = FieldUse::refused;
-constexpr FieldUse kWithout = FieldUse::without_effect;
+constexpr GenerationFieldUse kRefused = GenerationFieldUse::refused;
+constexpr GenerationFieldUse kWithout = GenerationFieldUse::without_effect;
 
 constexpr GenerationField kClassFields[] = {
     {"max_length"},

@@ -21,7 +21,7 @@ GenerationConfig read_generation_config(const ModelFiles& files, int64_t vocab_s
 // What to say about it when a model is loaded that generates.
 std::vector<std::string> generation_notes(const GenerationConfig& config);
 
-enum class FieldUse : uint8_t {
+enum class GenerationFieldUse : uint8_t {
   obeyed,
   refused,  // unless it is null or neutral
   without_effect,
@@ -30,7 +30,7 @@ enum class FieldUse : uint8_t {
 // A field of transformers' class GenerationConfig.
 struct GenerationField {
   std::string_view name;
-  FieldUse use = FieldUse::obeyed;
+  GenerationFieldUse use = GenerationFieldUse::obeyed;
   std::string_view why = {};      // of one that isn't obeyed
   std::string_view neutral = {};  // JSON of the value that changes nothing; empty: null alone
 };

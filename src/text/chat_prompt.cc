@@ -87,9 +87,9 @@ std::string render_chat(const ChatRenderer& model, const ChatInput& asked) {
     }
     are_arguments_text = format.calls && format.calls->message.arguments_are_text;
   }
-  return render_with_cut_arguments(
-      input, are_arguments_text,
-      [&](const ChatInput& form) { return render_history(chat_template, form); });
+  return render_with_cut_arguments(input, are_arguments_text, [&](const ChatInput& form) {
+    return render_history(chat_template, form);
+  });
 }
 
 std::string render_chat(const TextModel& model, const ChatInput& input) {

@@ -157,13 +157,13 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   const bool reasons = format != nullptr && format->reasoning.has_value();
   if (!begins_anew || (!asked.may_call() && !reasons)) return turn;
   const auto tools = naming_tools([&] { return std::make_shared<const ToolSet>(asked.tools); });
-  turn.shape = TurnShape{.format = format,
-                         .tools = tools,
-                         .begins_in_reasoning = reasons && format->reasoning->is_opened_by(prompt),
-                         .reads_calls = asked.may_call(),
-                         .must_call =
-                             asked.may_call() && asked.tool_choice != ToolChoice::automatic,
-                         .make_call_id = asked.make_call_id};
+  turn.shape =
+      TurnShape{.format = format,
+                .tools = tools,
+                .begins_in_reasoning = reasons && format->reasoning->is_opened_by(prompt),
+                .reads_calls = asked.may_call(),
+                .must_call = asked.may_call() && asked.tool_choice != ToolChoice::automatic,
+                .make_call_id = asked.make_call_id};
   if (asked.may_call() || options.constraint) {
     find_constraint(model, options);  // else its errors would be those of the tools
     turn.constraint =

@@ -133,7 +133,6 @@ int64_t default_max_tokens(const TextModel& model, int64_t prompt_tokens, int64_
                           *longest, prompt_tokens));
 }
 
-
 GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options) {
   check_generation_options(options, model.tokenizer != nullptr);
   GenerateOptions complete = options;

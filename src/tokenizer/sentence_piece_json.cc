@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/json_writer.h"
 #include "base/base64.h"
+#include "base/json_writer.h"
 #include "tokenizer/made_fields.h"
 #include "tokenizer/made_tokenizer.h"
 #include "tokenizer/named_token_list.h"

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/utf8.h"
-#include "base/base64.h"
 #include "tokenizer/made_fields.h"
 
 namespace paceline {

@@ -5,10 +5,10 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/json_document.h"
 #include "base/json_writer.h"
-#include "base/base64.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/made_tokenizer.h"
 #include "tokenizer/named_token_list.h"

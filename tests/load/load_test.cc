@@ -292,7 +292,7 @@ TEST_F(GenerationConfigFile, EveryFieldOfTheClassHasARow) {
   for (const JsonCursor& name : JsonCursor(json, path).items()) expected.insert(name.string());
   for (const GenerationField& field : generation_config_fields()) {
     EXPECT_TRUE(found.insert(field.name).second) << field.name;
-    EXPECT_EQ(field.use == FieldUse::obeyed, field.why.empty()) << field.name;
+    EXPECT_EQ(field.use == GenerationFieldUse::obeyed, field.why.empty()) << field.name;
   }
   EXPECT_EQ(found, expected);
 }
@@ -333,8 +333,8 @@ TEST_F(GenerationConfigFile, WhatCantBeObeyedStopsGeneratingByName) {
     const std::string value = own == std::end(values) ? "7" : own->second;
     write("generation_config.json", "{\"" + std::string(field.name) + "\": " + value + "}");
     const std::string problem = read_generation_config(directory_, 100).problem;
-    if (field.use != FieldUse::refused) {
-      EXPECT_TRUE(problem.empty() || field.use == FieldUse::obeyed) << problem;
+    if (field.use != GenerationFieldUse::refused) {
+      EXPECT_TRUE(problem.empty() || field.use == GenerationFieldUse::obeyed) << problem;
       continue;
     }
     EXPECT_TRUE(
