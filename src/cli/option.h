@@ -110,7 +110,8 @@ struct OptionDef {
   OptionGroup group = OptionGroup::general;
   CommandSet commands = kEveryCommand;
   // Options of which one has to be given too, or else a warning says that this one has no effect;
-  // "name", "name=value" (one of its values), or "!name" for one that takes the effect away.
+  // "name", "name=value" (one of its values), or one word "!name" or "!name=value" for what takes
+  // the effect away.
   std::string_view needs = "";
   // Options that can't be given beside it; of two sources the stronger one's counts.
   std::string_view excludes = "";

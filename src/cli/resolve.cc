@@ -44,20 +44,23 @@ bool is_given(const GivenValues& given, std::string_view name, std::string_view 
 
 // Whether one word of OptionDef::needs holds.
 bool holds(std::string_view need, const GivenValues& given) {
-  if (need.starts_with('!')) return !is_given(given, need.substr(1));
+  const bool is_negated = need.starts_with('!');
+  if (is_negated) need.remove_prefix(1);
   const size_t equals = std::min(need.find('='), need.size());
-  return is_given(given, need.substr(0, equals), need.substr(std::min(equals + 1, need.size())));
+  return is_given(given, need.substr(0, equals), need.substr(std::min(equals + 1, need.size()))) !=
+         is_negated;
 }
 
 // "no effect without --lora or --enable-lora"; "no effect beside --api-key".
 std::string idle_text(std::string_view needs) {
-  std::vector<std::string> flags;
-  for (std::string_view need : split_words(needs)) {
-    if (need.starts_with('!')) return fmt::format("no effect beside --{}", need.substr(1));
+  const auto flag_of = [](std::string_view need) {
     std::string flag = "--" + std::string(need);
     std::replace(flag.begin(), flag.end(), '=', ' ');
-    flags.push_back(std::move(flag));
-  }
+    return flag;
+  };
+  if (needs.starts_with('!')) return "no effect beside " + flag_of(needs.substr(1));
+  std::vector<std::string> flags;
+  for (std::string_view need : split_words(needs)) flags.push_back(flag_of(need));
   const std::string last = flags.back();
   flags.pop_back();
   if (flags.empty()) return "no effect without " + last;

@@ -105,8 +105,6 @@ void check_target_options(const TrainChoice& choice) {
   const std::pair<const char*, bool> lora_only[] = {
       {"--target-modules", !choice.target_modules.empty()},
       {"--num-layers", choice.num_layers != -1},
-      {"--lora-rank", choice.rank != TrainChoice().rank},
-      {"--lora-alpha", choice.alpha != TrainChoice().alpha},
       {"--lora-dropout", choice.dropout != 0},
       {"--lora-scale", choice.scale.has_value()},
       {"--rank-pattern", !choice.rank_pattern.empty()},

@@ -140,6 +140,7 @@ constexpr OptionDef kTrainingOptions[] = {
      .help = "Rank of the LoRA matrices.",
      .group = OptionGroup::training,
      .commands = kTrain,
+     .needs = "!fine-tune-type=full",
      .apply = [](Settings& s, const OptionValue& v) { s.train.rank = as_integer(v); }},
     {.name = "lora-alpha",
      .placeholder = "X",
@@ -149,6 +150,7 @@ constexpr OptionDef kTrainingOptions[] = {
      .help = "Multiply the product of the LoRA matrices by X / rank.",
      .group = OptionGroup::training,
      .commands = kTrain,
+     .needs = "!fine-tune-type=full",
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.train.alpha = std::get<double>(v);

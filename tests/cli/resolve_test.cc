@@ -325,6 +325,9 @@ TEST_F(ResolveTest, AnOptionWithoutEffectIsAWarning) {
   EXPECT_THAT(warnings("generate", {"--max-run-steps", "4", "--device", "cuda:1"}), IsEmpty());
   EXPECT_THAT(warnings("serve", {"--allowed-host", "x", "--api-key", "k"}),
               ElementsAre("--allowed-host: no effect beside --api-key"));
+  EXPECT_THAT(warnings("train", {"--lora-rank", "9", "--fine-tune-type", "full"}),
+              ElementsAre("--lora-rank: no effect beside --fine-tune-type full"));
+  EXPECT_THAT(warnings("train", {"--lora-rank", "9", "--fine-tune-type", "lora"}), IsEmpty());
   EXPECT_THAT(resolve("classify", {}, {{"PACELINE_WITH_LOGITS", "true"}}).warnings,
               ElementsAre("--with-logits: no effect without --jsonl"));
 }

@@ -233,7 +233,7 @@ def rows(nowhere, busy):
         table[name] = [Row(f"--{name}", "zzz=3", says="is used by no module")]
     table["lora-scale"] += [Row("--lora-scale", "2", "--lora-alpha", "3", says="exclude each other")]
     for name in ("lora-rank", "lora-alpha"):
-        table[name] += [Row(f"--{name}", "9", "--fine-tune-type", "full", says="goes with LoRA")]
+        table[name] += idle(name, "9", "--fine-tune-type", "full", "--dry-run", says="no effect beside --fine-tune-type full")
     table["from-scratch"] += [Row("--from-scratch", says="give --fine-tune-type full, too")]
     table["initial-adapter"] = [Row("--initial-adapter", nowhere, **missing)]
     table["decay-fraction"] += idle("decay-fraction", "0.5", "--dry-run", says="no effect without --lr-schedule wsd")
