@@ -195,7 +195,11 @@ RegexId json_multiples_of(RegexSet& regexes, std::string_view divisor) {
                     divisor.substr(0, 80), kMaxScale));
   }
   const RegexId multiple = regexes.multiple_of(static_cast<uint32_t>(scaled), scale);
-  return regexes.intersection(scale == 0 ? json_integer(regexes) : json_decimal(regexes), multiple);
+  if (scale > 0) return regexes.intersection(json_decimal(regexes), multiple);
+  // With more zeros what isn't a multiple has many more states.
+  const RegexId integer =
+      regexes.concat(json_digits(regexes), regexes.optional(regexes.literal(".0")));
+  return regexes.intersection(integer, multiple);
 }
 
 RegexId json_number_equal_to(RegexSet& regexes, std::string_view value) {

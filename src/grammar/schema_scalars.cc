@@ -106,6 +106,10 @@ RegexId number_rules_without_values(SchemaScalars& scalars, const SchemaNumberRu
   for (const std::string& divisor : rules.non_multiples) {
     parts.push_back(regexes.complement(json_multiples_of(regexes, divisor)));
   }
+  if (!rules.non_multiples.empty() && !rules.has_point && scalars.texts() == JsonTexts::written) {
+    // 3.00 is in no language of multiples.
+    parts.push_back(regexes.alternation(scalars.digits(), regexes.complement(scalars.integer())));
+  }
   if (rules.has_point) parts.push_back(texts_with_point(regexes));
   if (rules.fractions_only) parts.push_back(regexes.complement(scalars.integer()));
   if (!rules.excluded.empty()) {
