@@ -41,16 +41,15 @@ double pattern(size_t k, int64_t i) {
   return static_cast<double>((i * (37 + 2 * step) + i / 64 * 11 + 5 * step) % 64) / 32.0 - 1.0;
 }
 
-// Of a gradient's length, or as often PyTorch's own error in this type as `own_errors` says, where
-// the golden has it and it is more. PyTorch's errors in float32 are up to 1.4e-5 (1.1e-5 for an
-// adapter of gpt-oss), 3e-6 in the median of the models; those here, under baseline and avx2, up to
-// 8.2e-6, and up to 1.9 times PyTorch's for the same gradient.
+// Errors are shares of a gradient's length. PyTorch's own in float32 are up to 1.4e-5 (1.1e-5 for
+// an adapter of gpt-oss), 3e-6 in the median of the models; those here, under baseline and avx2, up
+// to 8.2e-6, and up to 1.9 times PyTorch's for the same gradient.
 struct GradientTolerance {
   DType dtype;
   const char* name;
   double loss;
   double gradient;
-  double own_errors;
+  double own_errors;  // times PyTorch's own error, where the golden has it and it is more
 };
 constexpr GradientTolerance kFloat32{DType::f32, "float32", 1e-5, 1e-5, 2};
 constexpr GradientTolerance kBfloat16{DType::bf16, "bfloat16", 1e-2, 2e-2, 1};
