@@ -314,6 +314,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
 void set_up_embeddings(LoadedModel& model, const ModelFiles& files) {
   if (model.score_head != nullptr) {
     model.runner->set_pooled_head(std::move(model.score_head->head));
+    read_cross_encoder(files, model.score_head->labels);
     return;
   }
   const Json config_json = read_config_json(files);

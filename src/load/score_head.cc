@@ -58,4 +58,34 @@ std::optional<ScoreHead> load_score_head(WeightReader& weights, const Json& conf
   return loaded;
 }
 
+void read_cross_encoder(const ModelFiles& files, SequenceLabels& labels) {
+  constexpr const char* kText = "sentence_bert_config.json";
+  constexpr const char* kModel = "config_sentence_transformers.json";
+  const auto refuse = [&labels](const JsonCursor& field, std::string_view what) {
+    if (labels.pair_problem.empty())
+      labels.pair_problem = fmt::format("{}: {}", field.name(), what);
+  };
+  if (files.contains(kText)) {
+    const Json json = parse_json(files.read(kText, kMaxConfigBytes), files.where(kText));
+    const auto modalities = JsonCursor(json, files.where(kText)).find("modality_config");
+    if (modalities && modalities->contains("message")) {
+      refuse(modalities->at("message"), "pairs in a chat template aren't supported");
+    }
+  }
+  if (!files.contains(kModel)) return;
+  const Json json = parse_json(files.read(kModel, kMaxConfigBytes), files.where(kModel));
+  const JsonCursor root(json, files.where(kModel));
+  if (const auto prompt = root.find("default_prompt_name")) {
+    refuse(*prompt, "a prompt in front of pairs isn't supported");
+  }
+  const auto activation = root.find("activation_fn");
+  if (!activation) return;
+  const std::string name = activation->string();
+  labels.pairs_are_logits = name == "torch.nn.modules.linear.Identity";
+  if (!labels.pairs_are_logits && name != "torch.nn.modules.activation.Sigmoid") {
+    refuse(*activation,
+           found_instead(activation->node().shown(), "Sigmoid or Identity of torch.nn"));
+  }
+}
+
 }  // namespace paceline

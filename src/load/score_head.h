@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/model_files.h"
 #include "kernels/backend.h"
 #include "models/pooled_head.h"
 #include "text/sequence_labels.h"
@@ -23,5 +24,9 @@ struct ScoreHead {
 std::optional<ScoreHead> load_score_head(WeightReader& weights, const Json& config_json,
                                          std::string_view where, int64_t hidden_size,
                                          Backend& backend);
+
+// Reads how sentence-transformers' CrossEncoder scores pairs with the head, where the model was
+// saved by it.
+void read_cross_encoder(const ModelFiles& files, SequenceLabels& labels);
 
 }  // namespace paceline

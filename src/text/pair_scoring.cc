@@ -77,6 +77,9 @@ std::optional<std::string> known_prompt(const TextModel& model, std::string_view
 
 PairScoring::Method PairScoring::method_of(const TextModel& model) const {
   if (model.labels) {
+    if (!model.labels->pair_problem.empty()) {
+      throw Error(ErrorCode::unsupported, model.labels->pair_problem);
+    }
     if (model.labels->names.size() == 1) return Method::label;
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: has {} labels, a score of a pair needs one", model.name,
@@ -167,8 +170,12 @@ std::vector<float> PairScoring::scores(const std::vector<std::vector<float>>& re
     return scores;
   }
   for (const std::vector<float>& result : results) {
-    scores.push_back(method_ == Method::label ? model_.labels->scores(result)[0]
-                                              : sigmoid(result[1] - result[0]));
+    if (method_ == Method::yes_or_no) {
+      scores.push_back(sigmoid(result[1] - result[0]));
+    } else {
+      scores.push_back(model_.labels->pairs_are_logits ? result[0]
+                                                       : model_.labels->scores(result)[0]);
+    }
   }
   return scores;
 }

@@ -18,6 +18,9 @@ struct SequenceLabels {
 
   std::vector<std::string> names;
   Scoring scoring = Scoring::softmax;
+  // Of pairs: whether a score is the logit itself, and why pairs can't be scored; empty: they can.
+  bool pairs_are_logits = false;
+  std::string pair_problem = {};
 
   // Of the head's logits, one for each label.
   std::vector<float> scores(std::span<const float> logits) const;

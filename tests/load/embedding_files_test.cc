@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "load/embedding_files.h"
+#include "load/score_head.h"
 #include "tests/expect_error.h"
 
 namespace paceline {
@@ -208,6 +209,31 @@ TEST(EmbeddingFiles, RefusesByFileAndField) {
   for (const Refusal& refusal : refusals) {
     expect_error(refusal.code, refusal.words, [&] { read(refusal.files); });
   }
+}
+
+SequenceLabels cross_encoder(const std::string& text, const std::string& model) {
+  const ModelFiles files("a model", {{"sentence_bert_config.json", [&] { return text; }},
+                                     {"config_sentence_transformers.json", [&] { return model; }}});
+  SequenceLabels labels;
+  read_cross_encoder(files, labels);
+  return labels;
+}
+
+TEST(CrossEncoderFiles, SayHowPairsAreScored) {
+  const std::string sigmoid = R"({"activation_fn": "torch.nn.modules.activation.Sigmoid"})";
+  const std::string identity = R"({"activation_fn": "torch.nn.modules.linear.Identity"})";
+  EXPECT_FALSE(cross_encoder("{}", sigmoid).pairs_are_logits);
+  EXPECT_EQ(cross_encoder("{}", sigmoid).pair_problem, "");
+  EXPECT_TRUE(cross_encoder("{}", identity).pairs_are_logits);
+  EXPECT_EQ(cross_encoder("{}", R"({"activation_fn": "my.Act"})").pair_problem,
+            "a model: config_sentence_transformers.json: activation_fn: found \"my.Act\", expected "
+            "Sigmoid or Identity of torch.nn");
+  EXPECT_EQ(cross_encoder("{}", R"({"default_prompt_name": "q"})").pair_problem,
+            "a model: config_sentence_transformers.json: default_prompt_name: a prompt in front of "
+            "pairs isn't supported");
+  EXPECT_EQ(cross_encoder(R"({"modality_config": {"message": {}}})", sigmoid).pair_problem,
+            "a model: sentence_bert_config.json: modality_config.message: pairs in a chat template "
+            "aren't supported");
 }
 
 }  // namespace
