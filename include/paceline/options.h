@@ -33,6 +33,9 @@ struct LoadOptions {
   // For chats: a file, the name of one of the model's templates, or chatml, gemma, llama3; empty:
   // the model's own.
   std::string chat_template = {};
+  // Special tokens written in the content of messages of users and tools become tokens, as in
+  // transformers; false: they are text.
+  bool typed_special_tokens = false;
   std::string dtype = "auto";  // of the weights: auto (as stored), float32, float16, bfloat16
   // Of plain weights, while they are loaded: none, q4 (4 bits, affine) or q8 (8 bits, symmetric).
   std::string quantize = "none";

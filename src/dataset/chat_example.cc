@@ -136,6 +136,11 @@ ChatExamples::ChatExamples(const DatasetModel& model, const DatasetOptions& opti
 
 std::string ChatExamples::render_part(const DatasetChat& chat, size_t num_messages,
                                       bool add_generation_prompt) const {
+  return render_first(chat, num_messages, add_generation_prompt).text;
+}
+
+RenderedChat ChatExamples::render_first(const DatasetChat& chat, size_t num_messages,
+                                        bool add_generation_prompt) const {
   ChatInput input{.messages = {},
                   .tools_json = chat.tools,
                   .kwargs_json = options_.template_variables,
@@ -311,8 +316,11 @@ ExampleText ChatExamples::render(const DatasetChat& chat) const {
                     ": the model has no chat template, and chats need one; give the "
                     "model's, or write texts, or prompts and completions as strings");
   }
-  ExampleText example{
-      .text = render_part(chat, chat.messages.size(), false), .learnt = {}, .is_rendered = true};
+  RenderedChat whole = render_first(chat, chat.messages.size(), false);
+  ExampleText example{.text = std::move(whole.text),
+                      .learnt = {},
+                      .plain = std::move(whole.typed),
+                      .is_rendered = true};
   check_calls(chat);
   example.num_silent_thoughts = num_silent_thoughts(chat, example.text);
   switch (options_.loss_tokens) {

@@ -49,6 +49,8 @@ class ChatExamples {
     bool is_other_prompt = false;
   };
 
+  RenderedChat render_first(const DatasetChat& chat, size_t num_messages,
+                            bool add_generation_prompt) const;
   std::string render_part(const DatasetChat& chat, size_t num_messages,
                           bool add_generation_prompt) const;
   size_t past_end(const DatasetChat& chat, size_t message, const std::string& prompt) const;

@@ -41,7 +41,7 @@ std::optional<TokenId> end_of_text(const Tokenizer& tokenizer) {
 }
 
 EncodedExample encode_example(const ExampleText& text, const DatasetModel& model) {
-  const EncodeOptions options{.add_special = !text.is_rendered};
+  const EncodeOptions options{.add_special = !text.is_rendered, .plain = text.plain};
   EncodedExample encoded{.example = {},
                          .num_other_prompts = text.num_other_prompts,
                          .num_silent_thoughts = text.num_silent_thoughts};

@@ -13,6 +13,7 @@ struct ExampleText {
   std::string text;
   std::vector<TextSpan>
       learnt;  // ascending bytes of `text`: a token inside one is part of the loss
+  std::vector<TextSpan> plain = {};  // bytes where special tokens are text (EncodeOptions)
   // Learnt turns whose prompt ends otherwise here than the server writes it.
   int64_t num_other_prompts = 0;
   int64_t num_silent_thoughts = 0;  // turns whose reasoning the chat template leaves out

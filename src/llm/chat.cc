@@ -7,7 +7,7 @@
 namespace paceline {
 
 std::string LLM::render(const ChatInput& input) const {
-  return render_chat(*open_state().text, input);
+  return render_chat(*open_state().text, input).text;
 }
 
 GenerationStream LLM::chat(const ChatInput& input, const GenerateOptions& options,

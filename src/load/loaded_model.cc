@@ -385,6 +385,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
   // With a weights cache the tokenizer takes longest, so it is read beside the weights. Without one
   // it is read first: an error in the small files is then reported before the weights are read.
   model->has_chat_template = carries_chat_template(files);
+  model->typed_special_tokens = options.typed_special_tokens;
   const auto read_texts = [&] {
     model->tokenizer = tokenizer.get();
     set_up_texts(*model, files, config.vocab_size, options.chat_template);
@@ -437,20 +438,22 @@ TextModel text_model(const LoadedModel& model) {
     longest = std::max(longest, model.tokenizer->token_bytes(id).size());
   }
   const auto& chat_template = model.chat.chat_template;
-  return {.name = model.path.string(),
-          .engine = *model.engine,
-          .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr,
-          .chat_template = chat_template ? &*chat_template : nullptr,
-          .chat_problem = model.chat.problem,
-          .turns = model.turns.get(),
-          .constraints = model.constraints.get(),
-          .adapters = model.adapters.get(),
-          .embedding = model.embedding,
-          .labels = model.score_head ? std::optional(model.score_head->labels) : std::nullopt,
-          .generation = model.generation,
-          .longest_token_bytes = longest,
-          .max_position = model.decoder->config().max_position,
-          .salt_key = model.salt_key};
+  return {
+      .name = model.path.string(),
+      .engine = *model.engine,
+      .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr,
+      .chat_template = chat_template ? &*chat_template : nullptr,
+      .chat_problem = model.chat.problem,
+      .typed_specials = model.typed_special_tokens ? TypedSpecials::tokens : TypedSpecials::text,
+      .turns = model.turns.get(),
+      .constraints = model.constraints.get(),
+      .adapters = model.adapters.get(),
+      .embedding = model.embedding,
+      .labels = model.score_head ? std::optional(model.score_head->labels) : std::nullopt,
+      .generation = model.generation,
+      .longest_token_bytes = longest,
+      .max_position = model.decoder->config().max_position,
+      .salt_key = model.salt_key};
 }
 
 DecoderConfig read_model_config(const ModelSource& source, LoadFormat format) {

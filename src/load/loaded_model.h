@@ -65,7 +65,8 @@ struct LoadedModel {
   std::filesystem::path path;          // the directory, or the GGUF file
   std::optional<Tokenizer> tokenizer;  // nothing when the model has none
   GenerationConfig generation;
-  bool has_chat_template = false;  // of its own
+  bool has_chat_template = false;     // of its own
+  bool typed_special_tokens = false;  // LoadOptions
   ChatSetup chat;
   std::unique_ptr<ChatTurns> turns;        // null: no chat template, or no tokenizer
   std::unique_ptr<PreparedFile> prepared;  // maps the decoder's weights; or null

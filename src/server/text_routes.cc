@@ -43,10 +43,12 @@ std::string tokenized(const TextModel& model, const Json& body, const RequestRul
   const TokenizeRequest request = parse_tokenize_request(body, rules.terms);
   check_model_name(request.model, accepted_names(model, rules));
   const Tokenizer& tokenizer = tokenizer_of(model);
-  const std::string text = request.messages ? render_chat(model, *request.messages) : *request.text;
+  const RenderedChat chat = request.messages ? render_chat(model, *request.messages)
+                                             : RenderedChat{.text = *request.text, .typed = {}};
   const std::vector<TokenId> ids =
-      tokenizer.encode(text, {.add_special = request.add_special_tokens && !request.messages,
-                              .specials_as_text = !request.parse_special});
+      tokenizer.encode(chat.text, {.add_special = request.add_special_tokens && !request.messages,
+                                   .specials_as_text = !request.parse_special,
+                                   .plain = chat.typed});
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("count", ids.size());
@@ -87,7 +89,10 @@ std::string templated(const TextModel& model, const Json& body, const RequestRul
   const TemplateRequest request = parse_template_request(body, rules.terms);
   check_model_name(request.model, accepted_names(model, rules));
   std::string json;
-  JsonWriter(json).begin_object().member("prompt", render_chat(model, request.input)).end_object();
+  JsonWriter(json)
+      .begin_object()
+      .member("prompt", render_chat(model, request.input).text)
+      .end_object();
   return json;
 }
 

@@ -69,14 +69,10 @@ size_t num_bytes(const std::vector<ChatMessage>& messages) {
   return sum;
 }
 
-}  // namespace
-
-std::string render_chat(const ChatRenderer& model, const ChatInput& asked) {
-  const ChatTemplate& chat_template = template_of(model);
+// What the template writes, whatever was typed.
+std::string render_text(const ChatRenderer& model, const ChatTemplate& chat_template,
+                        const ChatInput& asked) {
   ChatInput input = asked;
-  if (input.special_tokens.empty() && model.tokenizer != nullptr) {
-    input.special_tokens = model.tokenizer->special_tokens();
-  }
   bool are_arguments_text = false;
   if (model.turns != nullptr && has_tools(input)) {
     const TurnFormat& format = *model.turns->format();
@@ -92,15 +88,34 @@ std::string render_chat(const ChatRenderer& model, const ChatInput& asked) {
   });
 }
 
-std::string render_chat(const TextModel& model, const ChatInput& input) {
-  return render_chat(ChatRenderer{.chat_template = model.chat_template,
-                                  .chat_problem = model.chat_problem,
-                                  .tokenizer = model.tokenizer,
-                                  .turns = model.turns},
-                     input);
+}  // namespace
+
+ChatRenderer chat_renderer(const TextModel& model) {
+  return {.chat_template = model.chat_template,
+          .chat_problem = model.chat_problem,
+          .tokenizer = model.tokenizer,
+          .turns = model.turns,
+          .typed_specials = model.typed_specials};
 }
 
-std::string render_within_context(const TextModel& model, const ChatInput& input) {
+RenderedChat render_chat(const ChatRenderer& model, const ChatInput& asked) {
+  const ChatTemplate& chat_template = template_of(model);
+  ChatInput input = asked;
+  if (input.special_tokens.empty() && model.tokenizer != nullptr) {
+    input.special_tokens = model.tokenizer->special_tokens();
+  }
+  const auto render = [&](const ChatInput& one) { return render_text(model, chat_template, one); };
+  if (model.tokenizer == nullptr || model.typed_specials == TypedSpecials::tokens) {
+    return {.text = render(input), .typed = {}};
+  }
+  return render_typed(*model.tokenizer, input, render);
+}
+
+RenderedChat render_chat(const TextModel& model, const ChatInput& input) {
+  return render_chat(chat_renderer(model), input);
+}
+
+RenderedChat render_within_context(const TextModel& model, const ChatInput& input) {
   try {
     return render_chat(model, input);
   } catch (const Error& error) {
@@ -117,10 +132,11 @@ std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
   return encode_chat_text(model, render_within_context(model, input), options);
 }
 
-std::vector<TokenId> encode_chat_text(const TextModel& model, const std::string& prompt,
+std::vector<TokenId> encode_chat_text(const TextModel& model, const RenderedChat& prompt,
                                       GenerateOptions& options) {
   if (options.prompt_name.empty()) options.prompt_name = "messages";
-  std::vector<TokenId> ids = encode_prompt(model, prompt, options.prompt_name, false);
+  std::vector<TokenId> ids =
+      encode_prompt(model, prompt.text, options.prompt_name, {.plain = prompt.typed});
   if (!options.max_tokens && !model.generation.defaults.max_tokens) {
     options.max_tokens =
         default_max_tokens(model, std::ssize(ids), remaining_context(model, ids.size()));

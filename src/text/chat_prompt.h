@@ -7,6 +7,7 @@
 #include "paceline/chat_template.h"
 #include "paceline/options.h"
 #include "paceline/tokenizer.h"
+#include "text/typed_specials.h"
 
 namespace paceline {
 
@@ -19,22 +20,25 @@ struct ChatRenderer {
   std::string chat_problem = {};
   const Tokenizer* tokenizer = nullptr;  // nullptr: the input's special tokens hold
   const ChatTurns* turns = nullptr;      // of the template; nullptr: tools go to it as they are
+  TypedSpecials typed_specials = TypedSpecials::text;
 };
+
+ChatRenderer chat_renderer(const TextModel& model);
 
 // Uses the model's special tokens when the input has none, gives messages with calls the shape that
 // the template asks for (CallMessageShape), and explains tools in the prompt where the template
 // writes no calls; conversations that the template doesn't take, or not whole, are put in order
 // (tools/render_history.h). Throws Error not_found when the model has no chat template, and what
 // ChatTemplate::render throws.
-std::string render_chat(const ChatRenderer& model, const ChatInput& input);
-std::string render_chat(const TextModel& model, const ChatInput& input);
+RenderedChat render_chat(const ChatRenderer& model, const ChatInput& input);
+RenderedChat render_chat(const TextModel& model, const ChatInput& input);
 
 // The same for a conversation that is to be answered: one that is far too long for the context is a
 // ContextError, also where the template's own limits are reached first.
-std::string render_within_context(const TextModel& model, const ChatInput& input);
+RenderedChat render_within_context(const TextModel& model, const ChatInput& input);
 
 // The token ids of a rendered conversation; sets the defaults of chats in `options`.
-std::vector<TokenId> encode_chat_text(const TextModel& model, const std::string& prompt,
+std::vector<TokenId> encode_chat_text(const TextModel& model, const RenderedChat& prompt,
                                       GenerateOptions& options);
 // Of render_chat()'s text.
 std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,

@@ -139,7 +139,7 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   if (format != nullptr && asked.reasoning_effort && format->reasoning) {
     add_effort(*format->reasoning, *asked.reasoning_effort, input);
   }
-  const std::string prompt = render_within_context(model, input);
+  const RenderedChat prompt = render_within_context(model, input);
   ChatTurn turn{.prompt = encode_chat_text(model, prompt, options), .shape = {}, .constraint = {}};
   const bool begins_anew = !input.continue_final_message && input.add_generation_prompt;
   if (asked.may_call()) {
@@ -149,7 +149,8 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
     }
   }
   if (format != nullptr && format->reasoning &&
-      (format->reasoning->is_closed_by(prompt) || is_switched_off(*format->reasoning, input))) {
+      (format->reasoning->is_closed_by(prompt.text) ||
+       is_switched_off(*format->reasoning, input))) {
     TurnFormat without = *format;
     without.reasoning.reset();
     format = std::make_shared<const TurnFormat>(std::move(without));
@@ -160,7 +161,7 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   turn.shape =
       TurnShape{.format = format,
                 .tools = tools,
-                .begins_in_reasoning = reasons && format->reasoning->is_opened_by(prompt),
+                .begins_in_reasoning = reasons && format->reasoning->is_opened_by(prompt.text),
                 .reads_calls = asked.may_call(),
                 .must_call = asked.may_call() && asked.tool_choice != ToolChoice::automatic,
                 .make_call_id = asked.make_call_id};

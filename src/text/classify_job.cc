@@ -53,7 +53,7 @@ std::vector<std::vector<TokenId>> encode_labels(const TextModel& model, const Pr
   std::vector<std::vector<TokenId>> encoded;
   for (size_t i = 0; i < labels.size(); ++i) {
     encoded.push_back(text == nullptr
-                          ? encode_prompt(model, labels[i], fmt::format("labels[{}]", i), false)
+                          ? encode_prompt(model, labels[i], fmt::format("labels[{}]", i), {})
                           : label_tokens(*model.tokenizer, *text, labels[i]));
   }
   check_labels(encoded, model.engine.vocab_size());
@@ -68,7 +68,8 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
       options_(options),
       sampling_(sampling_options(complete_options(model, options.sampling))),
       prompt_name_(prompt_name(prompt, options.sampling.prompt_name)) {
-  prompt_ = encode_prompt(model, prompt, prompt_name_, options.sampling.add_special_tokens);
+  prompt_ = encode_prompt(model, prompt, prompt_name_,
+                          {.add_special = options.sampling.add_special_tokens});
   if (model.labels) {
     add_own_labels();
     return;

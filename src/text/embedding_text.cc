@@ -17,7 +17,7 @@ Ids encode_text(const TextModel& model, const EmbeddingConfig& config, const std
                 const std::string& name, bool add_special_tokens) {
   const bool is_cut = config.cut && config.cut->max_tokens <= model.engine.limits().max_model_len;
   if (!is_cut || model.tokenizer == nullptr) {
-    return encode_prompt(model, text, name, add_special_tokens);
+    return encode_prompt(model, text, name, {.add_special = add_special_tokens});
   }
   return model.tokenizer->encode(text, {.add_special = add_special_tokens});
 }
@@ -75,7 +75,9 @@ Ids encode_chat(const TextModel& model, const EmbeddingConfig& config, const std
                  .continue_final_message = how.continue_final_message};
   if (!input.prompt.empty()) chat.messages.push_back(message_of(how, "system", input.prompt));
   chat.messages.push_back(message_of(how, "user", text));
-  return encode_text(model, config, render_chat(model, chat), input.name, false);
+  ChatRenderer renderer = chat_renderer(model);
+  renderer.typed_specials = TypedSpecials::tokens;
+  return encode_text(model, config, render_chat(renderer, chat).text, input.name, false);
 }
 
 // The last tokens that chats of two different texts have in common.

@@ -91,7 +91,7 @@ std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const 
 }
 
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
-                                   const std::string& name, bool add_special_tokens) {
+                                   const std::string& name, EncodeOptions options) {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
   if (model.tokenizer == nullptr) {
     throw Error(ErrorCode::not_found,
@@ -99,8 +99,7 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                             model.name));
   }
   check_text_length(model, std::get<std::string>(prompt).size(), name);
-  return model.tokenizer->encode(std::get<std::string>(prompt),
-                                 {.add_special = add_special_tokens});
+  return model.tokenizer->encode(std::get<std::string>(prompt), options);
 }
 
 std::string prompt_name(const Prompt& prompt, const std::string& asked) {
@@ -123,6 +122,7 @@ std::vector<std::vector<TokenId>> banned_sequences(const TextModel& model,
   }
   return sequences;
 }
+
 int64_t default_max_tokens(const TextModel& model, int64_t prompt_tokens, int64_t usual) {
   const auto& longest = model.generation.max_length;
   if (!longest) return usual;
@@ -144,7 +144,8 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
                              const GenerateOptions& asked) {
   const GenerateOptions options = complete_options(model, asked);
   const std::string name = prompt_name(prompt, options.prompt_name);
-  std::vector<TokenId> ids = encode_prompt(model, prompt, name, options.add_special_tokens);
+  std::vector<TokenId> ids =
+      encode_prompt(model, prompt, name, {.add_special = options.add_special_tokens});
   const int64_t surplus =
       std::ssize(ids) - options.truncate_prompt_tokens.value_or(std::ssize(ids));
   if (surplus > 0) ids.erase(ids.begin(), ids.begin() + surplus);
@@ -186,14 +187,15 @@ GenerateRequest make_request(const TextModel& model, const Prompt& prompt,
 GenerateRequest make_score_request(const TextModel& model, const Prompt& prompt,
                                    const ScoreOptions& options) {
   const std::string name = prompt_name(prompt, options.prompt_name);
-  GenerateRequest request{.prompt = encode_prompt(model, prompt, name, options.add_special_tokens),
-                          .prompt_name = name,
-                          .max_tokens = 0,
-                          .sampling = {{.num_top_logprobs = options.num_top_logprobs}},
-                          .score_from = 0,
-                          .adapter = find_adapter(model, options.lora),
-                          .prefix = {.write = PrefixUse::Write::none},
-                          .cancelled = options.cancelled};
+  GenerateRequest request{
+      .prompt = encode_prompt(model, prompt, name, {.add_special = options.add_special_tokens}),
+      .prompt_name = name,
+      .max_tokens = 0,
+      .sampling = {{.num_top_logprobs = options.num_top_logprobs}},
+      .score_from = 0,
+      .adapter = find_adapter(model, options.lora),
+      .prefix = {.write = PrefixUse::Write::none},
+      .cancelled = options.cancelled};
   return request;
 }
 

@@ -16,7 +16,7 @@ namespace paceline {
 // when the model has no tokenizer; Error invalid, which begins with `name`, before encoding, for a
 // text far longer than the context.
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
-                                   const std::string& name, bool add_special_tokens);
+                                   const std::string& name, EncodeOptions options);
 
 // Throws ContextError for a text so long that the context can't hold its tokens, whatever they are.
 void check_text_length(const TextModel& model, size_t num_bytes, std::string_view name);

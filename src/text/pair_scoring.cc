@@ -114,11 +114,12 @@ PairScoring::PairScoring(const TextModel& model, std::span<const TextPair> pairs
 
 // A pair's tokens are those of one text after those of the other, each with its special tokens.
 void PairScoring::add_classified(const TextPair& pair, const PairOptions& /*options*/) {
-  GenerateRequest request{.prompt = encode_prompt(model_, pair.first, pair.name, true),
-                          .prompt_name = pair.name,
-                          .max_tokens = 0,
-                          .pooling = Pooling::last};
-  append(request.prompt, encode_prompt(model_, pair.second, pair.name, true));
+  GenerateRequest request{
+      .prompt = encode_prompt(model_, pair.first, pair.name, {.add_special = true}),
+      .prompt_name = pair.name,
+      .max_tokens = 0,
+      .pooling = Pooling::last};
+  append(request.prompt, encode_prompt(model_, pair.second, pair.name, {.add_special = true}));
   requests_.push_back(std::move(request));
 }
 

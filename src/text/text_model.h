@@ -11,6 +11,7 @@
 #include "text/embedding_config.h"
 #include "text/generation_config.h"
 #include "text/sequence_labels.h"
+#include "text/typed_specials.h"
 
 namespace paceline {
 
@@ -26,6 +27,7 @@ struct TextModel {
   const Tokenizer* tokenizer = nullptr;         // nullptr: prompts are token ids
   const ChatTemplate* chat_template = nullptr;  // nullptr: `chat_problem` says why
   std::string chat_problem = {};
+  TypedSpecials typed_specials = TypedSpecials::text;
   const ChatTurns* turns = nullptr;               // of the template; nullptr: none, or no tokenizer
   ConstraintCache* constraints = nullptr;         // nullptr: there is no tokenizer
   const AdapterSet* adapters = nullptr;           // nullptr: there are none

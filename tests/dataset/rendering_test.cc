@@ -109,7 +109,7 @@ std::vector<NamedSource> template_sources() {
 class RenderingTest : public DatasetTest {
  protected:
   // What /apply-template answers, or nothing where the template raises an error.
-  std::optional<std::string> served(const ChatRenderer& renderer, const std::string& body) const {
+  std::optional<RenderedChat> served(const ChatRenderer& renderer, const std::string& body) const {
     TemplateRequest request = parse_template_request(parse_json(body, "body"));
     request.input.now = kNow;
     try {
@@ -147,17 +147,17 @@ TEST_F(RenderingTest, TrainsOnTheTokensThatARequestHas) {
         SCOPED_TRACE(line);
         const std::string body = fmt::format(
             R"({{"messages": {}, "tools": {}, "add_generation_prompt": false}})", messages, tools);
-        const std::optional<std::string> text = served(renderer, body);
+        const std::optional<RenderedChat> chat = served(renderer, body);
         std::string fault;
         const auto tokens = trained(chat_template, line, fault);
         if (tokens) {
           ++num_compared;
-          ASSERT_TRUE(text.has_value());
-          EXPECT_EQ(*tokens, tokenizer().encode(*text));
+          ASSERT_TRUE(chat.has_value());
+          EXPECT_EQ(*tokens, tokenizer().encode(chat->text, {.plain = chat->typed}));
           continue;
         }
         // The template fails on it, or leaves the call out.
-        EXPECT_TRUE(!text || fault.find("leaves this call out") != std::string::npos) << fault;
+        EXPECT_TRUE(!chat || fault.find("leaves this call out") != std::string::npos) << fault;
       }
     }
   }

@@ -19,7 +19,8 @@ std::string rendered(const std::string& source, const std::string& assistant) {
   const ChatInput input{.messages = {{"user", "Oslo?"}, {.json = assistant}},
                         .add_generation_prompt = false};
   return render_chat({.chat_template = &chat_template, .tokenizer = &tokenizer, .turns = &turns},
-                     input);
+                     input)
+      .text;
 }
 
 std::string message(const std::string& content) {
