@@ -112,9 +112,9 @@ TEST(ParseOptionValue, TheLastOfSeveralCounts) {
 
 TEST(ParseOptionValue, ErrorsNameFlagValueAndRange) {
   EXPECT_EQ(error_message_of([] { parse("top-p", {"3"}); }),
-            "--top-p: found \"3\", expected a number above 0 and at most 1");
-  EXPECT_EQ(error_message_of([] { parse("top-p", {"0"}); }),
-            "--top-p: found \"0\", expected a number above 0 and at most 1");
+            "--top-p: found \"3\", expected a number from 0 to 1");
+  EXPECT_EQ(error_message_of([] { parse("typical-p", {"0"}); }),
+            "--typical-p: found \"0\", expected a number above 0 and at most 1");
   EXPECT_EQ(error_message_of([] { parse("temperature", {"nan"}); }),
             "--temperature: found \"nan\", expected a number from 0 to 2");
   EXPECT_EQ(error_message_of([] { parse("logprobs", {"21"}); }),

@@ -213,7 +213,7 @@ TEST_F(ResolveTest, UnknownVariablesAreWarnings) {
 
 TEST_F(ResolveTest, WrongVariablesAreNamed) {
   EXPECT_EQ(error_of("generate", {}, {{"PACELINE_TOP_P", "3"}}),
-            "PACELINE_TOP_P: found \"3\", expected a number above 0 and at most 1");
+            "PACELINE_TOP_P: found \"3\", expected a number from 0 to 1");
 }
 
 TEST_F(ResolveTest, ConfigFilesAreOptions) {
@@ -248,7 +248,7 @@ TEST_F(ResolveTest, WrongConfigFilesNameLineAndKey) {
   EXPECT_THAT(error("[tokenize]\nmax_tokens = 5\n"),
               HasSubstr("tokenize has no option max_tokens"));
   EXPECT_THAT(error("top_p = 3\n"),
-              HasSubstr(".toml:1: top_p: found 3, expected a number above 0"));
+              HasSubstr(".toml:1: top_p: found 3, expected a number from 0 to 1"));
   EXPECT_THAT(error("top_p = \n"), HasSubstr(".toml:1: expected a value"));
   EXPECT_THAT(error("config = 'x'\n"), HasSubstr("can't name another"));
   EXPECT_THAT(error_of("generate", {"--config", "/nonexistent.toml"}),
