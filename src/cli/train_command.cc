@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "base/json_cursor.h"
@@ -89,39 +88,18 @@ TrainerOptions trainer_options(const TrainChoice& choice, const LoadedModel& mod
                    .kept_bytes = choice.checkpoints ? kKeptActivationBytes : kAllActivations}};
 }
 
-// Options that another schedule would not obey.
-void check_schedule(const TrainChoice& choice) {
-  const bool is_wsd = choice.schedule == "wsd";
-  const bool decays = choice.schedule == "linear" || choice.schedule == "cosine";
-  const std::tuple<const char*, bool, bool, const char*> all[] = {
-      {"--hold-steps", choice.hold_steps != 0, decays, "--lr-schedule linear or cosine"},
-      {"--decay-steps", choice.decay_steps != 0, decays, "--lr-schedule linear or cosine"},
-      {"--final-learning-rate", choice.final_learning_rate != 0, decays || is_wsd,
-       "--lr-schedule linear, cosine or wsd"},
-      {"--decay-fraction", choice.decay_fraction != TrainChoice().decay_fraction, is_wsd,
-       "--lr-schedule wsd"},
-      {"--warmup-init", choice.warmup_init.has_value(), choice.warmup_steps > 0, "--warmup-steps"}};
-  for (const auto& [name, is_given, is_obeyed, needed] : all) {
-    if (!is_given || is_obeyed) continue;
-    throw UsageError(
-        fmt::format("{} goes with {}: give it, too, or leave {} out", name, needed, name));
-  }
-}
-
 void check_train_options(const Settings& settings) {
   const TrainChoice& choice = settings.train;
   if (settings.load.load_format == LoadFormat::dummy) {
     throw UsageError(
         "--load-format dummy would train beside random weights: leave it out, or give "
-        "--from-scratch "
-        "--fine-tune-type full to train a new model");
+        "--from-scratch --fine-tune-type full to train a new model");
   }
   if (choice.data.empty()) throw UsageError("nothing to learn: give --data PATH");
   if (settings.output.empty() && !choice.dry_run) {
     throw UsageError("nowhere to write: give --output DIR");
   }
   length_stages(choice);
-  check_schedule(choice);
   check_target_options(choice);
   if (choice.optimizer == "muon") {
     if (choice.learning_rate > 0 || !choice.adamw_learning_rate) return;

@@ -62,13 +62,14 @@ def rows(nowhere, busy):
     table = {}
     for name in ("help-all", "no-special", "include-stop-str-in-output", "ignore-eos", "mlock", "no-prefix-caching", "jsonl",
                  "verbose", "special", "specials-as-text", "insecure", "ignore-unknown-fields", "roofline", "plan", "no-packing",
-                 "from-scratch", "use-rslora", "no-grad-checkpoint", "resume", "dry-run", "enable-lora", "with-token-id", "help"):
+                 "from-scratch", "use-rslora", "no-grad-checkpoint", "resume", "dry-run", "enable-lora", "with-token-id", "help",
+                 "typed-special-tokens"):
         table[name] = flag(name)
     for name in ("speculation", "skip-special-tokens"):
         table[name] = [Row(f"--{name}", "perhaps", says='found "perhaps", expected true or false')]
     for name in ("sampler-order", "dtype", "quantize", "kv-cache-dtype", "log-format", "shape", "tests", "formats", "prompt-texts",
                  "bits", "group-size", "recipe", "fine-tune-type", "lora-dtype", "lr-schedule", "optimizer", "loss-on", "to",
-                 "target-modules", "spec-accept", "activations", "load-format"):
+                 "target-modules", "spec-accept", "activations", "load-format", "reasoning-field"):
         table[name] = choice(name)
     for name, value in [("temperature", "3"), ("top-p", "1.5"), ("top-k", "x"), ("min-p", "2"), ("typical-p", "2"),
                         ("top-n-sigma", "x"), ("repetition-penalty", "-1"), ("frequency-penalty", "9"), ("presence-penalty", "9"),
@@ -89,7 +90,8 @@ def rows(nowhere, busy):
                         ("contexts", "0"), ("sequences", "0"), ("output-tokens", "1"), ("acceptance", "2"), ("draft-lengths", "0"),
                         ("temperatures", "3"), ("max-tokens", "x"), ("truncate-prompt-tokens", "0"), ("seed", "x"), ("port", "70000"),
                         ("max-num-seqs", "0"), ("max-tokens-per-sequence", "0"), ("max-step-slowdown", "-1"),
-                        ("prompt-lookup-min", "0"), ("num-layers", "-2"), ("logprobs", "99")]:
+                        ("prompt-lookup-min", "0"), ("num-layers", "-2"), ("logprobs", "99"), ("epochs", "0"), ("warmup-init", "11"),
+                        ("hold-steps", "-1"), ("decay-steps", "0"), ("final-learning-rate", "11")]:
         table[name] = count(name, value)
     for name in ("cache-limit", "kv-cache-memory-bytes", "memory-limit", "max-body-size", "max-header-size", "max-response-size",
                  "max-resident-memory"):
@@ -237,6 +239,11 @@ def rows(nowhere, busy):
     table["from-scratch"] += [Row("--from-scratch", says="give --fine-tune-type full, too")]
     table["initial-adapter"] = [Row("--initial-adapter", nowhere, **missing)]
     table["decay-fraction"] += idle("decay-fraction", "0.5", "--dry-run", says="no effect without --lr-schedule wsd")
+    for name in ("hold-steps", "decay-steps"):
+        table[name] += idle(name, "9", "--lr-schedule", "wsd", "--dry-run", says="no effect without --lr-schedule linear or --lr-schedule cosine")
+    table["final-learning-rate"] += idle("final-learning-rate", "1e-6", "--dry-run", says="no effect without --lr-schedule linear")
+    table["warmup-init"] += idle("warmup-init", "1e-6", "--dry-run", says="no effect without --warmup-steps")
+    table["epochs"] += [Row("--epochs", "1", says="--epochs and --iters exclude each other")]
     for name in ("muon-momentum", "adamw-weight-decay"):
         table[name] += idle(name, "0.5", "--dry-run", says="no effect without --optimizer muon")
     table["adamw-learning-rate"] += [Row("--adamw-learning-rate", "0.5", says="goes with --optimizer muon")]

@@ -222,13 +222,6 @@ lora_parameters:
         run = ["train", "-m", BUNDLED, "--data", self.data(), "--dry-run", *SHORT]
         self.assertIn("--load-format dummy would train beside random weights: leave it out, or give --from-scratch",
                       self.fail_with(2, *run, "--load-format", "dummy"))
-        for options, needed in (("--hold-steps 1", "--lr-schedule linear or cosine"),
-                                ("--decay-steps 9 --lr-schedule wsd", "--lr-schedule linear or cosine"),
-                                ("--final-learning-rate 1e-6", "--lr-schedule linear, cosine or wsd"),
-                                ("--decay-fraction 0.5 --lr-schedule cosine", "--lr-schedule wsd"),
-                                ("--warmup-init 1e-6", "--warmup-steps")):
-            words = options.split()
-            self.assertIn(f"{words[0]} goes with {needed}", self.fail_with(2, *run, *words))
 
     def test_a_run_of_other_options_is_not_resumed(self):
         data, out = self.data(), self.directory / "run"
