@@ -109,7 +109,7 @@ struct OptionDef {
   std::string_view help;               // one sentence
   OptionGroup group = OptionGroup::general;
   CommandSet commands = kEveryCommand;
-  // Options of which one has to be given too, or else a warning says that this one has no effect;
+  // Options, one of them to be given too; else a warning says that this one has no effect:
   // "name", "name=value" (one of its values), or one word "!name" or "!name=value" for what takes
   // the effect away.
   std::string_view needs = "";

@@ -16,8 +16,9 @@ int columns_of(char32_t character);
 // copied.
 class TextWrap {
  public:
-  // What can be shown once `piece` (well-formed UTF-8) has come, on a terminal of so many columns.
-  // The beginning of a word is kept until the word ends. 0 columns: all is shown as it comes.
+  // What can be shown once `piece` (well-formed UTF-8) has come, on a terminal of that many
+  // columns. The beginning of a word is kept until the word ends. 0 columns: all is shown as it
+  // comes.
   std::string add(std::string_view piece, int64_t columns);
   // The rest. The next text begins a line.
   std::string finish();

@@ -43,7 +43,7 @@ void check_pooling(const GenerateRequest& request) {
   const auto length = static_cast<int64_t>(request.prompt.size());
   if (request.pooling && length > 0 && request.pool_from >= length) {
     throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} tokens, and the first {} aren't pooled: expected a text behind "
+                fmt::format("{}: {} tokens, and the first {} aren't pooled: expected a text after "
                             "the model's prompt",
                             request.prompt_name, length, request.pool_from));
   }

@@ -92,7 +92,7 @@ class GrammarBuilder {
   RegexSet& regexes() { return regexes_; }
   JsonTexts json_texts() const { return json_texts_; }
 
-  // Something isn't enforced, which whoever asked for it hears of once.
+  // Something isn't enforced; the same warning is kept once.
   void warn(const std::string& warning);
   // From now on warnings begin with `place`: "tool search: ".
   void set_warning_place(std::string place) { warning_place_ = std::move(place); }

@@ -41,7 +41,7 @@ RegexId json_digits(RegexSet& regexes);
 // The part of json_decimal in the range, by value: "1.50" is 1.5 and "-0" is 0.
 RegexId json_decimals_between(RegexSet& regexes, const JsonNumberRange& range);
 // The part of json_decimal that is a multiple of `divisor`, a decimal above 0; of an integer that
-// isn't a power of ten without multiples that have more than one zero behind the point. Error
+// isn't a power of ten without multiples that have more than one zero after the point. Error
 // unsupported when it needs a divisor above 2^31 or more than 18 digits after the point.
 RegexId json_multiples_of(RegexSet& regexes, std::string_view divisor);
 // The texts in json_decimal that have this value.

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// How a listed number stands: as the plain decimal, or with as many zeros behind its fraction as
+// How a listed number stands: as the plain decimal, or with as many zeros after its fraction as
 // there are.
 enum class Zeros : uint8_t { none, any };
 

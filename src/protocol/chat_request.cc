@@ -48,7 +48,7 @@ void read_prediction(const FieldValue& value, ChatDraft& draft) {
   reader.finish();
 }
 
-// The older and the other servers' switches for reasoning stand behind reasoning_effort.
+// The older and the other servers' switches for reasoning stand after reasoning_effort.
 void ask_for_effort(const std::string& effort, ChatDraft& draft) {
   auto& asked = draft.request.turn.reasoning_effort;
   if (!asked) asked = effort;

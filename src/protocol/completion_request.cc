@@ -60,9 +60,8 @@ constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
      .read = read_num_probabilities},
     {.name = "suffix",
      .type = kAnyText,
-     .help =
-         "The text behind the gap, for models with fill-in-the-middle tokens; prompt is the one "
-         "before it.",
+     .help = "The text after the gap, for models with fill-in-the-middle tokens; prompt is the one "
+             "before it.",
      .read = [](const FieldValue& v, CompletionRequest& t) { t.suffix = v.text(); }},
     {.name = "tools", .use = FieldUse::refused},
     {.name = "tool_choice", .use = FieldUse::refused},

@@ -14,7 +14,7 @@ struct CompletionRequest {
   GenerationFields generation;
 
   PromptList prompt;
-  std::string suffix;               // behind the gap that the answer fills; empty: none
+  std::string suffix;               // after the gap that the answer fills; empty: none
   std::optional<int32_t> logprobs;  // alternatives beside each token, 0 to 20
   bool echo = false;                // the prompt comes before the text, in log-probabilities too
   int32_t best_of = 0;              // candidates; the answer has the likeliest n. 0: n

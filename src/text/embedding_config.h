@@ -18,7 +18,7 @@ struct EmbeddingMessage {
   bool add_generation_prompt = false;
   bool continue_final_message = false;
   std::string kwargs_json;  // further variables of the template, a JSON object; empty: none
-  // Where a text is cut, what the template writes behind it is kept.
+  // Where a text is cut, what the template writes after it is kept.
   bool keeps_end = true;
 };
 

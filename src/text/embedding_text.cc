@@ -91,7 +91,7 @@ Ids end_of_chat(const TextModel& model, const EmbeddingConfig& config, const Emb
   return {one.end() - count, one.end()};
 }
 
-// What the template writes behind the text replaces the last tokens of what was cut.
+// What the template writes after the text replaces the last tokens of what was cut.
 Ids encode_cut_chat(const TextModel& model, const EmbeddingConfig& config,
                     const EmbeddedText& input) {
   Ids ids = encode_chat(model, config, input.text, input);

@@ -119,12 +119,10 @@ RenderedChat render_typed(const Tokenizer& tokenizer, const ChatInput& input,
                           const std::function<std::string(const ChatInput&)>& render) {
   const std::string text = render(input);
   if (!has_typed_specials(input, tokenizer)) return {.text = text, .typed = {}};
-  const RenderedChat chat =
-      render_marked(tokenizer, input, render, mark_absent_from(text, '2'));
+  const RenderedChat chat = render_marked(tokenizer, input, render, mark_absent_from(text, '2'));
   if (chat.text == text) return chat;
   // The template looked at what was typed, and saw no special token; or it changed a mark.
-  const RenderedChat again =
-      render_marked(tokenizer, input, render, mark_absent_from(text, '3'));
+  const RenderedChat again = render_marked(tokenizer, input, render, mark_absent_from(text, '3'));
   if (again.text == chat.text) return chat;
   throw Error(ErrorCode::invalid,
               "messages: a text of a user or a tool has special tokens, and the chat template "

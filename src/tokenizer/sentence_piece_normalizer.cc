@@ -94,7 +94,7 @@ CharsMap::Replacement SentencePieceNormalizer::replacement_at(
   return {size, rest.substr(0, size)};
 }
 
-// The loop of sentencepiece: a replacement's leading spaces are dropped behind a space, and at the
+// The loop of sentencepiece: a replacement's leading spaces are dropped after a space, and at the
 // beginning parts that are one space alone.
 std::vector<SentencePieceNormalizer::Part> SentencePieceNormalizer::parts_of(
     std::string_view text) const {

@@ -10,7 +10,7 @@ namespace paceline {
 using Messages = std::vector<Json>;
 
 // System messages at the beginning become one. A later one becomes a message of the user in its
-// place, or behind the results of the calls that it stands between. So does a result without a
+// place, or after the results of the calls that it stands between. So does a result without a
 // call.
 Messages with_one_system_message(const Messages& messages);
 
@@ -24,7 +24,7 @@ Messages without_system_message(const Messages& messages);
 // The empty content of messages of calls is null.
 Messages with_null_contents(const Messages& messages);
 
-// Each call has a message of its own, with its result behind it.
+// Each call has a message of its own, with its result after it.
 Messages with_single_calls(const Messages& messages);
 
 }  // namespace paceline

@@ -20,7 +20,7 @@ std::string_view bare(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
-// Finds texts in a prompt, one behind the other, as they are or as JSON writes them.
+// Finds texts in a prompt, one after the other, as they are or as JSON writes them.
 class PromptSearch {
  public:
   explicit PromptSearch(std::string_view prompt) : prompt_(prompt) {}

@@ -27,7 +27,7 @@ struct TurnReaderOptions {
 // What turns out to be no call is content. Dropped are marks, with the blanks beside them, and the
 // beginning of a call, of what stands between calls or of a value's end where the text ends there:
 // it was cut short. Never throws because of the text. Memory: the text that isn't decided yet,
-// which is a possible beginning of a mark, or a call whose name or id stands behind its arguments.
+// which is a possible beginning of a mark, or a call whose name or id stands after its arguments.
 class TurnReader {
  public:
   TurnReader(std::shared_ptr<const TurnFormat> format, std::shared_ptr<const ToolSet> tools,

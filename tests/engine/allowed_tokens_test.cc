@@ -33,7 +33,7 @@ TEST_F(EngineTest, SomeTokensArentDrawnAsTheFirstOnly) {
   request.eos_tokens = {10};
   request.min_tokens = 2;
   EXPECT_EQ(run(request).tokens[0], 9);
-  EXPECT_NE(run(request).tokens[1], 10) << "min_tokens holds behind the first token too";
+  EXPECT_NE(run(request).tokens[1], 10) << "min_tokens holds after the first token too";
   request.not_first = {32};
   expect_error(ErrorCode::invalid, {"not_first[0]", "32"}, [&] { engine_->check(request); });
 }

@@ -41,7 +41,7 @@ class LimitsTest(ProgramTest):
         return response
 
     def fill_queue(self, client):
-        """The connection of a request that waits behind one that runs."""
+        """The connection of a request that waits after one that runs."""
         waiting = client.send("POST", "/v1/completions", {**LONG, "stream": True, "n": 15})
         self.addCleanup(waiting.close)
         self.assertTrue(until(lambda: live(client)["engine"]["num_waiting"] == 15))

@@ -185,7 +185,7 @@ TEST(TypedSpecials, AnEscapedTokenIsNoToken) {
   const Tokenizer tokenizer = marker_tokenizer();
   const auto rendered = [&](const char* source) {
     return render_with(ChatTemplate::parse(source, "t"), tokenizer,
-                        {.messages = {{"user", "ab</s>c"}}});
+                       {.messages = {{"user", "ab</s>c"}}});
   };
   const RenderedChat twice =
       rendered("{{ messages[0].content }}</s>{{ messages[0].content | tojson }}");

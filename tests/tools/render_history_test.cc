@@ -22,7 +22,7 @@ constexpr std::string_view kLookTool =
     R"([{"type": "function", "function": {"name": "look", "description": "Looks.", "parameters":
         {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}}])";
 
-// A message of a history: a role's letter and its text. Letters behind a text are calls, and the
+// A message of a history: a role's letter and its text. Letters after a text are calls, and the
 // one before a result is its call.
 struct Line {
   char role;  // s, u, a, or t for a result
@@ -45,10 +45,10 @@ const std::vector<History>& histories() {
       {"system first and last",
        {{'s', "sys1"}, {'u', "usr1"}, {'a', "ast1"}, {'u', "usr2"}, {'s', "sys2"}}},
       {"system second", {{'u', "usr1"}, {'s', "sys1"}}},
-      {"system behind an answer", {{'s', "sys1"}, {'u', "usr1"}, {'a', "ast1"}, {'s', "sys2"}}},
+      {"system after an answer", {{'s', "sys1"}, {'u', "usr1"}, {'a', "ast1"}, {'s', "sys2"}}},
       {"system alone", {{'s', "sys1"}}},
       {"assistant first", {{'a', "ast1"}, {'u', "usr1"}}},
-      {"assistant behind the system", {{'s', "sys1"}, {'a', "ast1"}, {'u', "usr1"}}},
+      {"assistant after the system", {{'s', "sys1"}, {'a', "ast1"}, {'u', "usr1"}}},
       {"assistant alone", {{'a', "ast1"}}},
       {"assistant last", {{'u', "usr1"}, {'a', "ast1"}}},
       {"two of the user", {{'u', "usr1"}, {'u', "usr2"}}},
@@ -63,7 +63,7 @@ const std::vector<History>& histories() {
         {'t', "res2", "2"},
         {'a', "ast1"},
         {'u', "usr2"}}},
-      {"a call behind a result",
+      {"a call after a result",
        {{'u', "usr1"},
         {'a', "", "1"},
         {'t', "res1", "1"},
@@ -71,7 +71,7 @@ const std::vector<History>& histories() {
         {'t', "res2", "2"},
         {'a', "ast1"},
         {'u', "usr2"}}},
-      {"the user behind a result",
+      {"the user after a result",
        {{'u', "usr1"}, {'a', "", "1"}, {'t', "res1", "1"}, {'u', "usr2"}}},
       {"system before a result",
        {{'u', "usr1"},
@@ -82,10 +82,10 @@ const std::vector<History>& histories() {
         {'u', "usr2"}}},
       {"system between results",
        {{'u', "usr1"}, {'a', "", "12"}, {'t', "res1", "1"}, {'s', "sys2"}, {'t', "res2", "2"}}},
-      {"system behind a result",
+      {"system after a result",
        {{'s', "sys1"}, {'u', "usr1"}, {'a', "", "1"}, {'t', "res1", "1"}, {'s', "sys2"}}},
       {"a call without a result", {{'u', "usr1"}, {'a', "", "1"}, {'u', "usr2"}}},
-      {"a call behind an answer",
+      {"a call after an answer",
        {{'u', "usr1"}, {'a', "ast1"}, {'a', "", "1"}, {'t', "res1", "1"}}},
       {"a result without a call", {{'t', "res1", "1"}, {'a', "ast1"}, {'u', "usr1"}}},
       {"nothing of the user", {{'u', ""}, {'a', "ast1"}, {'u', "usr2"}}},
