@@ -30,8 +30,8 @@ With `--api-key` every route but those marked *open* wants `Authorization: Beare
   (`paceline:unknown_fields_total`). A null counts as absent.
 - **"The model's"** is what its `generation_config.json`, or the metadata of its GGUF file, says.
 - **Streams** (`"stream": true`) are server-sent events: `data: {...}` each, `data: [DONE]` at the end, `: ping` while
-  no token is ready. The head comes with the first event, or after `--queue-timeout` (at most 45 s) with a ping: a request
-  that waits too long for its turn has a status. An event has one token, or as many as the request's `stream_interval` says.
+  no token is ready. The head comes with the first event, with the first ping once the prompt is being computed, or after
+  `--queue-timeout` (at most 45 s): a request that waits too long for its turn has a status. An event has one token, or as many as the request's `stream_interval` says.
   It has more where a character takes several tokens, where text is held back because it may become a stop string, while the
   client has more than 256 KiB to read, and while the server itself is 100 ms late.
   A stream that breaks off ends with an error object and without `[DONE]`. Streams of

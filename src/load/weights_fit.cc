@@ -52,8 +52,11 @@ MemoryRoom memory_room(const LoadedModel& model, const LoadOptions& options) {
   return room;
 }
 
-std::string gibibytes(double bytes) {
-  return fmt::format("{:.1f} GiB", bytes / static_cast<double>(size_t{1} << 30));
+std::string size_figure(double bytes) {
+  constexpr double kMebi = size_t{1} << 20, kGibi = size_t{1} << 30, kLeast = 0.1;
+  if (bytes >= kLeast * kGibi) return fmt::format("{:.1f} GiB", bytes / kGibi);
+  if (bytes >= kLeast * kMebi) return fmt::format("{:.1f} MiB", bytes / kMebi);
+  return fmt::format("{:.0f} bytes", bytes);
 }
 
 }  // namespace
@@ -79,13 +82,13 @@ void check_weights_fit(const LoadedModel& model, const ModelSource& source,
     const double then = elements * bytes_per_code(smaller);
     if (is_packed || quantizes || then > room.bytes) continue;
     advice = fmt::format("--quantize {} needs {}", smaller == LoadQuantization::q8 ? "q8" : "q4",
-                         gibibytes(then));
+                         size_figure(then));
     break;
   }
   throw Error(
       ErrorCode::exhausted,
       fmt::format("model {}: doesn't fit: its weights need {}, {} {}; {}", source.path().string(),
-                  gibibytes(needed), gibibytes(room.bytes), room.what, advice));
+                  size_figure(needed), size_figure(room.bytes), room.what, advice));
 }
 
 }  // namespace paceline

@@ -41,6 +41,7 @@ struct Table {
        "Cached prompts stay until their room is needed."},
       {request, "prompt_cache_options", kAnyObject, accepted,
        "Cached prompts are found without them."},
+      {request, "cache_control", kAnyObject, accepted, kNoMarks},
       {request, "request_id", kAnyText, accepted,
        "The header x-request-id is what names a request."},
       {request, "provider", kAnyObject, accepted, "There is one provider, this server."},

@@ -41,7 +41,8 @@ class PendingResponse {
   virtual void fail(const ApiError& error) = 0;
 
   std::chrono::duration<double> age() const { return std::chrono::steady_clock::now() - since_; }
-  bool has_events = false;  // the engine has sent some
+  bool has_events = false;   // the engine has sent some
+  bool has_started = false;  // known to be computed: it no longer waits for its turn
 
  private:
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();

@@ -275,14 +275,15 @@ void GenerationResponse::tick() {
   if (is_over_ || choices_.empty()) return;
   if (has_begun_) watch_reader();
   const auto silent = std::chrono::steady_clock::now() - last_written_;
-  if (silent < (has_begun_ ? call_->context().options.ping_time : longest_silence())) return;
+  const bool may_ping = has_begun_ || has_started;
+  if (silent < (may_ping ? call_->context().options.ping_time : longest_silence())) return;
   if (call_->exchange().buffered_bytes() > 0) return;  // the client has something to read
   output_ += ": ping\n\n";
   send();
 }
 
-// A request that waits too long for its turn gets a status, so its stream doesn't begin before. A
-// proxy waits for about a minute.
+// A request that waits too long for its turn gets a status, so its stream doesn't begin while it
+// waits. A proxy waits for about a minute.
 std::chrono::milliseconds GenerationResponse::longest_silence() const {
   constexpr std::chrono::milliseconds kMost{45'000};
   constexpr std::chrono::milliseconds kMargin{2'000};

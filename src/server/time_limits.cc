@@ -18,19 +18,25 @@ ApiError took_too_long() {
           .code = "request_timeout"};
 }
 
-bool has_waited(const ServerContext& context, const PendingResponse& response) {
-  return !response.has_events && response.age() > context.options.queue_timeout;
+// Whether to find out if it still waits for its turn: to end it, or to let its stream begin.
+bool may_wait(const ServerContext& context, const PendingResponse& response) {
+  const ServerOptions& options = context.options;
+  return !response.has_events && !response.has_started &&
+         response.age() > std::min(options.queue_timeout, options.ping_time);
 }
 
 // `waiting` are the tags of sequences that nothing has been computed of.
-void fail_waiting(ServerContext& context, const std::unordered_set<int64_t>& waiting) {
+void take_waiting(ServerContext& context, const std::unordered_set<int64_t>& waiting) {
   for (const auto& response : context.link.responses()) {
-    if (!has_waited(context, *response)) continue;
+    if (!may_wait(context, *response)) continue;
     const std::vector<int64_t> tags = context.link.tags_of(*response);
     const bool none_began =
         std::all_of(tags.begin(), tags.end(), [&](int64_t tag) { return waiting.contains(tag); });
-    if (!none_began) continue;
-    response->fail(unavailable("queue_timeout", "the request waited too long for its turn"));
+    if (!none_began) {
+      response->has_started = true;
+    } else if (response->age() > context.options.queue_timeout) {
+      response->fail(unavailable("queue_timeout", "the request waited too long for its turn"));
+    }
   }
 }
 
@@ -42,7 +48,7 @@ void enforce_time_limits(ServerContext& context) {
     if (response->age() > context.options.request_timeout) {
       response->fail(took_too_long());
     } else {
-      somebody_waits = somebody_waits || has_waited(context, *response);
+      somebody_waits = somebody_waits || may_wait(context, *response);
     }
   }
   if (!somebody_waits) return;
@@ -50,7 +56,7 @@ void enforce_time_limits(ServerContext& context) {
   context.link.engine().inspect([&context](const Engine& engine) {
     const std::vector<int64_t> tags = engine.unstarted_tags();
     auto waiting = std::make_shared<std::unordered_set<int64_t>>(tags.begin(), tags.end());
-    context.http.post([&context, waiting] { fail_waiting(context, *waiting); });
+    context.http.post([&context, waiting] { take_waiting(context, *waiting); });
   });
 }
 

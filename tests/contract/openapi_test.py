@@ -21,6 +21,8 @@ FIND = {"type": "function", "function": {"name": "find_house", "parameters": {
     "type": "object", "required": ["number"], "additionalProperties": False,
     "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 99}}}}}
 LONG = {"prompt": PROMPT, "max_tokens": 1500, "ignore_eos": True, "stream": True}
+LOOSE = {"response_format": {"type": "json_schema", "json_schema": {
+    "name": "x", "schema": {"type": "array", "uniqueItems": True}}}}  # not enforced as a whole
 CALL = {"tools": [FIND], "tool_choice": "required", "max_tokens": 60, "reasoning_effort": "none"}
 
 
@@ -96,8 +98,12 @@ class OpenApiTest(ContractCase):
             self.both("/v1/chat/completions", {**calm, **CALL, "seed": seed})
             self.both("/v1/chat/completions", {**calm, **CALL, "seed": seed, "logprobs": True, "parallel_tool_calls": False})
             self.both("/v1/chat/completions", {**calm, "tools": [FIND], "max_tokens": 9, "seed": seed})
-            self.both("/v1/chat/completions", {**calm, "logit_bias": {str(think): 40}, "guided_regex": "[a-z]{4}",
-                                               "reasoning_effort": "low", "max_tokens": 40, "seed": seed})
+            thinking = {**calm, "logit_bias": {str(think): 40}, "guided_regex": "[a-z]{4}", "reasoning_effort": "low",
+                        "max_tokens": 40, "seed": seed}
+            self.both("/v1/chat/completions", thinking)
+        self.both("/v1/chat/completions", thinking, self.other_server(*self.options, "--reasoning-field", "reasoning"))
+        self.both("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 9, **LOOSE})
+        self.both("/v1/completions", {"prompt": PROMPT, "max_tokens": 9, **LOOSE})
 
     def drafts(self):
         drafting = self.other_server("--no-adaptive-drafts", "--speculative-method", "ngram")

@@ -153,7 +153,7 @@ class StructuredTest(StructuredCase):
     def test_what_cannot_be_enforced_is_refused(self):
         for fields, param in (
                 ({"response_format": {"type": "json_schema", "json_schema": {
-                    "name": "x", "schema": {"type": "array", "uniqueItems": True}}}},
+                    "name": "x", "strict": True, "schema": {"type": "array", "uniqueItems": True}}}},
                  "response_format.json_schema.schema"),
                 ({"extra_body": {"guided_regex": "(a"}}, "guided_regex"),
                 ({"extra_body": {"guided_regex": "a", "guided_choice": ["b"]}}, "guided_choice"),

@@ -38,7 +38,7 @@ class ItemsTest(ProgramTest):
                 ("max_tokens", "5", 'max_tokens: found "5", expected an integer'),
                 ("max_tokens", 1.5, "max_tokens: found 1.5, expected an integer"),
                 ("temperature", 3, "temperature: found 3, expected a number from 0 to 2"),
-                ("top_p", 0, "top_p: found 0, expected a number above 0 and at most 1"),
+                ("top_p", 1.5, "top_p: found 1.5, expected a number from 0 to 1"),
                 ("top_k", -2, "top_k: found -2"),
                 ("min_p", 2, "min_p: found 2"),
                 ("repetition_penalty", 0, "repetition_penalty: found 0"),

@@ -198,7 +198,7 @@ class ModelFilesTest(ProgramTest):
         model = ["-m", self.tiny_model(), "--load-format", "dummy"]
         ids = ",".join(["1"] * 20)
         message = self.fail_with(1, "generate", *model, "-c", "16", "--prompt-ids", ids)
-        self.assertIn("20 tokens", message)
+        self.assertIn("20 in your prompt", message)
         self.assertIn("--max-model-len", message)
         answer, = self.answers("generate", *model, "-c", "24", "--ignore-eos", stdin=lines({"prompt_ids": [1] * 20}))
         self.assertEqual((len(answer["token_ids"]), answer["finish_reason"]), (4, "length"))
