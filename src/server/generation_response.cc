@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/queue_limit.h"
 #include "protocol/completed_responses.h"
 #include "protocol/generate_response.h"
 #include "protocol/reported_tokens.h"
@@ -275,7 +276,9 @@ void GenerationResponse::tick() {
   if (is_over_ || choices_.empty()) return;
   if (has_begun_) watch_reader();
   const auto silent = std::chrono::steady_clock::now() - last_written_;
-  const bool may_ping = has_begun_ || has_started;
+  // An empty queue says at once, even during a long step, that the request is being computed.
+  const bool may_ping =
+      has_begun_ || has_started || call_->context().link.engine().queue().num_sequences() == 0;
   if (silent < (may_ping ? call_->context().options.ping_time : longest_silence())) return;
   if (call_->exchange().buffered_bytes() > 0) return;  // the client has something to read
   output_ += ": ping\n\n";
