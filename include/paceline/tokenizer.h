@@ -28,7 +28,7 @@ struct TextSpan {
 struct EncodeOptions {
   bool add_special = false;       // BOS/EOS as the post-processor says
   bool specials_as_text = false;  // special tokens written in the text are not recognised
-  // Nor are those that have a byte in one of these parts of the text, in ascending order.
+  // Special tokens aren't recognised in these parts of the text, which are in ascending order.
   std::span<const TextSpan> plain = {};
 };
 

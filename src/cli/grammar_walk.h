@@ -1,5 +1,5 @@
 // Walks texts through a constraint token by token, as a model under it would write them. Of JSON
-// every text of a value is accepted, also those that a model isn't let write: 18.0 for an integer.
+// every text of a value is accepted, even one that a model may not write: 18.0 for an integer.
 #pragma once
 
 #include <cstddef>

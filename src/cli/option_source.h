@@ -18,8 +18,8 @@ struct GivenOption {
 using Environment = std::vector<std::pair<std::string, std::string>>;  // name, value
 
 // The flags of one command. Throws UsageError with a suggestion for an unknown flag, and Error
-// invalid naming the flag for a wrong value. `leading` names the option that the first argument
-// without a flag is, before those that the table says.
+// invalid naming the flag for a wrong value. `leading` names the option whose value is the first
+// argument without a flag; the table says what the next ones are.
 std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::string>& arguments,
                                     std::string_view leading = {});
 

@@ -62,8 +62,8 @@ struct GrammarRule {
 
 // Which texts of a value a grammar of JSON has.
 enum class JsonTexts : uint8_t {
-  written,   // those that a model is to write: integers are digits, and blanks are few
-  accepted,  // every one that is found in files: an integer may be 18.0, a listed number 1.50
+  written,   // the texts that a model may write: integers are digits, and blanks are few
+  accepted,  // all that files have: an integer may be 18.0, a listed number 1.50
 };
 
 struct Grammar {

@@ -24,7 +24,7 @@ class TextPattern {
 // `string` must not be empty.
 std::unique_ptr<TextPattern> make_string_pattern(std::string_view string);
 
-// Any of these strings, of those that begin at one place the longest; none is empty.
+// Any of these strings, none of them empty. Where several begin at one place, the longest.
 std::unique_ptr<TextPattern> make_strings_pattern(const std::vector<std::string_view>& strings);
 
 // On PCRE2. Throws Error unsupported as make_pcre_pattern does.

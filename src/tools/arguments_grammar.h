@@ -13,8 +13,8 @@ namespace paceline {
 // Errors as add_turn_grammar's, which name the tool.
 RuleId add_arguments_grammar(const ArgumentsFormat& format, const Tool& tool,
                              const SpecialText& special, GrammarBuilder& builder);
-// The tools with wider schemas: with 1 those that are over a limit on their own, with 2 all of
-// them, but for strict ones.
+// The tools with wider schemas. `widening` 1 widens the schemas that are over a limit on their own,
+// 2 widens all. Strict tools stay as they are.
 ToolSet wider_tools(const ToolSet& tools, size_t widening, const ArgumentsFormat& format,
                     const SpecialText& special);
 // Of arguments as keys and values.
