@@ -227,7 +227,7 @@ constexpr CommandDef kCommands[] = {
      .examples = "paceline list",
      .basics = "json",
      .notes = "Looks into the caches of Hugging Face, llama.cpp, LM Studio and Ollama. Weights are "
-              "not loaded, and nothing is downloaded: `hf download ORG/NAME` does that.",
+              "not loaded, and nothing is downloaded: `hf download OWNER/NAME` does that.",
      .details =
          "The caches are HF_HUB_CACHE (or HF_HOME/hub, or ~/.cache/huggingface/hub), LLAMA_CACHE "
          "(or ~/.cache/llama.cpp), ~/.lmstudio/models and ~/.cache/lm-studio/models, and "

@@ -16,7 +16,7 @@ std::string download_command(std::string_view name) {
   const std::string_view repository = name.substr(0, colon);
   const std::string_view variant = name.substr(std::min(colon + 1, name.size()));
   const bool is_repository = std::count(repository.begin(), repository.end(), '/') == 1;
-  if (!is_repository) return "hf download ORG/NAME";
+  if (!is_repository) return "hf download OWNER/NAME";
   if (variant.empty()) return fmt::format("hf download {}", repository);
   return fmt::format("hf download {} --include \"*{}*\"", repository, variant);
 }
@@ -34,7 +34,7 @@ constexpr ForeignCommand kForeignCommands[] = {
     {"rm", "nothing is stored here: `paceline list` shows where each model lies"},
     {"cp", "nothing is stored here: `paceline list` shows where each model lies"},
     {"create", "a model needs no file here: --system, --chat-template and --lora change a run"},
-    {"push", "nothing is uploaded here: `hf upload ORG/NAME DIR` does that"}};
+    {"push", "nothing is uploaded here: `hf upload OWNER/NAME DIR` does that"}};
 
 }  // namespace
 

@@ -76,7 +76,8 @@ int run_list(const Settings& settings, Session& session) {
   session.out().flush();
   if (models.empty() && !settings.quiet) {
     session.print_note(
-        "note: no models in the caches; `hf download ORG/NAME` brings one, and without a model the "
+        "note: no models in the caches; `hf download OWNER/NAME` brings one, and without a model "
+        "the "
         "small one that comes with Paceline is used");
   }
   return 0;

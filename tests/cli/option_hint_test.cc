@@ -67,7 +67,7 @@ TEST(ForeignCommand, GetsTheWayThatExistsHere) {
   EXPECT_THAT(message("pull", "Qwen/Qwen3-0.6B"), HasSubstr("hf download Qwen/Qwen3-0.6B"));
   EXPECT_THAT(message("pull", "hf.co/a/b:Q4_K_M"),
               HasSubstr("hf download a/b --include \"*Q4_K_M*\""));
-  EXPECT_THAT(message("pull", "llama3.2"), HasSubstr("hf download ORG/NAME"));
+  EXPECT_THAT(message("pull", "llama3.2"), HasSubstr("hf download OWNER/NAME"));
   EXPECT_THAT(message("ps", ""), HasSubstr("/slots"));
   EXPECT_EQ(message("show", ""), "found");
   EXPECT_EQ(message("list", ""), "found");

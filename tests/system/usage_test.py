@@ -93,7 +93,7 @@ class UsageTest(ProgramTest):
         self.assertRegex(text, r"\norg/whole +\d+\.\d MiB  Hugging Face +yes\n")
         self.assertRegex(text, r"someone/odd .* LM Studio +no: ")
         nothing = self.succeed("list", env={**clean, "HOME": str(home / "empty")})
-        self.assertIn("`hf download ORG/NAME` brings one", nothing.stderr)
+        self.assertIn("`hf download OWNER/NAME` brings one", nothing.stderr)
 
     def test_quiet_commands_print_errors_alone(self):
         self.assertEqual(self.succeed("generate", "a", "-n", "1", "-q", "--max-run-steps", "3", "--threads", "500", "-m", program.BUNDLED).stderr, "")
