@@ -31,7 +31,8 @@ void cut_ids(Ids& ids, int64_t length, bool drops_begin) {
 
 // The number of tokens of `around` that stand before `inner` in `whole`.
 size_t num_before(const Ids& whole, const Ids& inner, const Ids& around) {
-  for (size_t before = 0; before < around.size(); ++before) {
+  const size_t most = whole.size() - std::min(whole.size(), inner.size());
+  for (size_t before = 0; before < around.size() && before <= most; ++before) {
     const auto begin = whole.begin() + static_cast<int64_t>(before);
     if (std::equal(whole.begin(), begin, around.begin()) &&
         std::equal(inner.begin(), inner.end(), begin)) {
