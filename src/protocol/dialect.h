@@ -1,0 +1,141 @@
+// Dialect: one API as pure functions. `parse` makes a Call of a request's body; the call says what
+// the core shall do, in the core's terms, and brings what writes the answer as the API has it.
+// What generates, embeds or classifies knows no dialect.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/request.h"
+#include "protocol/api_error.h"
+#include "protocol/chat_request.h"
+#include "protocol/classification_request.h"
+#include "protocol/completed_responses.h"
+#include "protocol/completion_request.h"
+#include "protocol/embedding_request.h"
+#include "protocol/field_info.h"
+#include "protocol/pair_score_request.h"
+#include "protocol/response_chunk.h"
+#include "protocol/token_names.h"
+#include "protocol/token_score_request.h"
+
+namespace paceline {
+
+// What the answer may tell of the model and of the prompts, once they are encoded.
+struct PromptFacts {
+  const TokenNames& names;
+  std::string_view model;   // its name
+  int64_t context = 0;      // tokens of a prompt and its text together, at most
+  int64_t max_drafted = 0;  // tokens in a step, of the server's drafter; 0: it has none
+  std::span<const GenerateRequest* const> requests;  // one a prompt
+};
+
+struct AnswerStart {
+  ResponseHead head;
+  int64_t prompt_tokens = 0;  // of all prompts
+  size_t num_choices = 1;     // of all prompts
+};
+
+// Writes the answer of one generation: whole, or as the events of a stream, which it appends to
+// `out` with their framing. It sees values only, and its calls come from one thread at a time.
+class ChoiceWriter {
+ public:
+  virtual ~ChoiceWriter() = default;
+
+  virtual std::string_view id_prefix() const = 0;
+  // Before anything is computed.
+  virtual void see_prompts(const PromptFacts& /*facts*/) {}
+
+  virtual std::string whole(const ChoicesResponse& answer) = 0;
+
+  // A stream: begin, chunks, and end or fail. What begin writes is sent with the first chunk.
+  virtual void begin(const AnswerStart& start, std::string& out) = 0;
+  virtual void chunk(const ResponseChunk& chunk, std::string& out) = 0;
+  virtual void end(const ResponseUsage& usage, std::string& out) = 0;
+  virtual void fail(const ApiError& error, std::string& out) = 0;
+  // Says that the request is still being computed. The default is a comment of an event stream.
+  virtual void ping(std::string& out) { out += ": ping\n\n"; }
+};
+
+using GenerationRequest = std::variant<CompletionRequest, ChatRequest>;
+
+struct GenerationCall {
+  GenerationRequest request;
+  std::unique_ptr<ChoiceWriter> writer;
+};
+
+using ItemRequest = std::variant<ClassificationRequest, TokenScoreRequest, EmbeddingRequest,
+                                 PairScoreRequest, RerankRequest>;
+
+// The results of an ItemRequest's inputs, in their order: the member of its kind.
+struct ItemAnswer {
+  ResponseHead head;
+  ResponseUsage usage;
+  std::vector<CompletedPart> classified = {};
+  std::vector<std::vector<Logprob>> scored = {};
+  std::vector<std::vector<float>> embeddings = {};
+  std::vector<float> pair_scores = {};
+};
+
+// Computed whole; `write` makes the answer's body.
+struct ItemCall {
+  ItemRequest request;
+  std::string_view id_prefix;
+  std::string (*write)(const ItemRequest& request, ItemAnswer answer, const TokenNames& names);
+};
+
+// Asks how many tokens a conversation's prompt has.
+struct CountCall {
+  ChatRequest request;
+  std::string (*write)(int64_t num_tokens);
+};
+
+using Call = std::variant<GenerationCall, ItemCall, CountCall>;
+
+const CommonFields& common_fields_of(const Call& call);
+CommonFields& common_fields_of(Call& call);
+
+struct ErrorAnswer {
+  int status = 500;
+  std::string body;
+};
+
+// An error as OpenAI's API has it, which is that of all routes without a dialect of their own.
+ErrorAnswer openai_error(const ApiError& error, std::string_view request_id);
+
+// What a dialect's `parse` may use besides the body.
+struct CallTerms {
+  const RequestTerms& limits;
+  std::string owner = {};  // of the request's key: stored state belongs to it
+};
+
+struct Dialect {
+  FieldList (*fields)() = nullptr;  // of the body
+  // Throws RequestError naming the first field that is wrong, unknown or not supported.
+  Call (*parse)(const Json& body, const CallTerms& terms) = nullptr;
+  ErrorAnswer (*error)(const ApiError& error, std::string_view request_id) = openai_error;
+  std::string_view stream_type = "text/event-stream";
+};
+
+// OpenAI's.
+extern const Dialect kChatDialect;
+extern const Dialect kCompletionDialect;
+extern const Dialect kEmbeddingDialect;
+// llama.cpp's.
+extern const Dialect kLlamaDialect;
+extern const Dialect kInfillDialect;
+// vLLM's, Jina's and Paceline's own.
+extern const Dialect kGenerateDialect;
+extern const Dialect kClassificationDialect;
+extern const Dialect kTokenScoreDialect;
+extern const Dialect kPairScoreDialect;
+extern const Dialect kRerankDialect;
+
+}  // namespace paceline
