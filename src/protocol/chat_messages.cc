@@ -111,7 +111,7 @@ std::string read_content_of(const FieldValue& value, const ContentOwner& owner) 
   return content;
 }
 
-struct Call {
+struct MessageCall {
   std::string id;
   std::string name;
   Json arguments = Json(Json::Object());
@@ -119,7 +119,7 @@ struct Call {
 
 // Models are trained on the arguments as an object; the API has the object's JSON as a string. A
 // string that isn't stays as it is: the call was cut off.
-void read_arguments(const FieldValue& value, Call& call) {
+void read_arguments(const FieldValue& value, MessageCall& call) {
   if (value.text().empty()) return;
   try {
     Json arguments = parse_json(value.text(), value.path());
@@ -132,12 +132,12 @@ void read_arguments(const FieldValue& value, Call& call) {
   call.arguments = Json(value.text());
 }
 
-constexpr FieldDef<Call> kCallFunctionFields[] = {
+constexpr FieldDef<MessageCall> kCallFunctionFields[] = {
     {.name = "name",
      .type = kAnyText,
      .is_required = true,
      .help = "The function.",
-     .read = [](const FieldValue& v, Call& t) { t.name = v.text(); }},
+     .read = [](const FieldValue& v, MessageCall& t) { t.name = v.text(); }},
     {.name = "arguments",
      .type = kAnyText,
      .help = "The JSON of an object; any other text counts as the beginning of one that was cut "
@@ -146,23 +146,23 @@ constexpr FieldDef<Call> kCallFunctionFields[] = {
 };
 
 FieldList call_function_fields() {
-  FieldList list = list_fields<Call>(kCallFunctionFields);
+  FieldList list = list_fields<MessageCall>(kCallFunctionFields);
   append_client_fields(FieldLevel::call_function, list);
   return list;
 }
 
-void read_function(const FieldValue& value, Call& call) {
+void read_function(const FieldValue& value, MessageCall& call) {
   RequestReader reader(value);
-  reader.read<Call>(kCallFunctionFields, call);
+  reader.read<MessageCall>(kCallFunctionFields, call);
   read_client_fields(FieldLevel::call_function, reader);
   reader.finish();
 }
 
-constexpr FieldDef<Call> kCallFields[] = {
+constexpr FieldDef<MessageCall> kCallFields[] = {
     {.name = "id",
      .type = kAnyText,
      .help = "What the tool's message refers to.",
-     .read = [](const FieldValue& v, Call& t) { t.id = v.text(); }},
+     .read = [](const FieldValue& v, MessageCall& t) { t.id = v.text(); }},
     {.name = "type", .type = kOnlyFunction, .help = "Only function."},
     {.name = "function",
      .type = object_type(call_function_fields),
@@ -172,7 +172,7 @@ constexpr FieldDef<Call> kCallFields[] = {
 };
 
 FieldList call_fields() {
-  FieldList list = list_fields<Call>(kCallFields);
+  FieldList list = list_fields<MessageCall>(kCallFields);
   append_client_fields(FieldLevel::call, list);
   return list;
 }
@@ -180,7 +180,7 @@ FieldList call_fields() {
 constexpr FieldType kCall = object_type(call_fields);
 constexpr FieldType kReasoningBlocks = array_type(kAnyObject, 0, kNoMaximum);
 
-Json as_tool_call(Call call) {
+Json as_tool_call(MessageCall call) {
   Json::Object function{{"name", Json(call.name)}, {"arguments", std::move(call.arguments)}};
   return Json(Json::Object{{"id", Json(call.id)},
                            {"type", Json(std::string("function"))},
@@ -188,9 +188,9 @@ Json as_tool_call(Call call) {
 }
 
 Json read_call(const FieldValue& value) {
-  Call call;
+  MessageCall call;
   RequestReader reader(value);
-  reader.read<Call>(kCallFields, call);
+  reader.read<MessageCall>(kCallFields, call);
   read_client_fields(FieldLevel::call, reader);
   reader.finish();
   return as_tool_call(std::move(call));
@@ -253,7 +253,7 @@ constexpr FieldDef<Message> kMessageFields[] = {
      .help = "A single call without an id, from before tool_calls.",
      .read =
          [](const FieldValue& v, Message& t) {
-           Call call;
+           MessageCall call;
            read_function(v, call);
            t.function_call = as_tool_call(std::move(call));
          }},

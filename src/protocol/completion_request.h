@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "protocol/request_fields.h"
+#include "text/infill_prompt.h"
 
 namespace paceline {
 
@@ -13,12 +14,15 @@ struct CompletionRequest {
   GenerateOptions options = {.max_tokens = kDefaultCompletionTokens};
   GenerationFields generation;
 
+  // The prompts; or mixed ones, or a gap to fill, until they are encoded.
   PromptList prompt;
-  std::string suffix;               // after the gap that the answer fills; empty: none
+  std::vector<MixedPrompt> mixed_prompts;
+  std::optional<InfillPrompt> infill;
+  std::string suffix;               // after the gap that each prompt's answer fills; empty: none
   std::optional<int32_t> logprobs;  // alternatives beside each token, 0 to 20
   bool echo = false;                // the prompt comes before the text, in log-probabilities too
   int32_t best_of = 0;              // candidates; the answer has the likeliest n. 0: n
-  bool as_probabilities = false;    // /generate reports log-probabilities in llama.cpp's format
+  bool as_probabilities = false;    // log-probabilities were asked for by llama.cpp's name
 
   // Alternatives reported beside each token; nothing: no log-probabilities are reported.
   std::optional<int32_t> num_alternatives() const {

@@ -39,8 +39,8 @@ struct PromptFacts {
 
 struct AnswerStart {
   ResponseHead head;
-  int64_t prompt_tokens = 0;  // of all prompts
-  size_t num_choices = 1;     // of all prompts
+  ResponseUsage usage = {};  // the prompts' tokens
+  size_t num_choices = 1;    // of all prompts
 };
 
 // Writes the answer of one generation: whole, or as the events of a stream, which it appends to

@@ -62,14 +62,14 @@ bool holds_several_prompts(const Json::Array& items) {
 
 void read_llama_prompts(const FieldValue& value, LlamaRequest& target) {
   if (value.json().is_string() || !holds_several_prompts(value.at().array())) {
-    target.prompts = {read_pieces(value)};
+    target.completion.mixed_prompts = {read_pieces(value)};
     return;
   }
   const std::vector<FieldValue> items = value.items();
   if (items.size() > kMaxPrompts) value.refuse("at most 128 prompts");
   for (const FieldValue& item : items) {
     if (item.json().is_number()) item.refuse("a string or an array, as the other prompts are");
-    target.prompts.push_back(read_pieces(item));
+    target.completion.mixed_prompts.push_back(read_pieces(item));
   }
 }
 
@@ -209,17 +209,19 @@ constexpr FieldDef<LlamaRequest> kPromptField[] = {
      .read = read_llama_prompts},
 };
 
+using InfillFile = std::pair<std::string, std::string>;
+
 constexpr FieldDef<InfillFile> kFileFields[] = {
     {.name = "filename",
      .type = kAnyText,
      .is_required = true,
      .help = "The file's name.",
-     .read = [](const FieldValue& v, InfillFile& t) { t.filename = v.text(); }},
+     .read = [](const FieldValue& v, InfillFile& t) { t.first = v.text(); }},
     {.name = "text",
      .type = kAnyText,
      .is_required = true,
      .help = "The file's text.",
-     .read = [](const FieldValue& v, InfillFile& t) { t.text = v.text(); }},
+     .read = [](const FieldValue& v, InfillFile& t) { t.second = v.text(); }},
 };
 
 FieldList file_fields() { return list_fields<InfillFile>(kFileFields); }
@@ -230,7 +232,7 @@ constexpr FieldType kFile = object_type(file_fields);
 void read_files(const FieldValue& value, LlamaRequest& target) {
   for (const FieldValue& item : value.items()) {
     RequestReader reader(item);
-    reader.read<InfillFile>(kFileFields, target.files.emplace_back());
+    reader.read<InfillFile>(kFileFields, target.completion.infill->files.emplace_back());
     reader.finish();
   }
 }
@@ -240,12 +242,12 @@ constexpr FieldDef<LlamaRequest> kInfillFields[] = {
      .type = kAnyText,
      .by_default = std::string_view(""),
      .help = "The text before the gap.",
-     .read = [](const FieldValue& v, LlamaRequest& t) { t.prefix = v.text(); }},
+     .read = [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->prefix = v.text(); }},
     {.name = "input_suffix",
      .type = kAnyText,
      .by_default = std::string_view(""),
      .help = "The text after the gap.",
-     .read = [](const FieldValue& v, LlamaRequest& t) { t.suffix = v.text(); }},
+     .read = [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->suffix = v.text(); }},
     {.name = "input_extra",
      .type = array_type(kFile, 0, kMaxFiles),
      .help = "Other files of the project, before the prefix.",
@@ -254,16 +256,16 @@ constexpr FieldDef<LlamaRequest> kInfillFields[] = {
      .type = kAnyText,
      .by_default = std::string_view(""),
      .help = "How the text in the gap begins.",
-     .read = [](const FieldValue& v, LlamaRequest& t) { t.prompts = {{v.text()}}; }},
+     .read = [](const FieldValue& v,
+                LlamaRequest& t) { t.completion.infill->beginning = v.text(); }},
 };
 
 // llama.cpp's two ways to ask for a random seed.
 constexpr auto kRandomSeed = static_cast<uint64_t>(int64_t{-1});
 constexpr uint64_t kRandomSeed32 = 0xFFFFFFFF;
 
-LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, const Json& body,
-                         const RequestTerms& terms) {
-  LlamaRequest request;
+LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, LlamaRequest request,
+                         const Json& body, const RequestTerms& terms) {
   CompletionRequest& completion = request.completion;
   completion.options.max_tokens = static_cast<int64_t>(kMaxOutputTokens);
   RequestReader reader(body, terms);
@@ -311,11 +313,13 @@ FieldList fields_with(FieldTable<LlamaRequest> own_fields) {
 }  // namespace
 
 LlamaRequest parse_llama_request(const Json& body, const RequestTerms& terms) {
-  return parse_llama(kPromptField, body, terms);
+  return parse_llama(kPromptField, {}, body, terms);
 }
 
 LlamaRequest parse_infill_request(const Json& body, const RequestTerms& terms) {
-  return parse_llama(kInfillFields, body, terms);
+  LlamaRequest request;
+  request.completion.infill.emplace();
+  return parse_llama(kInfillFields, std::move(request), body, terms);
 }
 
 FieldList llama_request_fields() { return fields_with(kPromptField); }

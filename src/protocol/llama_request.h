@@ -1,32 +1,13 @@
 // LlamaRequest is the body of llama.cpp's POST /completion and POST /infill, in part.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <variant>
-#include <vector>
-
 #include "protocol/completion_request.h"
 
 namespace paceline {
 
-// A prompt made of text and token ids that follow one another.
-using PromptPiece = std::variant<std::string, int32_t>;
-using MixedPrompt = std::vector<PromptPiece>;
-
-struct InfillFile {
-  std::string filename;
-  std::string text;
-};
-
 struct LlamaRequest {
-  CompletionRequest completion;  // without prompts
-  std::vector<MixedPrompt> prompts;
-  bool returns_tokens = false;
-  // For /infill.
-  std::string prefix;
-  std::string suffix;
-  std::vector<InfillFile> files;
+  CompletionRequest completion;  // its prompts are mixed, or a gap
+  bool returns_tokens = false;   // of a whole result; the events of a stream always have them
 };
 
 // Each throws RequestError naming the first field that is wrong, unknown or not supported.

@@ -100,8 +100,7 @@ void write_sampling(JsonWriter& writer, const SamplingOptions& sampling) {
 
 }  // namespace
 
-std::string llama_settings_json(const GenerateRequest& request, const CompletionRequest& fields,
-                                const LlamaStyle& style) {
+std::string llama_settings_json(const GenerateRequest& request, const LlamaStyle& style) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("n_ctx", style.context).member("model", style.model);
@@ -111,8 +110,8 @@ std::string llama_settings_json(const GenerateRequest& request, const Completion
   for (const std::string& stop : request.stop_strings) writer.string(stop);
   writer.end_array().member("ignore_eos", request.ignore_eos);
   writer.member("n_keep", 0).member("n_discard", 0).member("min_keep", 0);
-  writer.member("n_probs", fields.logprobs.value_or(0)).member("grammar", "");
-  writer.member("stream", fields.generation.streaming.stream);
+  writer.member("n_probs", style.num_probs).member("grammar", "");
+  writer.member("stream", style.is_streamed);
   writer.member("timings_per_token", false).member("post_sampling_probs", false);
   writer.member("speculative.n_max", request.speculation ? style.max_drafted : 0);
   writer.member("speculative.n_min", 0);

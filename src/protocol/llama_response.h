@@ -26,12 +26,13 @@ struct LlamaStyle {
   int64_t max_drafted = 0;      // tokens in a step, of the server's drafter; 0: it has none
   bool returns_tokens = false;  // of a whole result; the events of a stream always have them
   bool has_probabilities = false;
+  int32_t num_probs = 0;  // alternatives beside each token
+  bool is_streamed = false;
   TokenNaming naming = TokenNaming::text;
 };
 
 // The object "generation_settings": the options in use, and llama.cpp's others as switched off.
-std::string llama_settings_json(const GenerateRequest& request, const CompletionRequest& fields,
-                                const LlamaStyle& style);
+std::string llama_settings_json(const GenerateRequest& request, const LlamaStyle& style);
 
 // One choice's result, or an array of several.
 std::string llama_response_json(const std::vector<ResponseChoice>& choices,

@@ -18,6 +18,11 @@ constexpr uint64_t kMaxInputs = 2048;  // of a classification or a score
 // Text, or token ids that are used as they are.
 using PromptText = std::variant<std::string, std::vector<int32_t>>;
 
+// A prompt made of text and token ids that follow one another. Special tokens are recognised in
+// every text, and added before one that begins the prompt.
+using PromptPiece = std::variant<std::string, int32_t>;
+using MixedPrompt = std::vector<PromptPiece>;
+
 struct PromptList {
   std::vector<PromptText> prompts;
   bool is_array = false;  // of prompts; then messages call them "prompt[0]", ...

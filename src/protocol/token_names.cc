@@ -19,6 +19,11 @@ std::string TokenNames::decode(std::span<const int32_t> ids) const {
   return tokenizer_ == nullptr ? std::string() : tokenizer_->decode(ids);
 }
 
+std::string TokenNames::decode_known(std::vector<int32_t> ids) const {
+  std::erase_if(ids, [this](int32_t id) { return !has_token(id); });
+  return decode(ids);
+}
+
 std::vector<size_t> TokenNames::bytes_in_prompt(std::string_view text,
                                                 bool add_special_tokens) const {
   std::vector<size_t> sizes;

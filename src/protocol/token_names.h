@@ -24,6 +24,8 @@ class TokenNames {
   // The text of a prompt given as ids; empty without a tokenizer. Throws Error invalid for an id
   // that the tokenizer doesn't have.
   std::string decode(std::span<const int32_t> ids) const;
+  // The same, where ids that the tokenizer doesn't have stand for no text.
+  std::string decode_known(std::vector<int32_t> ids) const;
   // The bytes of the prompt's text that belong to each token: none for added special tokens.
   std::vector<size_t> bytes_in_prompt(std::string_view text, bool add_special_tokens) const;
 

@@ -38,9 +38,12 @@ std::string request_id_of(const HttpRequest& request) {
   return random_id("req_");
 }
 
-HttpResponse error_response(const ServerContext& context, const ApiError& error) {
+HttpResponse error_response(const ServerContext& context, const Route* route, const ApiError& error,
+                            std::string_view request_id) {
   constexpr int kUnauthorized = 401, kTooMany = 429, kUnsupported = 501, kUnavailable = 503;
-  HttpResponse response{.status = error.status, .body = error_json(error)};
+  ErrorAnswer answer =
+      route != nullptr ? route->answer(error, request_id) : openai_error(error, request_id);
+  HttpResponse response{.status = answer.status, .body = std::move(answer.body)};
   if (error.status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (error.status == kTooMany || error.status == kUnavailable) {
     const double wait = context.metrics.seconds_until_room(context.link);
@@ -82,7 +85,11 @@ void ApiCall::respond(HttpResponse response) {
   finish(status);
 }
 
-AdmittedRequest& ApiCall::admitted() { return *std::static_pointer_cast<AdmittedRequest>(held_); }
+const Route& ApiCall::route() const { return *admitted().route; }
+
+AdmittedRequest& ApiCall::admitted() const {
+  return *std::static_pointer_cast<AdmittedRequest>(held_);
+}
 
 void ApiCall::release_body() { admitted().body_bytes = nullptr; }
 
@@ -100,11 +107,12 @@ void ApiCall::respond_json(std::string body) { respond({.body = std::move(body)}
 void ApiCall::fail(const ApiError& error) {
   entry_.error_code = error.code.value_or(error.type);
   context_.metrics.count_error(error);
-  respond(error_response(context_, error));
+  respond(error_response(context_, &route(), error, entry_.request_id));
 }
 
 void ApiCall::begin_events() {
-  HttpResponse response{.content_type = "text/event-stream",
+  const Dialect* dialect = route().dialect;
+  HttpResponse response{.content_type = std::string(dialect->stream_type),
                         .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}};
   add_headers(response);
   exchange_->begin(std::move(response));

@@ -14,13 +14,16 @@
 namespace paceline {
 
 struct AdmittedRequest;
+struct Route;
 
 // The client's x-request-id when it is one (up to 128 letters, digits, "-", "_", "." and ":"), else
 // a new one.
 std::string request_id_of(const HttpRequest& request);
 
-// An error as a response, with the headers of its status: Retry-After, WWW-Authenticate.
-HttpResponse error_response(const ServerContext& context, const ApiError& error);
+// An error as a response in the form of the route's API (null: of no route), with the headers of
+// its status: Retry-After, WWW-Authenticate.
+HttpResponse error_response(const ServerContext& context, const Route* route, const ApiError& error,
+                            std::string_view request_id);
 
 // The log's status of a request whose client has disconnected, as in nginx.
 constexpr int kClientClosedRequest = 499;
@@ -47,6 +50,7 @@ class ApiCall {
 
   ServerContext& context() { return context_; }
   HttpExchange& exchange() { return *exchange_; }
+  const Route& route() const;
   bool is_open() const { return exchange_->is_open(); }
 
   // Each ends it, releases its permit and writes its line to the log.
@@ -72,7 +76,7 @@ class ApiCall {
 
  private:
   void add_headers(HttpResponse& response) const;
-  AdmittedRequest& admitted();
+  AdmittedRequest& admitted() const;
   // Its response is computed: releases the permit and writes the log line.
   void finish(int status);
   double seconds() const;

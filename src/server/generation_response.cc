@@ -7,7 +7,6 @@
 
 #include "engine/queue_limit.h"
 #include "protocol/completed_responses.h"
-#include "protocol/generate_response.h"
 #include "protocol/reported_tokens.h"
 #include "server/server_errors.h"
 #include "server/worker_call.h"
@@ -17,16 +16,6 @@ namespace {
 
 std::optional<int32_t> num_alternatives_of(const GenerationRequest& request) {
   return std::visit([](const auto& one) { return one.num_alternatives(); }, request);
-}
-
-bool has_probabilities(const GenerationRequest& request) {
-  const auto* completion = std::get_if<CompletionRequest>(&request);
-  return completion != nullptr && completion->as_probabilities;
-}
-
-std::string_view id_prefix(ApiEndpoint endpoint) {
-  if (endpoint == ApiEndpoint::generate) return kGenerateIdPrefix;
-  return endpoint == ApiEndpoint::chat ? kChatIdPrefix : kCompletionIdPrefix;
 }
 
 size_t json_bytes(const TokenEvent& event) {
@@ -41,9 +30,8 @@ size_t json_bytes(const TokenEvent& event) {
 
 // A response on its way to the worker that formats it.
 struct CompleteResponse {
-  PreparedRequest prepared;
+  PreparedGeneration prepared;
   ResponseHead head;
-  ChunkStyle style;
 };
 
 ApiError too_much_to_stream(size_t num_bytes, size_t most_bytes) {
@@ -66,38 +54,27 @@ std::string whole_json(CompleteResponse& response, const TokenNames& names) {
       completed.choices.back().prompt_logprobs = completed.choices.front().prompt_logprobs;
     }
   }
-  if (const auto* chat = std::get_if<ChatRequest>(&response.prepared.request)) {
-    return chat_response_json(completed_response(*chat, parts[0], names, std::move(response.head)));
-  }
-  const CompletionResponse whole =
-      completed_response(std::get<CompletionRequest>(response.prepared.request), parts, names,
-                         std::move(response.head));
-  if (!response.prepared.llama_prompts.empty()) {
-    return llama_response_json(whole.choices, response.prepared.llama_prompts,
-                               response.prepared.llama_style);
-  }
-  return response.prepared.endpoint == ApiEndpoint::generate
-             ? generate_response_json(whole.head, whole.choices[0], whole.usage, response.style)
-             : completion_response_json(whole);
+  const auto* chat = std::get_if<ChatRequest>(&response.prepared.request);
+  const auto* completion = std::get_if<CompletionRequest>(&response.prepared.request);
+  return response.prepared.writer->whole(
+      chat != nullptr ? completed_response(*chat, parts[0], names, std::move(response.head))
+                      : completed_response(*completion, parts, names, std::move(response.head)));
 }
 
 }  // namespace
 
-GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRequest prepared)
+GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedGeneration prepared)
     : call_(std::move(call)),
       prepared_(std::move(prepared)),
       n_(std::ssize(prepared_.parts.front().choices)) {
   const ServerOptions& options = call_->context().options;
   const std::string& lora = std::visit(
       [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.request);
-  head_ = new_head(id_prefix(prepared_.endpoint), lora.empty() ? options.model_names[0] : lora);
+  head_ = new_head(prepared_.writer->id_prefix(), lora.empty() ? options.model_names[0] : lora);
   head_.system_fingerprint = options.system_fingerprint;
   head_.reasoning_field = options.reasoning_field;
   head_.warnings = warnings_of(std::get_if<ChatRequest>(&prepared_.request),
                                prepared_.parts.front().choices.front().completion());
-  style_ = {.naming = naming_of(fields()),
-            .has_usage = fields().streaming.include_usage,
-            .as_probabilities = has_probabilities(prepared_.request)};
   num_unfinished_ = prepared_.parts.size() * static_cast<size_t>(n());
   for (const PreparedPart& part : prepared_.parts) {
     prompt_tokens_ += std::ssize(part.request.prompt);
@@ -164,7 +141,7 @@ void GenerationResponse::fail(const ApiError& error) {
   if (!has_begun_) return call_->fail(error);
   // A stream that breaks off ends with an error event and without [DONE].
   context.metrics.count_error(error);
-  write_event(error_json(error));
+  prepared_.writer->fail(error, output_);
   send();
   call_->exchange().end();
   call_->end_stream(error.status, error.code.value_or(error.type));
@@ -281,7 +258,7 @@ void GenerationResponse::tick() {
       has_begun_ || has_started || call_->context().link.engine().queue().num_sequences() == 0;
   if (silent < (may_ping ? call_->context().options.ping_time : longest_silence())) return;
   if (call_->exchange().buffered_bytes() > 0) return;  // the client has something to read
-  output_ += ": ping\n\n";
+  prepared_.writer->ping(output_);
   send();
 }
 
@@ -299,14 +276,11 @@ void GenerationResponse::begin_stream() {
   choices_.reserve(num_choices);
   for (size_t i = 0; i < num_choices; ++i) choices_.emplace_back(static_cast<int64_t>(i));
   last_written_ = std::chrono::steady_clock::now();
-  if (is_chat()) {
-    for (size_t i = 0; i < num_choices; ++i) {
-      write_chunk({.index = static_cast<int64_t>(i), .has_role = true, .text = ""});
-    }
-  } else if (const auto& request = std::get<CompletionRequest>(prepared_.request);
-             request.echo && !request.logprobs) {
-    for (size_t part = 0; part < prepared_.parts.size(); ++part) echo_prompt(part);
-  }
+  prepared_.writer->begin({.head = head_, .usage = usage_so_far(), .num_choices = num_choices},
+                          output_);
+  const auto* request = std::get_if<CompletionRequest>(&prepared_.request);
+  if (request == nullptr || !request->echo || request->logprobs) return;
+  for (size_t part = 0; part < prepared_.parts.size(); ++part) echo_prompt(part);
 }
 
 void GenerationResponse::echo_prompt(size_t part) {
@@ -330,23 +304,7 @@ void GenerationResponse::echo_prompt(size_t part) {
 
 void GenerationResponse::write_chunk(ResponseChunk chunk) {
   if (fields().streaming.continuous_usage) chunk.usage = usage_so_far();
-  if (is_native()) return write_event(generate_chunk_json(head_, chunk, style_));
-  if (is_llama()) {
-    const LlamaPrompt& prompt = prepared_.llama_prompts[static_cast<size_t>(chunk.index / n())];
-    for (const std::string& event : llama_chunk_jsons(chunk, prompt, prepared_.llama_style)) {
-      write_event(event);
-    }
-    return;
-  }
-  write_event(is_chat() ? chat_chunk_json(head_, chunk, style_)
-                        : completion_chunk_json(head_, chunk, style_));
-  head_.warnings.clear();  // the first chunk has them
-}
-
-void GenerationResponse::write_event(std::string_view json) {
-  output_ += "data: ";
-  output_ += json;
-  output_ += "\n\n";
+  prepared_.writer->chunk(chunk, output_);
 }
 
 void GenerationResponse::send() {
@@ -388,11 +346,7 @@ void GenerationResponse::finish_stream() {
   is_over_ = true;
   ++call_->context().metrics.completed;
   call_->set_usage(usage());
-  if (style_.has_usage && !is_llama()) {
-    write_event(
-        usage_chunk_json(head_, is_chat() ? kChatChunkObject : kCompletionChunkObject, usage()));
-  }
-  if (!is_llama()) write_event("[DONE]");
+  prepared_.writer->end(usage(), output_);
   send();
   call_->exchange().end();
   constexpr int kOk = 200;
@@ -404,8 +358,8 @@ void GenerationResponse::respond_whole() {
   is_over_ = true;
   ServerContext& context = call_->context();
   call_->set_usage(usage());
-  const auto whole = std::make_shared<CompleteResponse>(CompleteResponse{
-      .prepared = std::move(prepared_), .head = std::move(head_), .style = style_});
+  const auto whole = std::make_shared<CompleteResponse>(
+      CompleteResponse{.prepared = std::move(prepared_), .head = std::move(head_)});
   if (pending_bytes_ < kQuick) {
     call_->respond_json(whole_json(*whole, context.names));
     ++context.metrics.completed;

@@ -1,4 +1,4 @@
-// GenerationResponse is a pending completion or chat, streamed or sent whole at its end.
+// GenerationResponse is a pending generation, streamed or sent whole at its end.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "server/api_call.h"
-#include "server/prepared_request.h"
+#include "server/prepared_generation.h"
 #include "server/reader_pace.h"
 #include "server/streamed_choice.h"
 
@@ -17,7 +17,7 @@ namespace paceline {
 class GenerationResponse : public PendingResponse,
                            public std::enable_shared_from_this<GenerationResponse> {
  public:
-  GenerationResponse(std::shared_ptr<ApiCall> call, PreparedRequest prepared);
+  GenerationResponse(std::shared_ptr<ApiCall> call, PreparedGeneration prepared);
 
   // Submits all parts to the engine; fails when the queue has no room for all of them.
   void start();
@@ -32,9 +32,6 @@ class GenerationResponse : public PendingResponse,
  private:
   int64_t n() const { return n_; }
   const GenerationFields& fields() const;
-  bool is_chat() const { return std::holds_alternative<ChatRequest>(prepared_.request); }
-  bool is_native() const { return prepared_.endpoint == ApiEndpoint::generate; }
-  bool is_llama() const { return !prepared_.llama_prompts.empty(); }
   bool is_streamed() const { return fields().streaming.stream; }
 
   void client_gone();
@@ -49,7 +46,6 @@ class GenerationResponse : public PendingResponse,
   void begin_stream();
   void echo_prompt(size_t part);
   void write_chunk(ResponseChunk chunk);
-  void write_event(std::string_view json);
   void send();
   void finish_stream();
   void respond_whole();
@@ -57,11 +53,10 @@ class GenerationResponse : public PendingResponse,
   ResponseUsage usage_so_far();
 
   std::shared_ptr<ApiCall> call_;
-  PreparedRequest prepared_;
+  PreparedGeneration prepared_;
   int64_t n_;  // choices of a part; with best_of more than are returned
   int64_t prompt_tokens_ = 0;
   ResponseHead head_;
-  ChunkStyle style_;
   std::vector<RequestId> ids_;
   size_t num_unfinished_;
   bool is_accepted_ = false;  // all parts are submitted

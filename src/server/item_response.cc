@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/completed_responses.h"
 #include "protocol/request_options.h"
 #include "server/server_errors.h"
 #include "server/worker_call.h"
@@ -20,60 +19,42 @@ struct WholeItems {
   ResponseUsage usage;
 };
 
-// The answer to each kind of request, on a worker.
-struct Answering {
-  WholeItems& response;
+// The results of each kind of request, on a worker.
+struct Collecting {
+  PreparedItems& prepared;
   const TextModel& model;
-  const TokenNames& names;
+  ItemAnswer& answer;
 
-  std::string operator()(const ClassificationRequest& request) const {
-    std::vector<CompletedPart> parts;
-    for (const PreparedItem& item : response.prepared.items) {
-      parts.push_back({.choices = {},
-                       .classification = item.job->result(),
-                       .embedding = {},
-                       .prompt_tokens = item.prompt_tokens});
+  void operator()(const ClassificationRequest& /*request*/) const {
+    for (const PreparedItem& item : prepared.items) {
+      answer.classified.push_back({.choices = {},
+                                   .classification = item.job->result(),
+                                   .embedding = {},
+                                   .prompt_tokens = item.prompt_tokens});
     }
-    return classification_response_json(completed_response(request, parts, response.head));
   }
 
-  std::string operator()(const TokenScoreRequest& request) const {
-    std::vector<std::vector<Logprob>> scored;
-    for (PreparedItem& item : response.prepared.items) scored.push_back(std::move(item.scored));
-    return token_score_response_json(request, response.head, scored, names, response.usage);
+  void operator()(const TokenScoreRequest& /*request*/) const {
+    for (PreparedItem& item : prepared.items) answer.scored.push_back(std::move(item.scored));
   }
 
-  std::string operator()(const EmbeddingRequest& request) const {
-    std::vector<std::vector<float>> embeddings;
-    for (PreparedItem& item : response.prepared.items) {
-      embeddings.push_back(
+  void operator()(const EmbeddingRequest& request) const {
+    for (PreparedItem& item : prepared.items) {
+      answer.embeddings.push_back(
           finish_embedding(model, std::move(item.numbers), embedding_options(request, 0, {})));
     }
-    return embedding_response_json(request, response.head, embeddings, response.usage);
   }
 
-  std::string operator()(const PairScoreRequest& /*request*/) const {
-    return pair_score_response_json(response.head, pair_scores(), response.usage);
-  }
-
-  std::string operator()(const RerankRequest& request) const {
-    return rerank_response_json(request, response.head, pair_scores(), response.usage);
-  }
+  void operator()(const PairScoreRequest& /*request*/) const { collect_pairs(); }
+  void operator()(const RerankRequest& /*request*/) const { collect_pairs(); }
 
  private:
-  std::vector<float> pair_scores() const {
+  void collect_pairs() const {
     std::vector<std::vector<float>> results;
-    for (PreparedItem& item : response.prepared.items) results.push_back(std::move(item.numbers));
-    return response.prepared.pairs->scores(results);
+    for (PreparedItem& item : prepared.items) results.push_back(std::move(item.numbers));
+    answer.pair_scores = prepared.pairs->scores(results);
   }
 };
-
-std::string_view id_prefix(const PreparedItems& prepared) {
-  if (std::holds_alternative<EmbeddingRequest>(prepared.request)) return kEmbeddingIdPrefix;
-  if (std::holds_alternative<RerankRequest>(prepared.request)) return kRerankIdPrefix;
-  return std::holds_alternative<ClassificationRequest>(prepared.request) ? kClassificationIdPrefix
-                                                                         : kPairScoreIdPrefix;
-}
 
 }  // namespace
 
@@ -81,8 +62,8 @@ ItemResponse::ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared
     : call_(std::move(call)), prepared_(std::move(prepared)) {
   const ServerOptions& options = call_->context().options;
   const std::string& lora = std::visit(
-      [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.request);
-  head_ = new_head(id_prefix(prepared_), lora.empty() ? options.model_names[0] : lora);
+      [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.call.request);
+  head_ = new_head(prepared_.call.id_prefix, lora.empty() ? options.model_names[0] : lora);
   head_.system_fingerprint = options.system_fingerprint;
 }
 
@@ -195,7 +176,10 @@ void ItemResponse::respond() {
   const auto whole = std::make_shared<WholeItems>(
       WholeItems{.prepared = std::move(prepared_), .head = head_, .usage = used});
   respond_from_worker(call_, [whole, &context = call_->context()] {
-    return std::visit(Answering{*whole, context.model, context.names}, whole->prepared.request);
+    const ItemCall& call = whole->prepared.call;
+    ItemAnswer answer{.head = std::move(whole->head), .usage = whole->usage};
+    std::visit(Collecting{whole->prepared, context.model, answer}, call.request);
+    return call.write(call.request, std::move(answer), context.names);
   });
 }
 

@@ -1,17 +1,13 @@
-// ItemResponse is a pending classification, score or embedding of several inputs.
+// ItemResponse is a pending answer of several inputs, each computed whole: classes, scores,
+// embeddings.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <variant>
 #include <vector>
 
-#include "protocol/classification_request.h"
-#include "protocol/embedding_request.h"
-#include "protocol/pair_score_request.h"
-#include "protocol/token_score_request.h"
+#include "protocol/dialect.h"
 #include "server/api_call.h"
 #include "server/request_rules.h"
 #include "text/classify_job.h"
@@ -30,25 +26,14 @@ struct PreparedItem {
 };
 
 struct PreparedItems {
-  std::variant<ClassificationRequest, TokenScoreRequest, EmbeddingRequest, PairScoreRequest,
-               RerankRequest>
-      request;
+  ItemCall call;
   std::vector<PreparedItem> items;
   std::optional<PairScoring> pairs;  // of a score or a reranking of pairs
   int64_t response_bytes = 0;        // about
 };
 
-// Any thread. Each throws RequestError or Error naming the field at fault.
-PreparedItems prepare_classification(const TextModel& model, const ReceivedRequest& received,
-                                     const RequestRules& rules);
-PreparedItems prepare_token_score(const TextModel& model, const ReceivedRequest& received,
-                                  const RequestRules& rules);
-PreparedItems prepare_pair_score(const TextModel& model, const ReceivedRequest& received,
-                                 const RequestRules& rules);
-PreparedItems prepare_rerank(const TextModel& model, const ReceivedRequest& received,
-                             const RequestRules& rules);
-PreparedItems prepare_embedding(const TextModel& model, const ReceivedRequest& received,
-                                const RequestRules& rules);
+// Any thread. Throws RequestError or Error naming the field at fault.
+PreparedItems prepare_items(const TextModel& model, ItemCall call, const RequestRules& rules);
 
 class ItemResponse : public PendingResponse, public std::enable_shared_from_this<ItemResponse> {
  public:

@@ -26,7 +26,7 @@ void write_default_settings(JsonWriter& writer, const ServerContext& context) {
   request.sampling = sampling_options(complete_options(context.model, options));
   writer.key("default_generation_settings").begin_object();
   writer.member("n_ctx", limits.max_model_len).key("params");
-  writer.raw(llama_settings_json(request, {}, style)).end_object();
+  writer.raw(llama_settings_json(request, style)).end_object();
 }
 
 void write_special_tokens(JsonWriter& writer, const Tokenizer& tokenizer) {

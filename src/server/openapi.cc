@@ -136,7 +136,7 @@ void write_route(JsonWriter& writer, const Route& route, const RequestTerms& ter
     writer.member("in", "path").member("required", true).key("schema").begin_object();
     writer.member("type", "string").end_object().end_object().end_array();
   }
-  if (route.has_body()) write_body(writer, route.body(), terms);
+  if (route.has_body()) write_body(writer, route.fields(), terms);
   write_responses(writer, route);
   writer.end_object().end_object();
 }

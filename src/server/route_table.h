@@ -9,8 +9,7 @@
 #include <string_view>
 #include <variant>
 
-#include "protocol/api_error.h"
-#include "protocol/field_info.h"
+#include "protocol/dialect.h"
 #include "server/api_call.h"
 
 namespace paceline {
@@ -25,7 +24,10 @@ struct Route {
   std::string_view path;     // a "*" at its end stands for any suffix that is not empty
   std::string_view summary;  // one sentence, for OpenAPI
   RouteAccess access = RouteAccess::key;
-  // The fields of the request's JSON body. A route with a body needs a permit (InFlightLimit).
+  // How the route is asked and answered; none: its handler says so, errors are as in OpenAI's API.
+  const Dialect* dialect = nullptr;
+  // The fields of the request's JSON body, where no dialect has them. A route with a body needs a
+  // permit (InFlightLimit).
   FieldList (*body)() = nullptr;
   // Schemas of the JSON response, and of each event of a streamed one (response_schemas_json()).
   std::string_view response = {};
@@ -33,7 +35,11 @@ struct Route {
   std::string_view media_type = "application/json";  // of the response
   void (*handle)(const std::shared_ptr<ApiCall>& call) = nullptr;
 
-  bool has_body() const { return body != nullptr; }
+  bool has_body() const { return body != nullptr || dialect != nullptr; }
+  FieldList fields() const { return dialect != nullptr ? dialect->fields() : body(); }
+  ErrorAnswer answer(const ApiError& error, std::string_view request_id) const {
+    return (dialect != nullptr ? dialect->error : openai_error)(error, request_id);
+  }
 };
 
 std::span<const Route> route_table();

@@ -11,19 +11,8 @@ struct EngineSnapshot;
 
 using CallPtr = std::shared_ptr<ApiCall>;
 
-// Text generation.
-void handle_chat(const CallPtr& call);
-void handle_completion(const CallPtr& call);
-void handle_generate(const CallPtr& call);
-// The same in the formats of llama.cpp's server.
-void handle_llama_completion(const CallPtr& call);
-void handle_infill(const CallPtr& call);
-// Classification, scoring and embeddings.
-void handle_classify(const CallPtr& call);
-void handle_score_tokens(const CallPtr& call);
-void handle_score(const CallPtr& call);
-void handle_rerank(const CallPtr& call);
-void handle_embeddings(const CallPtr& call);
+// A request to a route that has a dialect.
+void handle_call(const CallPtr& call);
 // Tokenizer and chat template.
 void handle_tokenize(const CallPtr& call);
 void handle_detokenize(const CallPtr& call);

@@ -8,7 +8,6 @@
 #include "engine/engine.h"
 #include "protocol/request_body.h"
 #include "protocol/text_requests.h"
-#include "server/prepared_request.h"
 #include "server/routes.h"
 #include "server/worker_call.h"
 #include "text/chat_prompt.h"

@@ -20,7 +20,7 @@ std::string llama_body(std::string_view members) {
 
 TEST(LlamaRequest, DefaultsAreThoseOfLlamaCpp) {
   const LlamaRequest request = llama(R"({"prompt": "Once"})");
-  EXPECT_EQ(request.prompts, (std::vector<MixedPrompt>{{"Once"}}));
+  EXPECT_EQ(request.completion.mixed_prompts, (std::vector<MixedPrompt>{{"Once"}}));
   EXPECT_EQ(request.completion.options.max_tokens, static_cast<int64_t>(kMaxOutputTokens));
   EXPECT_FALSE(request.completion.options.temperature);  // the model's own
   EXPECT_FALSE(request.completion.logprobs);
@@ -31,7 +31,7 @@ TEST(LlamaRequest, DefaultsAreThoseOfLlamaCpp) {
 
 TEST(LlamaRequest, ReadsPromptsOfEveryKind) {
   const auto prompts = [](std::string_view json) {
-    return llama(R"({"prompt": )" + std::string(json) + "}").prompts;
+    return llama(R"({"prompt": )" + std::string(json) + "}").completion.mixed_prompts;
   };
   using Prompts = std::vector<MixedPrompt>;
   EXPECT_EQ(prompts(R"([12, 34])"), (Prompts{{12, 34}}));
@@ -100,13 +100,14 @@ TEST(LlamaRequest, TakesFeaturesThatAreSwitchedOffAndRefusesThemOn) {
 TEST(LlamaRequest, ReadsGapsAndFiles) {
   const LlamaRequest request = infill(R"({"input_prefix": "def f():", "input_suffix": "return x",
       "input_extra": [{"filename": "a.py", "text": "import b"}], "prompt": "  x", "n_predict": 3})");
-  EXPECT_EQ(request.prefix, "def f():");
-  EXPECT_EQ(request.suffix, "return x");
-  ASSERT_EQ(request.files.size(), 1u);
-  EXPECT_EQ(request.files[0].filename, "a.py");
-  EXPECT_EQ(request.files[0].text, "import b");
-  EXPECT_EQ(request.prompts, (std::vector<MixedPrompt>{{"  x"}}));
-  EXPECT_TRUE(infill("{}").prompts.empty());
+  ASSERT_TRUE(request.completion.infill);
+  const InfillPrompt& gap = *request.completion.infill;
+  EXPECT_EQ(gap.prefix, "def f():");
+  EXPECT_EQ(gap.suffix, "return x");
+  using Files = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(gap.files, (Files{{"a.py", "import b"}}));
+  EXPECT_EQ(gap.beginning, "  x");
+  EXPECT_EQ(infill("{}").completion.infill->beginning, "");
   EXPECT_EQ(refusal(infill, R"({"input_extra": [{"filename": "a"}]})").param,
             "input_extra[0].text");
   EXPECT_EQ(refusal(infill, R"({"prompt": ["a"]})").param, "prompt");

@@ -1,12 +1,9 @@
-// Requests of llama.cpp's endpoints: their prompts, and the parts of their answers about prompts.
+#include "server/completion_prompts.h"
+
 #include <utility>
 
 #include "base/error.h"
-#include "engine/engine.h"
 #include "protocol/api_error.h"
-#include "protocol/completed_responses.h"
-#include "server/prepared_request.h"
-#include "text/infill_prompt.h"
 
 namespace paceline {
 namespace {
@@ -47,7 +44,7 @@ void add_infill_stops(const InfillTokens& tokens, GenerateOptions& options) {
   stops.insert(stops.end(), tokens.ends.begin(), tokens.ends.end());
 }
 
-void set_infill_prompt(const TextModel& model, LlamaRequest& request) {
+void encode_gap(const TextModel& model, CompletionRequest& request) {
   const Tokenizer& tokenizer = tokenizer_for(model);
   const auto tokens = find_infill_tokens(tokenizer);
   if (!tokens) {
@@ -56,27 +53,19 @@ void set_infill_prompt(const TextModel& model, LlamaRequest& request) {
                     ": its tokenizer has no fill-in-the-middle tokens such as "
                     "<|fim_prefix|>; use /completion");
   }
-  InfillPrompt prompt{.prefix = std::move(request.prefix),
-                      .suffix = std::move(request.suffix),
-                      .beginning = {},
-                      .files = {}};
-  if (!request.prompts.empty()) prompt.beginning = std::get<std::string>(request.prompts[0][0]);
-  for (InfillFile& file : request.files) {
-    prompt.files.emplace_back(std::move(file.filename), std::move(file.text));
+  request.prompt.prompts = {encode_infill(tokenizer, *tokens, *request.infill)};
+  add_infill_stops(*tokens, request.options);
+}
+
+void encode_mixed(const TextModel& model, CompletionRequest& request) {
+  request.prompt.is_array = request.mixed_prompts.size() > 1;
+  for (const MixedPrompt& pieces : request.mixed_prompts) {
+    request.prompt.prompts.push_back(
+        prompt_text(model, pieces, request.options.add_special_tokens));
   }
-  request.completion.prompt.prompts = {encode_infill(tokenizer, *tokens, prompt)};
-  add_infill_stops(*tokens, request.completion.options);
 }
 
-// A model may have more ids than its tokenizer has tokens; those stand for no text.
-std::string decode_known(const Tokenizer& tokenizer, std::vector<TokenId> ids) {
-  std::erase_if(ids, [&](TokenId id) { return id >= tokenizer.vocab_size(); });
-  return tokenizer.decode(ids);
-}
-
-}  // namespace
-
-void set_suffix_prompts(const TextModel& model, CompletionRequest& request) {
+void encode_suffixes(const TextModel& model, CompletionRequest& request) {
   const auto tokens =
       model.tokenizer == nullptr ? std::nullopt : find_infill_tokens(*model.tokenizer);
   if (!tokens) {
@@ -99,39 +88,12 @@ void set_suffix_prompts(const TextModel& model, CompletionRequest& request) {
   add_infill_stops(*tokens, request.options);
 }
 
-LlamaRequest read_llama_request(const TextModel& model, ApiEndpoint endpoint, const Json& body,
-                                const RequestRules& rules) {
-  if (endpoint == ApiEndpoint::infill) {
-    LlamaRequest request = parse_infill_request(body, rules.terms);
-    set_infill_prompt(model, request);
-    return request;
-  }
-  LlamaRequest request = parse_llama_request(body, rules.terms);
-  PromptList& list = request.completion.prompt;
-  list.is_array = request.prompts.size() > 1;
-  for (const MixedPrompt& pieces : request.prompts) {
-    list.prompts.push_back(
-        prompt_text(model, pieces, request.completion.options.add_special_tokens));
-  }
-  return request;
-}
+}  // namespace
 
-void add_llama_answers(const TextModel& model, const RequestRules& rules, bool returns_tokens,
-                       PreparedRequest& prepared) {
-  const auto& request = std::get<CompletionRequest>(prepared.request);
-  prepared.llama_style = {.model = rules.model_names[0],
-                          .context = model.engine.limits().max_model_len,
-                          .max_drafted = model.engine.limits().speculation.num_tokens,
-                          .returns_tokens = returns_tokens,
-                          .has_probabilities = request.as_probabilities,
-                          .naming = naming_of(request.generation)};
-  for (const PreparedPart& part : prepared.parts) {
-    LlamaPrompt& prompt = prepared.llama_prompts.emplace_back();
-    if (model.tokenizer != nullptr) {
-      prompt.text = decode_known(*model.tokenizer, part.request.prompt);
-    }
-    prompt.settings_json = llama_settings_json(part.request, request, prepared.llama_style);
-  }
+void encode_prompts(const TextModel& model, CompletionRequest& request) {
+  if (request.infill) encode_gap(model, request);
+  if (!request.mixed_prompts.empty()) encode_mixed(model, request);
+  if (!request.suffix.empty()) encode_suffixes(model, request);
 }
 
 }  // namespace paceline

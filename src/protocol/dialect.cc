@@ -1,0 +1,32 @@
+#include "protocol/dialect.h"
+
+#include <type_traits>
+
+namespace paceline {
+namespace {
+
+template <class AnyCall>
+auto& common_of(AnyCall& call) {
+  using Fields = std::conditional_t<std::is_const_v<AnyCall>, const CommonFields, CommonFields>;
+  const auto of_each = [](auto& request) -> Fields& { return request.common; };
+  return std::visit(
+      [&](auto& one) -> Fields& {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, CountCall>) {
+          return one.request.common;
+        } else {
+          return std::visit(of_each, one.request);
+        }
+      },
+      call);
+}
+
+}  // namespace
+
+const CommonFields& common_fields_of(const Call& call) { return common_of(call); }
+CommonFields& common_fields_of(Call& call) { return common_of(call); }
+
+ErrorAnswer openai_error(const ApiError& error, std::string_view /*request_id*/) {
+  return {.status = error.status, .body = error_json(error)};
+}
+
+}  // namespace paceline
