@@ -20,7 +20,8 @@ namespace {
 
 void check_refusal(const Error& error) {
   const ApiError refusal = api_error(error);
-  PL_CHECK(refusal.status == 400, "a request that is refused is the caller's fault");
+  PL_CHECK(openai_kind(refusal.reason).status == 400,
+           "a request that is refused is the caller's fault");
   parse_json(error_json(refusal), "the error object");
 }
 

@@ -46,7 +46,7 @@ struct Submission {
 
 void refuse_stream(const GenerationFields& fields) {
   if (fields.streaming.stream) {
-    throw RequestError("stream", "unsupported_parameter",
+    throw RequestError("stream", ErrorReason::unsupported_parameter,
                        "stream: found true, only false is supported in a batch");
   }
 }
@@ -100,7 +100,8 @@ ApiRequest parse_api_request(BatchUrl url, const Json& body) {
   CompletionRequest request = parse_completion_request(body);
   refuse_stream(request.generation);
   if (!request.suffix.empty()) {
-    throw RequestError("suffix", "unsupported_parameter", "suffix: not supported in a batch");
+    throw RequestError("suffix", ErrorReason::unsupported_parameter,
+                       "suffix: not supported in a batch");
   }
   return request;
 }

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<std::string_view, BatchUrl>, 4> kUrls = {{
 
 void read_method(const FieldValue& value, BatchLine&) {
   if (value.text() == "POST") return;
-  throw RequestError("method", "invalid_method",
+  throw RequestError("method", ErrorReason::invalid_method,
                      fmt::format("method: found {}, expected POST", json_quote(value.text())));
 }
 
@@ -34,7 +34,7 @@ void read_url(const FieldValue& value, BatchLine& line) {
       return;
     }
   }
-  throw RequestError("url", "invalid_url",
+  throw RequestError("url", ErrorReason::invalid_url,
                      fmt::format("url: found {}, expected /v1/completions, /v1/chat/completions, "
                                  "/v1/classify or /v1/embeddings",
                                  json_quote(value.text())));
@@ -86,7 +86,7 @@ BatchLine read_batch_line(const Line& line) {
   try {
     read_fields(line, where, read);
   } catch (const RequestError& error) {
-    set_line_error(read, error.api_code(), error.what());
+    set_line_error(read, std::string(openai_kind(error.reason()).code), error.what());
   } catch (const Error& error) {
     read.error = BatchLineError{.code = "invalid_json_line", .message = error.what()};
   }

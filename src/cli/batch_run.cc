@@ -93,7 +93,7 @@ void BatchRun::choose_model(ApiRequest& request) const {
   std::vector<std::string> names = model_names_;
   for (const LoraSource& adapter : settings_.load.loras) names.push_back(adapter.name);
   if (std::find(names.begin(), names.end(), *model) == names.end()) {
-    throw RequestError("model", "model_not_found",
+    throw RequestError("model", ErrorReason::model_not_found,
                        fmt::format("model: found {}, expected {} "
                                    "(--served-model-name gives the model other names)",
                                    *model, fmt::join(names, " or ")));
@@ -182,8 +182,9 @@ void BatchRun::collect(RequestPool::Done done, Files& files) {
 void BatchRun::close_if_finished(int64_t job_id, Files& files) {
   const BatchJob& job = jobs_.at(job_id)->job;
   if (!job.is_finished()) return;
-  const bool is_unfinished = session_.interrupted() &&
-                             (was_cancelled(job) || (job.error && job.error->code == "cancelled"));
+  const bool is_unfinished =
+      session_.interrupted() &&
+      (was_cancelled(job) || (job.error && job.error->reason == ErrorReason::cancelled));
   if (!is_unfinished) write_response(job, files);
   bytes_in_flight_ -= job.num_bytes;
   jobs_.erase(job_id);
@@ -204,7 +205,8 @@ void BatchRun::write_response(const BatchJob& job, Files& files) {
 }
 
 void BatchRun::write_failure(const std::string& custom_id, const ApiError& error, Files& files) {
-  files.results.append(batch_response_record(custom_id, error.status, error_json(error)));
+  files.results.append(
+      batch_response_record(custom_id, openai_kind(error.reason).status, error_json(error)));
   ++counts_.failed;
 }
 

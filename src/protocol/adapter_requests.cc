@@ -1,7 +1,5 @@
 #include "protocol/adapter_requests.h"
 
-#include "protocol/api_error.h"
-
 namespace paceline {
 namespace {
 

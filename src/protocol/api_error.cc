@@ -9,25 +9,27 @@
 namespace paceline {
 namespace {
 
-struct Mapping {
-  ErrorCode code;
-  int status;
-  std::string_view type;
-  std::string_view api_code;
-};
-
-// openai-python retries after 408, 409, 429 and everything from 500 on, so an invalid request is
-// never answered with one of these.
-constexpr Mapping kMappings[] = {
-    {ErrorCode::invalid, 400, "invalid_request_error", "invalid_value"},
-    {ErrorCode::not_found, 404, "invalid_request_error", "not_found"},
-    {ErrorCode::unsupported, 501, "not_supported_error", "feature_disabled"},
-    {ErrorCode::exhausted, 503, "server_error", "resource_exhausted"},
-    {ErrorCode::corrupt, 500, "server_error", "internal_error"},
-    {ErrorCode::numerical, 500, "server_error", "numerical_error"},
-    {ErrorCode::cancelled, 499, "server_error", "cancelled"},
-    {ErrorCode::internal, 500, "server_error", "internal_error"},
-};
+ErrorReason reason_of(ErrorCode code) {
+  using enum ErrorReason;
+  switch (code) {
+    case ErrorCode::invalid:
+      return invalid_value;
+    case ErrorCode::not_found:
+      return not_found;
+    case ErrorCode::unsupported:
+      return feature_disabled;
+    case ErrorCode::exhausted:
+      return resource_exhausted;
+    case ErrorCode::numerical:
+      return numerical_error;
+    case ErrorCode::cancelled:
+      return cancelled;
+    case ErrorCode::corrupt:
+    case ErrorCode::internal:
+      break;
+  }
+  return internal_error;
+}
 
 bool is_word_byte(char byte) {
   return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_';
@@ -55,50 +57,82 @@ std::optional<std::string> leading_path(std::string_view message) {
   return std::string(message.substr(0, at));
 }
 
-ApiError request_fault(const Error& error, int status, const std::string& param,
-                       const std::string& code) {
-  return {.status = status,
-          .message = error.what(),
-          .type = "invalid_request_error",
-          .param = param.empty() ? std::nullopt : std::optional(param),
-          .code = code};
-}
-
 }  // namespace
 
+const ErrorKind& openai_kind(ErrorReason reason) {
+  using enum ErrorReason;
+  constexpr std::string_view kOfRequest = "invalid_request_error";
+  constexpr std::string_view kOfServer = "server_error";
+  // openai-python retries after 408, 409, 429 and everything from 500 on, so an invalid request is
+  // never answered with one of these.
+  static constexpr ErrorKind kKinds[] = {
+      {invalid_value, 400, kOfRequest, "invalid_value"},
+      {missing_parameter, 400, kOfRequest, "missing_required_parameter"},
+      {unknown_parameter, 400, kOfRequest, "unknown_parameter"},
+      {unsupported_parameter, 400, kOfRequest, "unsupported_parameter"},
+      {context_length_exceeded, 400, kOfRequest, "context_length_exceeded"},
+      {limit_exceeded, 400, kOfRequest, "limit_exceeded"},
+      {request_too_complex, 400, kOfRequest, "request_too_complex"},
+      {model_not_found, 404, kOfRequest, "model_not_found"},
+      {not_found, 404, kOfRequest, "not_found"},
+      {not_enabled, 400, kOfRequest, "not_enabled"},
+      {feature_disabled, 501, "not_supported_error", "feature_disabled"},
+      {invalid_method, 400, kOfRequest, "invalid_method"},
+      {invalid_url, 400, kOfRequest, "invalid_url"},
+      {invalid_api_key, 401, kOfRequest, "invalid_api_key"},
+      {host_not_allowed, 403, "permission_error", "host_not_allowed"},
+      {unknown_url, 404, kOfRequest, "unknown_url"},
+      {method_not_allowed, 405, kOfRequest, "method_not_allowed"},
+      {slow_request, 408, kOfRequest, "request_timeout"},
+      {body_too_large, 413, kOfRequest, "body_too_large"},
+      {uri_too_long, 414, kOfRequest, "uri_too_long"},
+      {unsupported_media_type, 415, kOfRequest, "unsupported_media_type"},
+      {headers_too_large, 431, kOfRequest, "headers_too_large"},
+      {malformed_request, 400, kOfRequest, "malformed_request"},
+      {queue_full, 429, "rate_limit_error", "queue_full"},
+      {queue_timeout, 503, kOfServer, "queue_timeout"},
+      {too_many_connections, 503, kOfServer, "too_many_connections"},
+      {loading, 503, kOfServer, "loading"},
+      {draining, 503, kOfServer, "draining"},
+      {overloaded, 503, kOfServer, "overloaded"},
+      {engine_unhealthy, 503, kOfServer, "engine_unhealthy"},
+      {resource_exhausted, 503, kOfServer, "resource_exhausted"},
+      {request_timeout, 504, kOfServer, "request_timeout"},
+      {cancelled, 499, kOfServer, "cancelled"},
+      {numerical_error, 500, kOfServer, "numerical_error"},
+      {internal_error, 500, kOfServer, "internal_error"},
+  };
+  static_assert(has_every_reason(kKinds));
+  return kKinds[static_cast<size_t>(reason)];
+}
+
 ApiError api_error(ErrorCode code, const std::string& message) {
-  const Mapping* mapping = kMappings;
-  while (mapping->code != code) ++mapping;
-  return {.status = mapping->status,
-          .message = message,
-          .type = std::string(mapping->type),
-          .param = leading_path(message),
-          .code = std::string(mapping->api_code)};
+  return {.reason = reason_of(code), .message = message, .field = leading_path(message)};
 }
 
 ApiError api_error(const Error& error) {
   if (const auto* context = dynamic_cast<const ContextError*>(&error)) {
-    return request_fault(error, 400, context->field(), "context_length_exceeded");
+    return {ErrorReason::context_length_exceeded, error.what(), context->field()};
   }
   if (dynamic_cast<const AdapterError*>(&error) != nullptr) {
-    return request_fault(error, 404, "model", "model_not_found");
+    return {ErrorReason::model_not_found, error.what(), "model"};
   }
   if (const auto* of_request = dynamic_cast<const RequestError*>(&error)) {
-    const int status = of_request->api_code() == "model_not_found" ? 404 : 400;
-    return request_fault(error, status, of_request->param(), of_request->api_code());
+    ApiError found{.reason = of_request->reason(), .message = error.what()};
+    if (!of_request->field().empty()) found.field = of_request->field();
+    return found;
   }
   return api_error(error.code(), error.what());
 }
 
 std::string error_json(const ApiError& error) {
+  const ErrorKind& kind = openai_kind(error.reason);
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().key("error").begin_object();
-  writer.member("message", error.message).member("type", error.type).key("param");
-  error.param ? writer.string(*error.param) : writer.null();
-  writer.key("code");
-  error.code ? writer.string(*error.code) : writer.null();
-  writer.end_object().end_object();
+  writer.member("message", error.message).member("type", kind.type).key("param");
+  error.field ? writer.string(*error.field) : writer.null();
+  writer.member("code", kind.code).end_object().end_object();
   return json;
 }
 

@@ -5,35 +5,29 @@
 #include <string>
 #include <string_view>
 
-#include "paceline/error.h"
+#include "base/request_error.h"
 
 namespace paceline {
 
-// A malformed or unsupported request. The message names the path of the field at fault.
-class RequestError : public Error {
- public:
-  RequestError(std::string param, std::string_view api_code, const std::string& message)
-      : Error(ErrorCode::invalid, message), param_(std::move(param)), api_code_(api_code) {}
-
-  const std::string& param() const { return param_; }        // e.g. "messages[1].content"
-  const std::string& api_code() const { return api_code_; }  // e.g. "unsupported_parameter"
-
- private:
-  std::string param_;
-  std::string api_code_;
-};
-
-// The members of the error object, and its status.
+// An error as every API tells it: what a client sees beside the message comes from the reason.
 struct ApiError {
-  int status = 500;
-  std::string message;
-  std::string type;
-  std::optional<std::string> param;
-  std::optional<std::string> code;
+  ErrorReason reason = ErrorReason::internal_error;
+  std::string message = {};
+  std::optional<std::string> field = {};  // the path of the field at fault
 };
+
+// What the OpenAI API says for a reason.
+struct ErrorKind {
+  ErrorReason reason;
+  int status;
+  std::string_view type;
+  std::string_view code;
+};
+
+const ErrorKind& openai_kind(ErrorReason reason);
 
 ApiError api_error(const Error& error);
-// For an error that came through a queue. `param` is the path at the message's beginning, if it is
+// For an error that came through a queue. `field` is the path at the message's beginning, if it is
 // a field of some request.
 ApiError api_error(ErrorCode code, const std::string& message);
 

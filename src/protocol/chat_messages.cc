@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/json_writer.h"
-#include "protocol/api_error.h"
+#include "base/request_error.h"
 #include "protocol/chat_tools.h"
 #include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
@@ -90,7 +90,7 @@ std::string read_part(const FieldValue& value, const ContentOwner& owner) {
   const std::string path = value.at().name_of("type");
   if (part.type == "refusal" || (owner.role != "tool" && owner.role != "function")) {
     throw RequestError(
-        path, "unsupported_parameter",
+        path, ErrorReason::unsupported_parameter,
         fmt::format("{}: found \"{}\", only \"text\" is supported", path, part.type));
   }
   const std::string_view medium = medium_of(part.type);
@@ -276,7 +276,7 @@ void check_member(bool is_there, bool is_wanted, const FieldValue& value, std::s
                   std::string_view why) {
   if (is_there == is_wanted) return;
   const std::string path = value.at().name_of(name);
-  throw RequestError(path, is_wanted ? "missing_required_parameter" : "invalid_value",
+  throw RequestError(path, is_wanted ? ErrorReason::missing_parameter : ErrorReason::invalid_value,
                      fmt::format("{}: {} {}", path, is_wanted ? "missing," : "not allowed,", why));
 }
 
@@ -354,7 +354,7 @@ std::vector<ChatMessage> read_messages(const FieldValue& value,
 
 void check_continuation(const ChatInput& input) {
   if (!input.continue_final_message || !input.add_generation_prompt) return;
-  throw RequestError("continue_final_message", "invalid_value",
+  throw RequestError("continue_final_message", ErrorReason::invalid_value,
                      "continue_final_message: only allowed when add_generation_prompt is false");
 }
 
@@ -363,7 +363,7 @@ std::string read_template_variables(const FieldValue& value) {
     if (std::find(kReservedVariables.begin(), kReservedVariables.end(), name) !=
         kReservedVariables.end()) {
       const std::string path = value.at().name_of(name);
-      throw RequestError(path, "invalid_value",
+      throw RequestError(path, ErrorReason::invalid_value,
                          fmt::format("{}: not a variable that a request may set", path));
     }
   }

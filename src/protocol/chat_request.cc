@@ -1,8 +1,8 @@
 #include "protocol/chat_request.h"
 
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "chat/message_json.h"
-#include "protocol/api_error.h"
 #include "protocol/chat_messages.h"
 #include "protocol/chat_tools.h"
 #include "protocol/client_fields.h"
@@ -231,7 +231,7 @@ void combine_fields(ChatDraft& draft) {
   if (draft.clear_thinking) add_clear_thinking(*draft.clear_thinking, request.input);
   if (draft.max_tokens && draft.max_completion_tokens &&
       *draft.max_tokens != *draft.max_completion_tokens) {
-    throw RequestError("max_tokens", "invalid_value",
+    throw RequestError("max_tokens", ErrorReason::invalid_value,
                        "max_tokens: differs from max_completion_tokens, give one of them");
   }
   if (draft.max_tokens) request.options.max_tokens = draft.max_tokens;
@@ -241,12 +241,12 @@ void combine_fields(ChatDraft& draft) {
     draft.top_logprobs = draft.num_probabilities;
   }
   if (draft.top_logprobs && *draft.top_logprobs > 0 && !request.logprobs) {
-    throw RequestError("top_logprobs", "invalid_value",
+    throw RequestError("top_logprobs", ErrorReason::invalid_value,
                        "top_logprobs: only allowed when logprobs is true");
   }
   request.top_logprobs = draft.top_logprobs.value_or(0);
   if (const std::string problem = tool_choice_problem(request.turn); !problem.empty()) {
-    throw RequestError("tool_choice", "invalid_value", problem);
+    throw RequestError("tool_choice", ErrorReason::invalid_value, problem);
   }
   if (request.turn.tool_choice == ToolChoice::none) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);

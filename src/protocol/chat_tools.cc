@@ -6,8 +6,8 @@
 #include <cctype>
 
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "chat/message_json.h"
-#include "protocol/api_error.h"
 #include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
 
@@ -150,7 +150,7 @@ std::string read_tools(const FieldValue& value, TurnRequest& turn) {
   std::string json = to_json(Json(std::move(shown)));
   if (json.size() > kMaxToolBytes) {
     throw RequestError(
-        value.path(), "invalid_value",
+        value.path(), ErrorReason::invalid_value,
         fmt::format("{}: {} bytes, expected at most {}", value.path(), json.size(), kMaxToolBytes));
   }
   return json;

@@ -1,7 +1,7 @@
 #include "protocol/completion_request.h"
 
+#include "base/request_error.h"
 #include "engine/request.h"
-#include "protocol/api_error.h"
 #include "protocol/client_fields.h"
 
 namespace paceline {
@@ -87,15 +87,15 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   check_penalty_fields(request.generation, request.options);
   check_logprob_fields(request.options, request.logprobs.has_value());
   if (request.generation.streaming.stream && request.num_candidates() > request.generation.n) {
-    throw RequestError("best_of", "invalid_value",
+    throw RequestError("best_of", ErrorReason::invalid_value,
                        "best_of: more than n isn't possible with stream");
   }
   if (!request.suffix.empty() && (request.echo || request.options.truncate_prompt_tokens)) {
-    throw RequestError("suffix", "invalid_value",
+    throw RequestError("suffix", ErrorReason::invalid_value,
                        "suffix: not allowed with echo or truncate_prompt_tokens");
   }
   if (request.echo && request.options.truncate_prompt_tokens) {
-    throw RequestError("truncate_prompt_tokens", "invalid_value",
+    throw RequestError("truncate_prompt_tokens", ErrorReason::invalid_value,
                        "truncate_prompt_tokens: not allowed with echo");
   }
   return request;

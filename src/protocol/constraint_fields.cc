@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "grammar/constraint_cache.h"
-#include "protocol/api_error.h"
 
 namespace paceline {
 namespace {
@@ -29,7 +29,7 @@ void set(const FieldValue& value, ConstraintSpec spec, AskedConstraint& target) 
   if (target.spec == spec) return;
   if (target.spec) {
     throw RequestError(
-        field, "invalid_value",
+        field, ErrorReason::invalid_value,
         fmt::format("{}: found beside {}, expected one constraint only", field, target.field));
   }
   target.spec = std::move(spec);
@@ -127,7 +127,7 @@ void read_response_format(const FieldValue& value, AskedConstraint& target) {
   if (format.type == "text") return;
   if (format.named && format.schema.spec) {
     throw RequestError(
-        format.schema.field, "invalid_value",
+        format.schema.field, ErrorReason::invalid_value,
         fmt::format("{}: {}.json_schema has a schema already", format.schema.field, value.path()));
   }
   if (format.type == "json_schema" && !format.named && !format.schema.spec) {
@@ -224,10 +224,10 @@ FieldTable<AskedConstraint> constraint_fields() { return kConstraintFields; }
 void refuse_constraint(const AskedConstraint& asked, const Error& error) {
   const std::string_view message = error.what();
   if (!asked.spec || !message.starts_with(asked.field + ": ")) return;
-  std::string_view code = "invalid_value";
-  if (error.code() == ErrorCode::unsupported) code = "unsupported_parameter";
-  if (error.code() == ErrorCode::exhausted) code = "limit_exceeded";
-  throw RequestError(asked.field, code, std::string(message));
+  ErrorReason reason = ErrorReason::invalid_value;
+  if (error.code() == ErrorCode::unsupported) reason = ErrorReason::unsupported_parameter;
+  if (error.code() == ErrorCode::exhausted) reason = ErrorReason::limit_exceeded;
+  throw RequestError(asked.field, reason, std::string(message));
 }
 
 void check_constraint(const AskedConstraint& asked, ConstraintCache* cache) {

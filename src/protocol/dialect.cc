@@ -26,7 +26,7 @@ const CommonFields& common_fields_of(const Call& call) { return common_of(call);
 CommonFields& common_fields_of(Call& call) { return common_of(call); }
 
 ErrorAnswer openai_error(const ApiError& error, std::string_view /*request_id*/) {
-  return {.status = error.status, .body = error_json(error)};
+  return {.status = openai_kind(error.reason).status, .body = error_json(error)};
 }
 
 }  // namespace paceline

@@ -4,18 +4,18 @@
 
 #include <cmath>
 
-#include "protocol/api_error.h"
+#include "base/request_error.h"
 #include "protocol/field_match.h"
 
 namespace paceline {
 void FieldValue::refuse(std::string_view expected) const {
-  throw RequestError(path(), "invalid_value",
+  throw RequestError(path(), ErrorReason::invalid_value,
                      fmt::format("{}: {}", path(), found_instead(at_.node().shown(), expected)));
 }
 
 void FieldValue::refuse_unsupported(std::string_view only) const {
   throw RequestError(
-      path(), "unsupported_parameter",
+      path(), ErrorReason::unsupported_parameter,
       fmt::format("{}: found {}, only {} is supported", path(), at_.node().shown(), only));
 }
 
@@ -45,11 +45,11 @@ void FieldValue::check_size(size_t size, const FieldType& type, std::string_view
   if (type.kind == FieldKind::tuple) refuse(type.expected);
   if (min == 1 && size == 0 && unit == "bytes") refuse("some text");
   if (min == 1 && size == 0) {
-    throw RequestError(path(), "invalid_value",
+    throw RequestError(path(), ErrorReason::invalid_value,
                        fmt::format("{}: an empty array, expected at least one item", path()));
   }
   throw RequestError(
-      path(), "invalid_value",
+      path(), ErrorReason::invalid_value,
       size < min ? fmt::format("{}: {} {}, expected {}", path(), size, unit, min)
                  : fmt::format("{}: {} {}, expected at most {}", path(), size, unit, type.max));
 }

@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "protocol/api_error.h"
+#include "base/request_error.h"
 #include "protocol/logprobs_json.h"
 
 namespace paceline {
@@ -28,7 +28,7 @@ CompletionRequest parse_generate_request(const Json& body, const RequestTerms& t
   CompletionRequest request = parse_completion_request(body, own);
   if (request.prompt.is_array) {
     throw RequestError(
-        "prompt", "invalid_value",
+        "prompt", ErrorReason::invalid_value,
         "prompt: found an array of prompts, expected " + std::string(kOnePrompt.expected));
   }
   request.generation.return_token_ids = true;

@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "protocol/api_error.h"
 #include "protocol/client_fields.h"
 
 namespace paceline {

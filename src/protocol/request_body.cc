@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "protocol/api_error.h"
+#include "base/request_error.h"
 
 namespace paceline {
 namespace {
@@ -33,7 +33,7 @@ BodyCounts count_body(std::string_view body) {
 
 void refuse_beyond(size_t count, size_t most, std::string_view what) {
   if (count <= most) return;
-  throw RequestError("", "invalid_value",
+  throw RequestError("", ErrorReason::invalid_value,
                      fmt::format("the request: {} {}, expected at most {}", count, what, most));
 }
 

@@ -1,6 +1,6 @@
 #include "protocol/request_fields.h"
 
-#include "protocol/api_error.h"
+#include "base/request_error.h"
 #include "protocol/field_match.h"
 
 namespace paceline {
@@ -47,7 +47,7 @@ bool has_negative_seed(const Json& body) {
 
 void check_logprob_fields(const GenerateOptions& options, bool has_logprobs) {
   if (options.logprob_token_ids.empty() || has_logprobs) return;
-  throw RequestError("logprob_token_ids", "invalid_value",
+  throw RequestError("logprob_token_ids", ErrorReason::invalid_value,
                      "logprob_token_ids: only allowed with logprobs");
 }
 
@@ -56,14 +56,14 @@ void check_penalty_fields(const GenerationFields& fields, const GenerateOptions&
   const bool has_penalty = options.repetition_penalty.value_or(1) != 1 ||
                            options.frequency_penalty != 0 || options.presence_penalty != 0;
   if (!has_penalty) return;
-  throw RequestError("repeat_last_n", "unsupported_parameter",
+  throw RequestError("repeat_last_n", ErrorReason::unsupported_parameter,
                      "repeat_last_n: only -1 is supported with a penalty, which sees the whole "
                      "text");
 }
 
 void check_stream_fields(const StreamFields& streaming) {
   if (streaming.has_options && !streaming.stream) {
-    throw RequestError("stream_options", "invalid_value",
+    throw RequestError("stream_options", ErrorReason::invalid_value,
                        "stream_options: only allowed when stream is true");
   }
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/request_error.h"
 #include "base/suggest.h"
-#include "protocol/api_error.h"
 
 namespace paceline {
 
@@ -15,7 +15,7 @@ RequestReader::RequestReader(const FieldValue& object)
 RequestReader::RequestReader(const Json& body, const RequestTerms& terms)
     : object_(body, ""), terms_(terms) {
   if (!body.is_object()) {
-    throw RequestError("", "invalid_value",
+    throw RequestError("", ErrorReason::invalid_value,
                        "the request: " + found_instead(shown(body), "an object"));
   }
 }
@@ -34,7 +34,7 @@ std::string RequestReader::path_of(std::string_view name) const {
 
 void RequestReader::refuse_field(std::string_view name, std::string_view help) const {
   const std::string path = path_of(name);
-  throw RequestError(path, "unsupported_parameter",
+  throw RequestError(path, ErrorReason::unsupported_parameter,
                      fmt::format("{}: not supported{}{}", path, help.empty() ? "" : "; ", help));
 }
 
@@ -44,7 +44,7 @@ void RequestReader::finish() const {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     const std::string path = path_of(key);
     if (terms_.on_unknown_field == nullptr) {
-      throw RequestError(path, "unknown_parameter",
+      throw RequestError(path, ErrorReason::unknown_parameter,
                          fmt::format("unknown field {}{}", path, did_you_mean(key, known_)));
     }
     terms_.on_unknown_field(path);
@@ -55,7 +55,7 @@ void RequestReader::finish() const {
 void RequestReader::require(std::string_view name) const {
   if (object_.find(name)) return;
   const std::string path = path_of(name);
-  throw RequestError(path, "missing_required_parameter", path + ": missing");
+  throw RequestError(path, ErrorReason::missing_parameter, path + ": missing");
 }
 
 }  // namespace paceline

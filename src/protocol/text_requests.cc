@@ -1,6 +1,6 @@
 #include "protocol/text_requests.h"
 
-#include "protocol/api_error.h"
+#include "base/request_error.h"
 #include "protocol/chat_messages.h"
 #include "protocol/chat_tools.h"
 
@@ -116,7 +116,8 @@ TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& ter
     num_inputs += body.find_value(name) == nullptr ? 0 : 1;
   }
   if (num_inputs > 1) {
-    throw RequestError("prompt", "invalid_value", "prompt, content, messages: one of them");
+    throw RequestError("prompt", ErrorReason::invalid_value,
+                       "prompt, content, messages: one of them");
   }
   if (body.find_value("messages") != nullptr) {
     request.messages = std::move(input);

@@ -34,7 +34,7 @@ std::string resolved(const std::string& asked, const std::string& directory) {
   fs::path path;
   if (!problem) path = fs::canonical(root / asked, problem);
   if (problem || !is_beneath(path, root)) {
-    throw RequestError("lora_path", "invalid_value",
+    throw RequestError("lora_path", ErrorReason::invalid_value,
                        fmt::format("lora_path: {} isn't in the server's directory of adapters",
                                    asked.substr(0, kLongestName)));
   }
@@ -46,17 +46,17 @@ void check_name(const LoadAdapterRequest& request, const RequestRules& rules,
   const std::string& name = request.name;
   if (name.empty() || name.size() > kLongestName) {
     throw RequestError(
-        "lora_name", "invalid_value",
+        "lora_name", ErrorReason::invalid_value,
         fmt::format("lora_name: {} bytes, expected 1 to {}", name.size(), kLongestName));
   }
   const auto& own = rules.model_names;
   if (std::find(own.begin(), own.end(), name) != own.end()) {
-    throw RequestError("lora_name", "invalid_value",
+    throw RequestError("lora_name", ErrorReason::invalid_value,
                        fmt::format("lora_name: {} is the model's name", name));
   }
   if (!request.replaces && adapters.find(name) != nullptr) {
     throw RequestError(
-        "lora_name", "invalid_value",
+        "lora_name", ErrorReason::invalid_value,
         fmt::format("lora_name: {} is loaded already; load_inplace would replace it", name));
   }
 }
@@ -68,7 +68,8 @@ std::string load(const RuntimeAdapters& runtime, const RequestRules& rules,
   try {
     runtime.adapters->add_at_run_time(runtime.load(request.name, path), runtime.most);
   } catch (const Error& error) {
-    throw RequestError("lora_path", "invalid_value", fmt::format("lora_path: {}", error.what()));
+    throw RequestError("lora_path", ErrorReason::invalid_value,
+                       fmt::format("lora_path: {}", error.what()));
   }
   return fmt::format("Success: LoRA adapter '{}' added successfully.", request.name);
 }
@@ -76,7 +77,7 @@ std::string load(const RuntimeAdapters& runtime, const RequestRules& rules,
 std::string unload(const RuntimeAdapters& runtime, const UnloadAdapterRequest& request) {
   if (!runtime.adapters->remove(request.name)) {
     throw RequestError(
-        "lora_name", "model_not_found",
+        "lora_name", ErrorReason::model_not_found,
         fmt::format("lora_name: there is no adapter {}", request.name.substr(0, kLongestName)));
   }
   return fmt::format("Success: LoRA adapter '{}' removed successfully.", request.name);
@@ -85,7 +86,7 @@ std::string unload(const RuntimeAdapters& runtime, const UnloadAdapterRequest& r
 // Not a server's error: clients that see one would try again.
 void check_on(const RuntimeAdapters& runtime) {
   if (runtime.load) return;
-  throw RequestError("", "not_enabled",
+  throw RequestError("", ErrorReason::not_enabled,
                      "adapters can't be loaded at run time; --allow-runtime-lora would allow it");
 }
 

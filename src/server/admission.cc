@@ -23,12 +23,9 @@ std::optional<ApiError> check_host(const ServerContext& context, const HttpReque
   if (!is_local || !context.keys.empty() || host == nullptr) return std::nullopt;
   if (is_allowed_host(*host, context.options.allowed_hosts)) return std::nullopt;
   return ApiError{
-      .status = 403,
-      .message = fmt::format(
-          "Host: found \"{}\", expected a name of the loopback; --allowed-host adds others", *host),
-      .type = "permission_error",
-      .param = {},
-      .code = "host_not_allowed"};
+      ErrorReason::host_not_allowed,
+      fmt::format("Host: found \"{}\", expected a name of the loopback; --allowed-host adds others",
+                  *host)};
 }
 
 std::optional<ApiError> check_key(const ServerContext& context, const HttpRequest& head,
@@ -36,13 +33,9 @@ std::optional<ApiError> check_key(const ServerContext& context, const HttpReques
   if (route.access == RouteAccess::open) return std::nullopt;
   const std::string* authorization = head.header("authorization");
   if (context.keys.allows(authorization)) return std::nullopt;
-  return ApiError{.status = 401,
-                  .message = authorization == nullptr
-                                 ? "no API key; send it as \"Authorization: Bearer KEY\""
-                                 : "the API key is wrong",
-                  .type = "invalid_request_error",
-                  .param = {},
-                  .code = "invalid_api_key"};
+  return ApiError{ErrorReason::invalid_api_key,
+                  authorization == nullptr ? "no API key; send it as \"Authorization: Bearer KEY\""
+                                           : "the API key is wrong"};
 }
 
 // Whether a browser sends the request: for a POST it says where the page is from.
@@ -58,12 +51,9 @@ std::optional<ApiError> check_media_type(const HttpRequest& head) {
   if (const std::string* coding = head.header("content-encoding");
       coding != nullptr && *coding != "identity") {
     return ApiError{
-        .status = 415,
-        .message = fmt::format(
-            "Content-Encoding: found \"{}\"; compressed bodies are not supported", *coding),
-        .type = "invalid_request_error",
-        .param = {},
-        .code = "unsupported_media_type"};
+        ErrorReason::unsupported_media_type,
+        fmt::format("Content-Encoding: found \"{}\"; compressed bodies are not supported",
+                    *coding)};
   }
   const std::string* type = head.header("content-type");
   std::string found = type == nullptr ? "" : type->substr(0, type->find(';'));
@@ -73,12 +63,9 @@ std::optional<ApiError> check_media_type(const HttpRequest& head) {
   if (found == "application/json") return std::nullopt;
   const bool is_of_curl = found.empty() || found == "application/x-www-form-urlencoded";
   if (is_of_curl && !is_from_page(head)) return std::nullopt;
-  return ApiError{.status = 415,
-                  .message = fmt::format("Content-Type: found \"{}\", expected application/json",
-                                         type == nullptr ? "" : *type),
-                  .type = "invalid_request_error",
-                  .param = {},
-                  .code = "unsupported_media_type"};
+  return ApiError{ErrorReason::unsupported_media_type,
+                  fmt::format("Content-Type: found \"{}\", expected application/json",
+                              type == nullptr ? "" : *type)};
 }
 
 std::optional<ApiError> check_head(const ServerContext& context, const HttpRequest& head,
@@ -87,9 +74,9 @@ std::optional<ApiError> check_head(const ServerContext& context, const HttpReque
   if (auto error = check_key(context, head, route)) return error;
   if (!route.has_body()) return std::nullopt;
   if (auto error = check_media_type(head)) return error;
-  if (context.refusing) return unavailable("draining", "the server is shutting down");
+  if (context.refusing) return ended_by_server();
   if (!context.memory.is_full()) return std::nullopt;
-  return unavailable("overloaded", "the server's memory limit is reached (--max-resident-memory)");
+  return memory_is_full();
 }
 
 // The length of the body; of a chunked one its limit.
@@ -117,9 +104,9 @@ HttpGate refuse(ServerContext& context, const HttpRequest& head, const Route* ro
   write_log(context, {.request_id = id,
                       .route = head.method + " " + head.path,
                       .peer = head.peer,
-                      .status = error.status,
+                      .status = response.status,
                       .usage = {},
-                      .error_code = error.code.value_or(error.type)});
+                      .error_code = std::string(openai_kind(error.reason).code)});
   if (!allow.empty()) response.headers.push_back({"Allow", allow});
   return {.refusal = std::move(response), .held = nullptr};
 }

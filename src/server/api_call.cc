@@ -43,15 +43,16 @@ HttpResponse error_response(const ServerContext& context, const Route* route, co
   constexpr int kUnauthorized = 401, kTooMany = 429, kUnsupported = 501, kUnavailable = 503;
   ErrorAnswer answer =
       route != nullptr ? route->answer(error, request_id) : openai_error(error, request_id);
-  HttpResponse response{.status = answer.status, .body = std::move(answer.body)};
-  if (error.status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
-  if (error.status == kTooMany || error.status == kUnavailable) {
+  const int status = answer.status;
+  HttpResponse response{.status = status, .body = std::move(answer.body)};
+  if (status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
+  if (status == kTooMany || status == kUnavailable) {
     const double wait = context.metrics.seconds_until_room(context.link);
     response.headers.push_back({"Retry-After", fmt::format("{:.0f}", std::ceil(wait))});
     response.headers.push_back({"retry-after-ms", fmt::format("{:.0f}", 1e3 * wait)});
   }
   // Errors that a retry would meet again.
-  if (error.code == "numerical_error" || error.status == kUnsupported)
+  if (error.reason == ErrorReason::numerical_error || status == kUnsupported)
     response.headers.push_back({"x-should-retry", "false"});
   if (context.refusing) response.close = true;
   return response;
@@ -105,7 +106,7 @@ bool ApiCall::reserve_response(int64_t num_bytes) {
 void ApiCall::respond_json(std::string body) { respond({.body = std::move(body)}); }
 
 void ApiCall::fail(const ApiError& error) {
-  entry_.error_code = error.code.value_or(error.type);
+  entry_.error_code = openai_kind(error.reason).code;
   context_.metrics.count_error(error);
   respond(error_response(context_, &route(), error, entry_.request_id));
 }

@@ -6,7 +6,6 @@
 
 #include "server/admission.h"
 #include "server/server_context.h"
-#include "server/server_errors.h"
 #include "server/server_frontend.h"
 #include "server/time_limits.h"
 #include "server/worker_call.h"
@@ -110,7 +109,7 @@ struct ApiServer::State {
     if (std::chrono::steady_clock::now() < drain_until) {
       return http.after(kDrainLook, [this] { look_drained(); });
     }
-    fail_all(unavailable("draining", "the server is shutting down and can't wait any longer"));
+    fail_all({ErrorReason::draining, "the server is shutting down and can't wait any longer"});
     http.after(kLastErrorTime, [this] { http.stop(); });
   }
 
@@ -149,11 +148,7 @@ void ApiServer::engine_failed(const std::string& message) {
   state_->http.post([state = state_.get(), message] {
     state->failure = message;
     state->context->draining = state->context->refusing = true;
-    state->fail_all({.status = 500,
-                     .message = "the engine has failed",
-                     .type = "server_error",
-                     .param = {},
-                     .code = "internal_error"});
+    state->fail_all({ErrorReason::internal_error, "the engine has failed"});
     state->http.after(kLastErrorTime, [state] { state->http.stop(); });
   });
 }

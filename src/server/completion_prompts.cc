@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "protocol/api_error.h"
+#include "base/request_error.h"
 
 namespace paceline {
 namespace {
@@ -69,7 +69,7 @@ void encode_suffixes(const TextModel& model, CompletionRequest& request) {
   const auto tokens =
       model.tokenizer == nullptr ? std::nullopt : find_infill_tokens(*model.tokenizer);
   if (!tokens) {
-    throw RequestError("suffix", "unsupported_parameter",
+    throw RequestError("suffix", ErrorReason::unsupported_parameter,
                        "suffix: not supported by this model, whose tokenizer has no "
                        "fill-in-the-middle tokens such as <|fim_prefix|>");
   }
@@ -77,7 +77,7 @@ void encode_suffixes(const TextModel& model, CompletionRequest& request) {
     PromptText& prompt = request.prompt.prompts[i];
     auto* const text = std::get_if<std::string>(&prompt);
     if (text == nullptr) {
-      throw RequestError("suffix", "invalid_value",
+      throw RequestError("suffix", ErrorReason::invalid_value,
                          "suffix: only with a prompt of text, found token ids in " +
                              request.prompt.name("prompt", i));
     }

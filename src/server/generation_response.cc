@@ -35,14 +35,12 @@ struct CompleteResponse {
 };
 
 ApiError too_much_to_stream(size_t num_bytes, size_t most_bytes) {
-  return {.status = 400,
+  return {.reason = ErrorReason::invalid_value,
           .message =
               fmt::format("stream: the prompt's log-probabilities take about {} MiB, the limit of "
                           "a stream is {}; send the request without stream",
                           num_bytes >> 20, most_bytes >> 20),
-          .type = "invalid_request_error",
-          .param = "stream",
-          .code = "invalid_value"};
+          .field = "stream"};
 }
 
 std::string whole_json(CompleteResponse& response, const TokenNames& names) {
@@ -144,7 +142,8 @@ void GenerationResponse::fail(const ApiError& error) {
   prepared_.writer->fail(error, output_);
   send();
   call_->exchange().end();
-  call_->end_stream(error.status, error.code.value_or(error.type));
+  const ErrorKind& kind = openai_kind(error.reason);
+  call_->end_stream(kind.status, std::string(kind.code));
 }
 
 void GenerationResponse::take(ResponsePart which, TokenEvent& event) {

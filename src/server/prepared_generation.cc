@@ -78,7 +78,7 @@ void check_queue(const Engine& engine, const std::vector<PreparedPart>& parts) {
   const bool are_too_long = num_tokens > engine.queue().max_tokens();
   if (!are_too_many && !are_too_long) return;
   throw RequestError(
-      "prompt", "invalid_value",
+      "prompt", ErrorReason::invalid_value,
       fmt::format(
           "prompt: {} choices with {} prompt tokens together, the queue takes {} with {}; send "
           "fewer at once",

@@ -14,7 +14,7 @@ void check_model_name(const std::optional<std::string>& model,
                       const std::vector<std::string>& names) {
   if (!model || std::find(names.begin(), names.end(), *model) != names.end()) return;
   throw RequestError(
-      "model", "model_not_found",
+      "model", ErrorReason::model_not_found,
       fmt::format("model: found \"{}\", this server has {}", *model, fmt::join(names, ", ")));
 }
 
@@ -39,7 +39,7 @@ void check_response_size(const RequestRules& rules, int64_t num_bytes, std::stri
   if (num_bytes <= rules.max_response_bytes) return;
   constexpr double kMebibyte = 1 << 20;
   throw RequestError(
-      std::string(param), "invalid_value",
+      std::string(param), ErrorReason::invalid_value,
       fmt::format("{}: the response would hold about {:.1f} MiB, the limit is {:.1f} "
                   "(--max-response-size); send fewer inputs at once",
                   param, static_cast<double>(num_bytes) / kMebibyte,

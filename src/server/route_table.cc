@@ -273,24 +273,18 @@ std::variant<const Route*, ApiError> find_route(std::string_view method, std::st
     allow += route.method == "GET" ? "GET, HEAD" : route.method;
   }
   if (!allow.empty()) {
-    return ApiError{.status = 405,
-                    .message = fmt::format("{} {}: the method must be {}", method, path, allow),
-                    .type = "invalid_request_error",
-                    .param = {},
-                    .code = "method_not_allowed"};
+    return ApiError{ErrorReason::method_not_allowed,
+                    fmt::format("{} {}: the method must be {}", method, path, allow)};
   }
   constexpr size_t kMostShown = 200;
   const std::string nearest = nearest_route(path.substr(0, kMostShown));
   // Routes of OpenAI's API get no 501: its clients retry every status from 500 on.
-  return ApiError{.status = 404,
-                  .message = fmt::format(
-                      "{} {}: no such route{} Here are POST /v1/chat/completions, POST "
-                      "/v1/completions, POST /v1/embeddings, GET /v1/models; GET /openapi.json "
-                      "lists all",
-                      method, path.substr(0, kMostShown), nearest.empty() ? "." : nearest),
-                  .type = "invalid_request_error",
-                  .param = {},
-                  .code = "unknown_url"};
+  return ApiError{
+      ErrorReason::unknown_url,
+      fmt::format("{} {}: no such route{} Here are POST /v1/chat/completions, POST "
+                  "/v1/completions, POST /v1/embeddings, GET /v1/models; GET /openapi.json "
+                  "lists all",
+                  method, path.substr(0, kMostShown), nearest.empty() ? "." : nearest)};
 }
 
 }  // namespace paceline

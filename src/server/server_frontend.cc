@@ -13,39 +13,34 @@
 #include "protocol/api_error.h"
 #include "server/page_files.h"
 #include "server/route_table.h"
-#include "server/server_errors.h"
 
 namespace paceline {
 namespace {
 
-std::string wire_error_code(int status) {
+ErrorReason wire_reason(int status) {
   switch (status) {
     case 408:
-      return "request_timeout";
+      return ErrorReason::slow_request;
     case 413:
-      return "body_too_large";
+      return ErrorReason::body_too_large;
     case 414:
-      return "uri_too_long";
+      return ErrorReason::uri_too_long;
     case 431:
-      return "headers_too_large";
+      return ErrorReason::headers_too_large;
     case 503:
-      return "too_many_connections";
+      return ErrorReason::too_many_connections;
     default:
-      return "malformed_request";
+      return ErrorReason::malformed_request;
   }
 }
 
 // What the wire itself refuses.
 std::string wire_error_body(int status, std::string_view message) {
-  return error_json({.status = status,
-                     .message = std::string(message),
-                     .type = status == 503 ? "server_error" : "invalid_request_error",
-                     .param = {},
-                     .code = wire_error_code(status)});
+  return error_json({wire_reason(status), std::string(message)});
 }
 
 HttpResponse without_model(const ApiError& error) {
-  return {.status = error.status, .body = error_json(error)};
+  return {.status = openai_kind(error.reason).status, .body = error_json(error)};
 }
 
 // While there is no model yet.
@@ -59,7 +54,7 @@ HttpResponse respond_while_loading(const HttpRequest& head) {
   }
   if (head.path == "/live") return {.body = R"({"status":"ok"})"};
   if (const PageFile* file = find_page_file(head.path)) return page_response(*file);
-  HttpResponse response = without_model(unavailable("loading", "the model is being loaded"));
+  HttpResponse response = without_model({ErrorReason::loading, "the model is being loaded"});
   response.headers.push_back({"Retry-After", "1"});
   response.headers.push_back({"retry-after-ms", "500"});
   return response;

@@ -7,7 +7,7 @@
 namespace paceline {
 
 void ServerMetrics::count_error(const ApiError& error) {
-  ++errors[error.code.value_or(error.type)];
+  ++errors[std::string(openai_kind(error.reason).code)];
 }
 
 void ServerMetrics::count_choice(const Ending& ending, bool is_first) {

@@ -44,8 +44,8 @@ void respond_status(const CallPtr& call, std::string_view status) {
 }
 
 ApiError engine_hangs(const ServerContext& context) {
-  return unavailable("engine_unhealthy",
-                     fmt::format("the engine's last step ended {:.0f} s ago", context.step_age()));
+  return {ErrorReason::engine_unhealthy,
+          fmt::format("the engine's last step ended {:.0f} s ago", context.step_age())};
 }
 
 }  // namespace
@@ -72,12 +72,10 @@ void show_model(const CallPtr& call) {
   const bool is_base = std::find(names.begin(), names.end(), name) != names.end();
   for (std::string& adapter : adapter_names(context)) names.push_back(std::move(adapter));
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    return call->fail({.status = 404,
-                       .message = fmt::format("model: found \"{}\", this server has {}", name,
-                                              fmt::join(names, ", ")),
-                       .type = "invalid_request_error",
-                       .param = "model",
-                       .code = "model_not_found"});
+    return call->fail(
+        {ErrorReason::model_not_found,
+         fmt::format("model: found \"{}\", this server has {}", name, fmt::join(names, ", ")),
+         "model"});
   }
   std::string json;
   JsonWriter writer(json);
@@ -106,26 +104,19 @@ void show_health(const CallPtr& call) {
 void show_ready(const CallPtr& call) {
   constexpr double kLongestFull = 10;
   const ServerContext& context = call->context();
-  if (context.draining) return call->fail(unavailable("draining", "the server is shutting down"));
+  if (context.draining) return call->fail(ended_by_server());
   if (!context.is_engine_well()) return call->fail(engine_hangs(context));
-  if (context.memory.is_full()) {
-    return call->fail(
-        unavailable("overloaded", "the server's memory limit is reached (--max-resident-memory)"));
-  }
+  if (context.memory.is_full()) return call->fail(memory_is_full());
   const double full = context.in_flight.full_for().count();
   if (full < kLongestFull) return respond_status(call, "ok");
-  call->fail(unavailable("overloaded", fmt::format("the server has been full for {:.0f} s", full)));
+  call->fail({ErrorReason::overloaded, fmt::format("the server has been full for {:.0f} s", full)});
 }
 
 void show_page(const CallPtr& call) {
   const std::string& path = call->exchange().request().path;
   const PageFile* file = find_page_file(path);
   if (file != nullptr) return call->respond(page_response(*file));
-  call->fail({.status = 404,
-              .message = path + ": no such file",
-              .type = "invalid_request_error",
-              .param = {},
-              .code = "unknown_url"});
+  call->fail({ErrorReason::unknown_url, path + ": no such file"});
 }
 
 void handle_preflight(const CallPtr& call) { call->respond(preflight_response()); }

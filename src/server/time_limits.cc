@@ -5,18 +5,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "server/server_errors.h"
-
 namespace paceline {
 namespace {
-
-ApiError took_too_long() {
-  return {.status = 504,
-          .message = "the request took too long (--request-timeout)",
-          .type = "server_error",
-          .param = {},
-          .code = "request_timeout"};
-}
 
 // Whether to find out if it still waits for its turn: to end it, or to let its stream begin.
 bool may_wait(const ServerContext& context, const PendingResponse& response) {
@@ -35,7 +25,7 @@ void take_waiting(ServerContext& context, const std::unordered_set<int64_t>& wai
     if (!none_began) {
       response->has_started = true;
     } else if (response->age() > context.options.queue_timeout) {
-      response->fail(unavailable("queue_timeout", "the request waited too long for its turn"));
+      response->fail({ErrorReason::queue_timeout, "the request waited too long for its turn"});
     }
   }
 }
@@ -46,7 +36,8 @@ void enforce_time_limits(ServerContext& context) {
   bool somebody_waits = false;
   for (const auto& response : context.link.responses()) {
     if (response->age() > context.options.request_timeout) {
-      response->fail(took_too_long());
+      response->fail(
+          {ErrorReason::request_timeout, "the request took too long (--request-timeout)"});
     } else {
       somebody_waits = somebody_waits || may_wait(context, *response);
     }

@@ -8,17 +8,32 @@ namespace paceline {
 namespace {
 
 TEST(ApiError, TheObjectHasFourKeys) {
-  EXPECT_EQ(error_json(api_error(RequestError("n", "invalid_value", "n: found \"x\""))),
+  EXPECT_EQ(error_json(api_error(RequestError("n", ErrorReason::invalid_value, "n: found \"x\""))),
             R"({"error":{"message":"n: found \"x\"","type":"invalid_request_error","param":"n",)"
             R"("code":"invalid_value"}})");
-  EXPECT_EQ(
-      error_json({.status = 500, .message = "m", .type = "server_error", .param = {}, .code = {}}),
-      R"({"error":{"message":"m","type":"server_error","param":null,"code":null}})");
+  EXPECT_EQ(error_json({ErrorReason::internal_error, "m"}),
+            R"({"error":{"message":"m","type":"server_error","param":null,)"
+            R"("code":"internal_error"}})");
+}
+
+// openai-python retries after 408, 409, 429 and everything from 500 on.
+TEST(ApiError, AReasonHasItsStatusTypeAndCode) {
+  const ErrorKind& kind = openai_kind(ErrorReason::context_length_exceeded);
+  EXPECT_EQ(kind.status, 400);
+  EXPECT_EQ(kind.type, "invalid_request_error");
+  EXPECT_EQ(kind.code, "context_length_exceeded");
+  EXPECT_EQ(openai_kind(ErrorReason::missing_parameter).code, "missing_required_parameter");
+  EXPECT_EQ(openai_kind(ErrorReason::slow_request).status, 408);
+  EXPECT_EQ(openai_kind(ErrorReason::request_timeout).status, 504);
+  EXPECT_EQ(openai_kind(ErrorReason::slow_request).code,
+            openai_kind(ErrorReason::request_timeout).code);
+  EXPECT_EQ(openai_kind(ErrorReason::queue_full).type, "rate_limit_error");
+  EXPECT_EQ(openai_kind(ErrorReason::host_not_allowed).type, "permission_error");
 }
 
 TEST(ApiError, TheParameterIsThePathThatAMessageBeginsWith) {
   const auto param = [](const std::string& message) {
-    return api_error(ErrorCode::invalid, message).param;
+    return api_error(ErrorCode::invalid, message).field;
   };
   EXPECT_EQ(param("prompt: empty, expected at least one token"), "prompt");
   EXPECT_EQ(param("prompt[1][3]: the token id 9 is outside"), "prompt[1][3]");
@@ -46,11 +61,10 @@ TEST(ApiError, EveryCodeHasAStatus) {
                 {ErrorCode::internal, 500, "server_error"}};
   for (const auto& [code, status, type] : kCases) {
     const ApiError error = api_error(Error(code, "m"));
-    EXPECT_EQ(error.status, status);
-    EXPECT_EQ(error.type, type);
+    EXPECT_EQ(openai_kind(error.reason).status, status);
+    EXPECT_EQ(openai_kind(error.reason).type, type);
     EXPECT_EQ(error.message, "m");
   }
-  EXPECT_EQ(api_error(RequestError("model", "model_not_found", "m")).status, 404);
 }
 
 TEST(ApiError, ARequestThatDoesNotFitHasTheWordsAndTheCodeThatClientsLookFor) {
@@ -62,18 +76,15 @@ TEST(ApiError, ARequestThatDoesNotFitHasTheWordsAndTheCodeThatClientsLookFor) {
                          .limit = "--max-model-len"};
   };
   const ApiError chat = api_error(ContextError(ErrorCode::invalid, excess("messages")));
-  EXPECT_EQ(chat.status, 400);
-  EXPECT_EQ(chat.type, "invalid_request_error");
-  EXPECT_EQ(chat.code, "context_length_exceeded");
-  EXPECT_EQ(chat.param, "messages");
+  EXPECT_EQ(chat.reason, ErrorReason::context_length_exceeded);
+  EXPECT_EQ(chat.field, "messages");
   EXPECT_EQ(chat.message,
             "This model's maximum context length is 8 tokens. However, you requested 13 tokens (9 "
             "in the messages, 4 in the completion). Please reduce the length of the messages or "
             "completion. (context_length_exceeded; field: messages; limit: --max-model-len)");
   const ApiError prompt = api_error(ContextError(ErrorCode::exhausted, excess("prompt[1]")));
-  EXPECT_EQ(prompt.status, 400);
-  EXPECT_EQ(prompt.code, "context_length_exceeded");
-  EXPECT_EQ(prompt.param, "prompt[1]");
+  EXPECT_EQ(prompt.reason, ErrorReason::context_length_exceeded);
+  EXPECT_EQ(prompt.field, "prompt[1]");
   EXPECT_EQ(prompt.message,
             "This model's maximum context length is 8 tokens, however you requested 13 tokens (9 "
             "in your prompt; 4 for the completion). Please reduce your prompt; or completion "
@@ -88,9 +99,8 @@ TEST(ApiError, ARequestThatDoesNotFitHasTheWordsAndTheCodeThatClientsLookFor) {
 
 TEST(ApiError, AnAdapterThatIsGoneIsAModelThatIsNotThere) {
   const ApiError error = api_error(AdapterError("lora: \"x\" is no adapter, expected y"));
-  EXPECT_EQ(error.status, 404);
-  EXPECT_EQ(error.param, "model");
-  EXPECT_EQ(error.code, "model_not_found");
+  EXPECT_EQ(error.field, "model");
+  EXPECT_EQ(error.reason, ErrorReason::model_not_found);
 }
 
 }  // namespace

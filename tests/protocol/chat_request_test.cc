@@ -158,13 +158,13 @@ TEST(ChatRequest, AWrongMessageIsNamed) {
   };
   for (const auto& [text, param, part] : kCases) {
     const ApiError error = refusal(chat, message_body(text));
-    EXPECT_EQ(error.param, param) << text;
+    EXPECT_EQ(error.field, param) << text;
     EXPECT_THAT(error.message, HasSubstr(part));
   }
 }
 
 TEST(ChatRequest, ThereMustBeMessagesAsManyAsTheBodyHolds) {
-  EXPECT_EQ(refusal(chat, "{}").code, "missing_required_parameter");
+  EXPECT_EQ(code_of(refusal(chat, "{}")), "missing_required_parameter");
   EXPECT_EQ(refusal(chat, R"({"messages": []})").message,
             "messages: an empty array, expected at least one item");
   constexpr size_t kMany = 20'000;
@@ -180,11 +180,11 @@ TEST(ChatRequest, ARefusalInPartsIsWhatTheAssistantSaid) {
             "a\nno");
   EXPECT_EQ(refusal(chat, message_body(R"({"role": "assistant", "content":
                                            [{"type": "refusal", "text": "no"}]})"))
-                .param,
+                .field,
             "messages[1].content[0].refusal");
   EXPECT_EQ(refusal(chat, message_body(R"({"role": "user", "content":
                                            [{"type": "refusal", "refusal": "no"}]})"))
-                .param,
+                .field,
             "messages[1].content[0].type");
 }
 
@@ -200,9 +200,9 @@ TEST(ChatRequest, ANoteStandsForWhatIsNoTextInAToolsResult) {
 }
 
 TEST(ChatRequest, FieldsThatNeedOneAnother) {
-  EXPECT_EQ(refusal(chat, chat_body(R"("top_logprobs": 2)")).param, "top_logprobs");
+  EXPECT_EQ(refusal(chat, chat_body(R"("top_logprobs": 2)")).field, "top_logprobs");
   EXPECT_NO_THROW(chat(chat_body(R"("top_logprobs": 0)")));
-  EXPECT_EQ(refusal(chat, chat_body(R"("max_tokens": 1, "max_completion_tokens": 2)")).param,
+  EXPECT_EQ(refusal(chat, chat_body(R"("max_tokens": 1, "max_completion_tokens": 2)")).field,
             "max_tokens");
 }
 
@@ -260,8 +260,8 @@ TEST(ChatRequest, ToolsAreCheckedAndGoToTheTemplate) {
   };
   for (const auto& [members, param, code] : kCases) {
     const ApiError error = refusal(chat, chat_body(members));
-    EXPECT_EQ(error.param, param) << members;
-    EXPECT_EQ(error.code, code) << members;
+    EXPECT_EQ(error.field, param) << members;
+    EXPECT_EQ(code_of(error), code) << members;
   }
 }
 
@@ -275,7 +275,7 @@ TEST(ChatRequest, ToolsHaveASizeLimit) {
   const size_t longest = kMaxToolBytes - other_bytes;
   EXPECT_EQ(chat(body_with(longest)).input.tools_json.size(), kMaxToolBytes);
   const ApiError error = refusal(chat, body_with(longest + 1));
-  EXPECT_EQ(error.param, "tools");
+  EXPECT_EQ(error.field, "tools");
   EXPECT_THAT(error.message, HasSubstr("expected at most 262144"));
 }
 
@@ -284,7 +284,7 @@ TEST(ChatRequest, TheLastMessageCanBeContinued) {
       chat(chat_body(R"("continue_final_message": true, "add_generation_prompt": false)"));
   EXPECT_TRUE(request.input.continue_final_message);
   EXPECT_FALSE(request.input.add_generation_prompt);
-  EXPECT_EQ(refusal(chat, chat_body(R"("continue_final_message": true)")).param,
+  EXPECT_EQ(refusal(chat, chat_body(R"("continue_final_message": true)")).field,
             "continue_final_message");
 }
 
@@ -294,16 +294,16 @@ TEST(ChatRequest, AlternativesAreCountedOrNamed) {
   const ChatRequest named =
       chat(chat_body(R"("logprobs": true, "top_logprobs": 5, "logprob_token_ids": [7, 8])"));
   EXPECT_EQ(named.num_alternatives(), 2);
-  EXPECT_EQ(refusal(chat, chat_body(R"("logprob_token_ids": [7])")).param, "logprob_token_ids");
+  EXPECT_EQ(refusal(chat, chat_body(R"("logprob_token_ids": [7])")).field, "logprob_token_ids");
 }
 
 TEST(ChatRequest, TheTemplateIsNotTheCallers) {
   for (const char* name : {"messages", "tools", "tokenize", "chat_template", "documents"}) {
     const ApiError error =
         refusal(chat, chat_body("\"chat_template_kwargs\": {\"" + std::string(name) + "\": true}"));
-    EXPECT_EQ(error.param, "chat_template_kwargs." + std::string(name));
+    EXPECT_EQ(error.field, "chat_template_kwargs." + std::string(name));
   }
-  EXPECT_EQ(refusal(chat, chat_body(R"("chat_template": "{{ x }}")")).code,
+  EXPECT_EQ(code_of(refusal(chat, chat_body(R"("chat_template": "{{ x }}")"))),
             "unsupported_parameter");
 }
 
@@ -327,7 +327,7 @@ TEST(ChatRequest, AnotherPredictionIsRefusedByItsPath) {
            {R"("prediction": {"type": "content"})", "prediction.content"},
            {R"("prediction": {"type": "content", "content": 5})", "prediction.content"},
            {R"("prediction": {"type": "content", "content": "x", "n": 1})", "prediction.n"}}) {
-    EXPECT_EQ(refusal(chat, chat_body(members)).param, param) << members;
+    EXPECT_EQ(refusal(chat, chat_body(members)).field, param) << members;
   }
 }
 

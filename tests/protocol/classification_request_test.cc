@@ -43,10 +43,10 @@ TEST(ClassificationRequest, AWrongFieldIsNamed) {
   };
   for (const auto& [members, param, code] : kCases) {
     const ApiError error = refusal(classification, classification_body(members));
-    EXPECT_EQ(error.param, param) << members;
-    EXPECT_EQ(error.code, code) << members;
+    EXPECT_EQ(error.field, param) << members;
+    EXPECT_EQ(code_of(error), code) << members;
   }
-  EXPECT_EQ(refusal(classification, "{}").param, "input");
+  EXPECT_EQ(refusal(classification, "{}").field, "input");
 }
 
 }  // namespace

@@ -89,8 +89,8 @@ TEST(ClientFields, EachRowDoesWhatItSays) {
           body_at(level, "\"" + std::string(field.name) + "\": " + sample_of(field.type));
       if (field.use == FieldUse::refused) {
         const ApiError error = refusal(chat, body);
-        EXPECT_EQ(error.code, "unsupported_parameter");
-        EXPECT_THAT(*error.param, HasSubstr(field.name));
+        EXPECT_EQ(code_of(error), "unsupported_parameter");
+        EXPECT_THAT(*error.field, HasSubstr(field.name));
         continue;
       }
       EXPECT_TRUE(field.help.ends_with('.'));
@@ -163,11 +163,11 @@ TEST(ClientFields, WhatTheClientsSendIsTaken) {
 TEST(ClientFields, OthersAreRefusedWithASuggestion) {
   for (const FieldLevel level : kLevels) {
     const ApiError error = refusal(chat, body_at(level, "\"cache_contrl\": 1"));
-    EXPECT_EQ(error.code, "unknown_parameter");
+    EXPECT_EQ(code_of(error), "unknown_parameter");
   }
   EXPECT_THAT(refusal(chat, body_at(FieldLevel::part, "\"cache_contrl\": 1")).message,
               HasSubstr("did you mean cache_control?"));
-  EXPECT_THAT(refusal(chat, body_at(FieldLevel::chat, "\"web_search_options\": {}")).code,
+  EXPECT_THAT(code_of(refusal(chat, body_at(FieldLevel::chat, "\"web_search_options\": {}"))),
               "unsupported_parameter");
 }
 
@@ -194,9 +194,9 @@ TEST(ClientFields, SwitchesForReasoningAreThoseOfReasoningEffort) {
   EXPECT_EQ(effort(R"("reasoning": {"enabled": false})"), "none");
   EXPECT_EQ(effort(R"("enable_thinking": true, "reasoning_effort": "low")"), "low");
   EXPECT_EQ(
-      refusal(chat, chat_body(R"("thinking": {"type": "enabled", "budget_tokens": 5})")).param,
+      refusal(chat, chat_body(R"("thinking": {"type": "enabled", "budget_tokens": 5})")).field,
       "thinking.budget_tokens");
-  EXPECT_EQ(refusal(chat, chat_body(R"("reasoning": {"exclude": true})")).param,
+  EXPECT_EQ(refusal(chat, chat_body(R"("reasoning": {"exclude": true})")).field,
             "reasoning.exclude");
   EXPECT_EQ(chat(chat_body(R"("thinking": {"type": "enabled", "clear_thinking": false})"))
                 .input.kwargs_json,

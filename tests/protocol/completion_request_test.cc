@@ -89,7 +89,7 @@ TEST(CompletionRequest, AWrongItemOfAPromptIsToldAllThatItCouldBe) {
 }
 
 TEST(CompletionRequest, TheSizeOfAListIsCheckedBeforeItsItems) {
-  EXPECT_EQ(refusal(completion, completion_body(R"("stop": [5, 5, 5, 5])")).param, "stop[0]");
+  EXPECT_EQ(refusal(completion, completion_body(R"("stop": [5, 5, 5, 5])")).field, "stop[0]");
   std::string many = "5";
   for (int i = 0; i < 128; ++i) many += ", 5";
   EXPECT_EQ(refusal(completion, completion_body("\"stop\": [" + many + "]")).message,
@@ -112,7 +112,7 @@ TEST(CompletionRequest, TokensCanBeForbidden) {
       ElementsAre(Pair(4, 1.0f), Pair(5, kNever)));
   EXPECT_THAT(completion(completion_body(R"("logit_bias": {"6": false})")).options.logit_bias,
               ElementsAre(Pair(6, kNever)));
-  EXPECT_EQ(refusal(completion, completion_body(R"("logit_bias": [[4, true]])")).param,
+  EXPECT_EQ(refusal(completion, completion_body(R"("logit_bias": [[4, true]])")).field,
             "logit_bias[0][1]");
   const CompletionRequest request =
       completion(completion_body(R"("bad_words": ["x", " y"], "allowed_token_ids": [9, 3],
@@ -126,18 +126,18 @@ TEST(CompletionRequest, TokensCanBeForbidden) {
 TEST(CompletionRequest, CandidatesAndAlternatives) {
   EXPECT_EQ(completion(completion_body(R"("n": 2)")).num_candidates(), 2);
   EXPECT_EQ(completion(completion_body(R"("n": 2, "best_of": 5)")).num_candidates(), 5);
-  EXPECT_EQ(refusal(completion, completion_body(R"("n": 2, "best_of": 1)")).param, "best_of");
-  EXPECT_EQ(refusal(completion, completion_body(R"("best_of": 2, "stream": true)")).param,
+  EXPECT_EQ(refusal(completion, completion_body(R"("n": 2, "best_of": 1)")).field, "best_of");
+  EXPECT_EQ(refusal(completion, completion_body(R"("best_of": 2, "stream": true)")).field,
             "best_of");
   EXPECT_NO_THROW(completion(completion_body(R"("n": 2, "best_of": 2, "stream": true)")));
   EXPECT_EQ(completion(completion_body(R"("n_probs": 4)")).num_alternatives(), 4);
   EXPECT_EQ(completion(completion_body(R"("n_probs": 0)")).num_alternatives(), std::nullopt);
-  EXPECT_EQ(refusal(completion, completion_body(R"("logprobs": 1, "n_probs": 4)")).param,
+  EXPECT_EQ(refusal(completion, completion_body(R"("logprobs": 1, "n_probs": 4)")).field,
             "n_probs");
   EXPECT_EQ(completion(completion_body(R"("logprobs": 1, "logprob_token_ids": [4, 5, 6])"))
                 .num_alternatives(),
             3);
-  EXPECT_EQ(refusal(completion, completion_body(R"("logprob_token_ids": [4])")).param,
+  EXPECT_EQ(refusal(completion, completion_body(R"("logprob_token_ids": [4])")).field,
             "logprob_token_ids");
 }
 
@@ -216,9 +216,9 @@ TEST(CompletionRequest, AWrongFieldIsNamed) {
   };
   for (const auto& [members, param, message] : kCases) {
     const ApiError error = refusal(completion, completion_body(members));
-    EXPECT_EQ(error.status, 400) << members;
-    EXPECT_EQ(error.type, "invalid_request_error") << members;
-    EXPECT_EQ(error.param, param) << members;
+    EXPECT_EQ(openai_kind(error.reason).status, 400) << members;
+    EXPECT_EQ(openai_kind(error.reason).type, "invalid_request_error") << members;
+    EXPECT_EQ(error.field, param) << members;
     EXPECT_THAT(error.message, HasSubstr(message));
   }
 }
@@ -238,7 +238,7 @@ TEST(CompletionRequest, WrongPromptsAreNamed) {
                 {"[[1], [2, 1.5]]", "prompt[1][1]"},
                 {"[2147483648]", "prompt[0]"}};
   for (const auto& [prompt, param] : kCases) {
-    EXPECT_EQ(refusal(completion, R"({"prompt": )" + std::string(prompt) + "}").param, param)
+    EXPECT_EQ(refusal(completion, R"({"prompt": )" + std::string(prompt) + "}").field, param)
         << prompt;
   }
   std::string many = "[";
@@ -255,43 +255,43 @@ TEST(CompletionRequest, LimitsOfStops) {
   std::string ids = "[0";
   for (size_t i = 1; i < generation_option("stop_token_ids").list.max_items; ++i) ids += ", 0";
   EXPECT_NO_THROW(completion(completion_body("\"stop_token_ids\": " + ids + "]")));
-  EXPECT_EQ(refusal(completion, completion_body("\"stop_token_ids\": " + ids + ", 0]")).param,
+  EXPECT_EQ(refusal(completion, completion_body("\"stop_token_ids\": " + ids + ", 0]")).field,
             "stop_token_ids");
 }
 
 TEST(CompletionRequest, ThePromptMustBeThere) {
   for (const char* body : {"{}", R"({"prompt": null})"}) {
     const ApiError error = refusal(completion, body);
-    EXPECT_EQ(error.param, "prompt");
-    EXPECT_EQ(error.code, "missing_required_parameter");
+    EXPECT_EQ(error.field, "prompt");
+    EXPECT_EQ(code_of(error), "missing_required_parameter");
   }
   const ApiError error = refusal(completion, "[1]");
   EXPECT_EQ(error.message, "the request: found an array, expected an object");
-  EXPECT_FALSE(error.param);
+  EXPECT_FALSE(error.field);
 }
 
 TEST(CompletionRequest, WhatIsNotOfferedIsRefusedByName) {
   for (const char* members :
        {R"("tools": [])", R"("use_beam_search": true)", R"("length_penalty": 2)"}) {
     const ApiError error = refusal(completion, completion_body(members));
-    EXPECT_EQ(error.code, "unsupported_parameter") << members;
-    EXPECT_THAT(members, HasSubstr("\"" + *error.param + "\""));
-    EXPECT_THAT(error.message, HasSubstr(*error.param + ": ")) << members;
+    EXPECT_EQ(code_of(error), "unsupported_parameter") << members;
+    EXPECT_THAT(members, HasSubstr("\"" + *error.field + "\""));
+    EXPECT_THAT(error.message, HasSubstr(*error.field + ": ")) << members;
   }
 }
 
 TEST(CompletionRequest, ASuffixIsTheTextBehindTheGap) {
   EXPECT_EQ(completion(completion_body(R"("suffix": "end")")).suffix, "end");
-  EXPECT_EQ(refusal(completion, completion_body(R"("suffix": "end", "echo": true)")).param,
+  EXPECT_EQ(refusal(completion, completion_body(R"("suffix": "end", "echo": true)")).field,
             "suffix");
 }
 
 TEST(CompletionRequest, UnknownFieldsGetSuggestions) {
   const ApiError error = refusal(completion, completion_body(R"("max_token": 5)"));
   EXPECT_EQ(error.message, "unknown field max_token; did you mean max_tokens?");
-  EXPECT_EQ(error.param, "max_token");
-  EXPECT_EQ(error.code, "unknown_parameter");
-  EXPECT_EQ(refusal(completion, completion_body(R"("messages": [])")).param, "messages");
+  EXPECT_EQ(error.field, "max_token");
+  EXPECT_EQ(code_of(error), "unknown_parameter");
+  EXPECT_EQ(refusal(completion, completion_body(R"("messages": [])")).field, "messages");
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ TEST(ConstraintFields, MistakesAreNamed) {
   };
   for (const auto& [members, param, code] : kCases) {
     const ApiError error = refusal(chat, chat_body(members));
-    EXPECT_EQ(error.param, param) << members << error.message;
-    EXPECT_EQ(error.code, code) << members;
+    EXPECT_EQ(error.field, param) << members << error.message;
+    EXPECT_EQ(code_of(error), code) << members;
   }
 }
 
@@ -131,8 +131,8 @@ TEST(ConstraintFields, WhatCannotBeEnforcedIsRefusedUnderItsName) {
       check_constraint(request.generation.constraint, &cache);
       ADD_FAILURE() << "accepted: " << members;
     } catch (const RequestError& error) {
-      EXPECT_EQ(error.param(), param) << members;
-      EXPECT_EQ(error.api_code(), code) << members;
+      EXPECT_EQ(error.field(), param) << members;
+      EXPECT_EQ(openai_kind(error.reason()).code, code) << members;
       EXPECT_THAT(error.what(), ::testing::HasSubstr(message)) << members;
     }
   }

@@ -191,11 +191,11 @@ void for_each_field(Check&& check) {
 
 void expect_refused(const Endpoint& endpoint, const FieldInfo& field, const std::string& value) {
   const ApiError error = refusal(endpoint.parse, body_with(endpoint, field, value));
-  ASSERT_TRUE(error.param) << value.substr(0, 80);
-  const std::string& param = *error.param;
+  ASSERT_TRUE(error.field) << value.substr(0, 80);
+  const std::string& param = *error.field;
   const bool is_named = param.starts_with(field.name) || (field.name == "best_of" && param == "n");
   EXPECT_TRUE(is_named) << param << " " << value.substr(0, 80);
-  EXPECT_EQ(error.status, 400);
+  EXPECT_EQ(openai_kind(error.reason).status, 400);
 }
 
 TEST(FieldLimits, EveryFieldHasAType) {
@@ -256,7 +256,7 @@ TEST(RequestTerms, BoundTheChoices) {
   };
   EXPECT_NO_THROW(parse(completion_body("\"n\": 4, \"best_of\": 4")));
   const ApiError error = refusal(parse, completion_body("\"n\": 5"));
-  EXPECT_EQ(error.param, "n");
+  EXPECT_EQ(error.field, "n");
   EXPECT_EQ(error.message, "n: found 5, expected an integer from 1 to 4");
 }
 
@@ -270,7 +270,7 @@ TEST(RequestTerms, UnknownFieldsCanBeLeftAlone) {
   parse_chat_request(parse_json(body, ""), terms);
   EXPECT_THAT(unknown, testing::UnorderedElementsAre("messages[0].mood", "stream_options.colour",
                                                      "temprature"));
-  EXPECT_EQ(refusal(chat, body).code, "unknown_parameter");
+  EXPECT_EQ(code_of(refusal(chat, body)), "unknown_parameter");
 }
 
 }  // namespace

@@ -102,12 +102,12 @@ TEST(FieldTable, EveryFieldRefusesWhatItCanNotTake) {
       const ApiError error =
           refusal(endpoint.parse,
                   "{" + endpoint.required + ", \"" + std::string(field.name) + "\": [[[0.5]]]}");
-      ASSERT_TRUE(error.param) << field.name;
-      EXPECT_TRUE(error.param->starts_with(field.name)) << field.name << " " << error.message;
+      ASSERT_TRUE(error.field) << field.name;
+      EXPECT_TRUE(error.field->starts_with(field.name)) << field.name << " " << error.message;
       if (field.use == FieldUse::refused) {
-        EXPECT_EQ(error.code, "unsupported_parameter");
+        EXPECT_EQ(code_of(error), "unsupported_parameter");
       }
-      EXPECT_TRUE(error.message.starts_with(*error.param + ": ")) << error.message;
+      EXPECT_TRUE(error.message.starts_with(*error.field + ": ")) << error.message;
     }
   }
 }

@@ -43,7 +43,7 @@ TEST(LlamaRequest, ReadsPromptsOfEveryKind) {
   for (const char* wrong : {"5", "{}", "[]", "[[]]", "[true]", "[-1]", "[1.5]", "[[1, [2]]]",
                             R"([[1], 2])", R"({"prompt_string": "x"})"}) {
     const ApiError error = refusal(llama, R"({"prompt": )" + std::string(wrong) + "}");
-    EXPECT_THAT(error.param.value_or(""), HasSubstr("prompt")) << wrong;
+    EXPECT_THAT(error.field.value_or(""), HasSubstr("prompt")) << wrong;
   }
 }
 
@@ -65,7 +65,7 @@ TEST(LlamaRequest, ReadsItsOwnNames) {
         llama(llama_body(R"("n_predict": )" + std::string(all))).completion.options.max_tokens,
         static_cast<int64_t>(kMaxOutputTokens));
   }
-  EXPECT_EQ(refusal(llama, llama_body(R"("n_predict": -3)")).param, "n_predict");
+  EXPECT_EQ(refusal(llama, llama_body(R"("n_predict": -3)")).field, "n_predict");
 }
 
 TEST(LlamaRequest, HasTwoNamesOfARandomSeed) {
@@ -91,10 +91,10 @@ TEST(LlamaRequest, TakesFeaturesThatAreSwitchedOffAndRefusesThemOn) {
                              R"("min_keep": 3)", R"("repeat_last_n": 64, "repeat_penalty": 1.1)",
                              R"("repeat_last_n": 64, "frequency_penalty": 0.5)",
                              R"("repeat_last_n": 64, "presence_penalty": 0.5)"}) {
-    EXPECT_EQ(refusal(llama, llama_body(member)).code, "unsupported_parameter") << member;
+    EXPECT_EQ(code_of(refusal(llama, llama_body(member))), "unsupported_parameter") << member;
   }
-  EXPECT_EQ(refusal(llama, llama_body(R"("n_predicts": 3)")).code, "unknown_parameter");
-  EXPECT_EQ(refusal(llama, llama_body(R"("logprob_token_ids": [7])")).param, "logprob_token_ids");
+  EXPECT_EQ(code_of(refusal(llama, llama_body(R"("n_predicts": 3)"))), "unknown_parameter");
+  EXPECT_EQ(refusal(llama, llama_body(R"("logprob_token_ids": [7])")).field, "logprob_token_ids");
 }
 
 TEST(LlamaRequest, ReadsGapsAndFiles) {
@@ -108,9 +108,9 @@ TEST(LlamaRequest, ReadsGapsAndFiles) {
   EXPECT_EQ(gap.files, (Files{{"a.py", "import b"}}));
   EXPECT_EQ(gap.beginning, "  x");
   EXPECT_EQ(infill("{}").completion.infill->beginning, "");
-  EXPECT_EQ(refusal(infill, R"({"input_extra": [{"filename": "a"}]})").param,
+  EXPECT_EQ(refusal(infill, R"({"input_extra": [{"filename": "a"}]})").field,
             "input_extra[0].text");
-  EXPECT_EQ(refusal(infill, R"({"prompt": ["a"]})").param, "prompt");
+  EXPECT_EQ(refusal(infill, R"({"prompt": ["a"]})").field, "prompt");
 }
 
 }  // namespace

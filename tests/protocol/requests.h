@@ -52,4 +52,6 @@ ApiError refusal(Parse&& parse, const std::string& body) {
   return {};
 }
 
+inline std::string_view code_of(const ApiError& error) { return openai_kind(error.reason).code; }
+
 }  // namespace paceline

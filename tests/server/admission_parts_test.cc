@@ -120,7 +120,7 @@ Found find(std::string_view method, std::string_view path) {
   Found found;
   const auto result = find_route(method, path, found.allow);
   if (const auto* error = std::get_if<ApiError>(&result)) {
-    found.status = error->status;
+    found.status = openai_kind(error->reason).status;
     found.message = error->message;
   } else {
     found.route = std::get<const Route*>(result);
