@@ -143,7 +143,6 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
                                     .unix_socket = settings.unix_socket,
                                     .tls_certificate = settings.tls_certificate,
                                     .tls_key = settings.tls_key},
-                        .model_names = public_names(settings),
                         .api_keys = settings.api_keys,
                         .allowed_hosts = settings.allowed_hosts,
                         .allowed_origins = settings.allowed_origins,
@@ -227,22 +226,23 @@ void check_resident_memory(const Settings& settings) {
 
 // The message of an engine that failed, else empty.
 std::string serve_model(const Settings& settings, Session& session, ServerFrontend& frontend,
-                        LoadedModel& model, ServerOptions options) {
-  const TextModel text = named(text_model(model), options.model_names[0]);
+                        LoadedModel& model, const ServerOptions& options) {
+  const std::vector<std::string> names = public_names(settings);
   std::unique_ptr<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
     trace =
         std::make_unique<TraceWriter>(settings.load.trace_file, model.path.string(), *model.engine);
   }
-  options.system_fingerprint = model.fingerprint;
-  options.cache_dtype = dtype_name(model.kv_dtype);
-  options.runtime_adapters = runtime_adapters(settings, model);
   const std::string failure = serve_until_drained(
       frontend,
-      {.text = text,
+      {.names = names,
+       .text = named(text_model(model), names[0]),
        .observer = trace.get(),
        .window = {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
-                  .num_requests = settings.load.batch_size}},
+                  .num_requests = settings.load.batch_size},
+       .fingerprint = model.fingerprint,
+       .cache_dtype = std::string(dtype_name(model.kv_dtype)),
+       .runtime_adapters = runtime_adapters(settings, model)},
       options, [&](std::string_view line) {
         if (!settings.quiet) session.print_note(line);
       });
@@ -262,7 +262,7 @@ int run_serve(const Settings& settings, Session& session) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed log must not end the server
   LineWriter log(STDERR_FILENO);
   const ServerOptions options = serving(settings, log);
-  check_adapter_names(settings, options.model_names);
+  check_adapter_names(settings, public_names(settings));
   ServerFrontend frontend(options.address, options.http);
   const auto lack = lack_of_descriptors(options.http.max_connections);
   if (lack && !settings.quiet) session.print_note("note: " + *lack);

@@ -104,8 +104,8 @@ void run(const CallPtr& call, std::function<std::string(const Json& body)> work)
 }  // namespace
 
 void handle_load_adapter(const CallPtr& call) {
-  const RuntimeAdapters& runtime = call->context().options.runtime_adapters;
-  const RequestRules& rules = call->context().rules;
+  const RuntimeAdapters& runtime = call->model()->runtime_adapters;
+  const RequestRules& rules = call->model()->rules;
   run(call, [&runtime, &rules](const Json& body) {
     const LoadAdapterRequest request = parse_load_adapter_request(body, rules.terms);
     check_on(runtime);
@@ -114,8 +114,8 @@ void handle_load_adapter(const CallPtr& call) {
 }
 
 void handle_unload_adapter(const CallPtr& call) {
-  const RuntimeAdapters& runtime = call->context().options.runtime_adapters;
-  const RequestRules& rules = call->context().rules;
+  const RuntimeAdapters& runtime = call->model()->runtime_adapters;
+  const RequestRules& rules = call->model()->rules;
   run(call, [&runtime, &rules](const Json& body) {
     const UnloadAdapterRequest request = parse_unload_adapter_request(body, rules.terms);
     check_on(runtime);

@@ -47,7 +47,7 @@ HttpResponse error_response(const ServerContext& context, const Route* route, co
   HttpResponse response{.status = status, .body = std::move(answer.body)};
   if (status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (status == kTooMany || status == kUnavailable) {
-    const double wait = context.metrics.seconds_until_room(context.link);
+    const double wait = context.metrics.seconds_until_room(context.host.first()->link);
     response.headers.push_back({"Retry-After", fmt::format("{:.0f}", std::ceil(wait))});
     response.headers.push_back({"retry-after-ms", fmt::format("{:.0f}", 1e3 * wait)});
   }
@@ -61,6 +61,7 @@ HttpResponse error_response(const ServerContext& context, const Route* route, co
 ApiCall::ApiCall(ServerContext& context, std::shared_ptr<HttpExchange> exchange,
                  std::shared_ptr<void> held)
     : context_(context),
+      model_(context.host.first()),
       exchange_(std::move(exchange)),
       held_(std::move(held)),
       entry_{.request_id = request_id_of(exchange_->request()),

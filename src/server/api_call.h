@@ -48,7 +48,10 @@ class ApiCall {
   ApiCall(ServerContext& context, std::shared_ptr<HttpExchange> exchange,
           std::shared_ptr<void> held);
 
-  ServerContext& context() { return context_; }
+  ServerContext& context() const { return context_; }
+  // The model that answers it: the one it names, or else the server's first.
+  const std::shared_ptr<HostedModel>& model() const { return model_; }
+  ServerMetrics& metrics() { return context_.metrics; }
   HttpExchange& exchange() { return *exchange_; }
   const Route& route() const;
   bool is_open() const { return exchange_->is_open(); }
@@ -82,6 +85,7 @@ class ApiCall {
   double seconds() const;
 
   ServerContext& context_;
+  std::shared_ptr<HostedModel> model_;
   std::shared_ptr<HttpExchange> exchange_;
   std::shared_ptr<void> held_;
   LogEntry entry_;

@@ -19,40 +19,37 @@ constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::milliseconds kDrainLook{20};
 constexpr std::chrono::milliseconds kLastErrorTime{500};  // to send the last errors
 
-int64_t most_requests(const TextModel& model, const ServerOptions& options) {
+int64_t most_requests(const ServedModel& model, const ServerOptions& options) {
   if (options.max_requests > 0) return options.max_requests;
-  const EngineLimits& limits = model.engine.limits();
+  const EngineLimits& limits = model.text.engine.limits();
   return limits.max_num_seqs + limits.max_queued;
 }
 
 }  // namespace
 
 struct ApiServer::State {
-  State(ServerFrontend& the_frontend, const TextModel& model, StepHistory& steps,
-        const ServerOptions& asked)
+  State(ServerFrontend& the_frontend, ServedModel model, const ServerOptions& asked)
       : options(asked), frontend(the_frontend), http(frontend.http()) {
     const int64_t limit = most_requests(model, options);
     context = std::unique_ptr<ServerContext>(new ServerContext{
-        .model = model,
         .options = options,
         .http = http,
-        .names = TokenNames(model.tokenizer),
         .keys = ApiKeys(options.api_keys),
-        .link = EngineLink(model.engine, http),
         .in_flight = InFlightLimit(limit),
-        .rules = {.model_names = options.model_names,
-                  .terms = {.max_choices = options.max_choices},
-                  .max_response_bytes = options.max_response_bytes},
+        .terms = {.max_choices = options.max_choices},
         .body_bytes = BytesLimit(options.max_body_bytes_held),
         .response_bytes = BytesLimit(kLargeResponses * options.max_response_bytes),
         .memory = MemoryWatch(options.max_resident_bytes),
         .metrics = {},
-        .steps = steps,
+        .host = {},
         .workers = WorkerPool(kNumWorkers, static_cast<size_t>(limit))});
     if (options.ignore_unknown_fields) {
-      context->rules.terms.on_unknown_field =
-          [count = &context->num_unknown_fields](const std::string&) { ++*count; };
+      context->terms.on_unknown_field = [count = &context->num_unknown_fields](const std::string&) {
+        ++*count;
+      };
     }
+    context->host.add(
+        std::make_shared<HostedModel>(std::move(model), context->terms, options, http));
   }
 
   FrontendHandlers handlers() {
@@ -68,7 +65,7 @@ struct ApiServer::State {
   }
 
   void tick() {
-    for (const auto& response : context->link.responses()) response->tick();
+    each_response([](PendingResponse& response) { response.tick(); });
     enforce_time_limits(*context);
     watch_memory();
     notify_manager();
@@ -83,11 +80,17 @@ struct ApiServer::State {
 
   // No watchdog ping while the engine hangs.
   void notify_manager() {
-    if (context->is_engine_well()) context->manager.notify("WATCHDOG=1");
+    if (context->host.is_well()) context->manager.notify("WATCHDOG=1");
+  }
+
+  void each_response(const std::function<void(PendingResponse& response)>& work) {
+    for (const auto& model : context->host.models()) {
+      for (const auto& response : model->link.responses()) work(*response);
+    }
   }
 
   void fail_all(const ApiError& error) {
-    for (const auto& response : context->link.responses()) response->fail(error);
+    each_response([&error](PendingResponse& response) { response.fail(error); });
   }
 
   void begin_drain() {
@@ -113,6 +116,16 @@ struct ApiServer::State {
     http.after(kLastErrorTime, [this] { http.stop(); });
   }
 
+  // An engine's thread.
+  void engine_failed(const std::string& message) {
+    http.post([this, message] {
+      failure = message;
+      context->draining = context->refusing = true;
+      fail_all({ErrorReason::internal_error, "the engine has failed"});
+      http.after(kLastErrorTime, [this] { http.stop(); });
+    });
+  }
+
   ServerOptions options;
   ServerFrontend& frontend;
   HttpServer& http;
@@ -122,16 +135,18 @@ struct ApiServer::State {
   std::string failure;
 };
 
-ApiServer::ApiServer(ServerFrontend& frontend, const TextModel& model, StepHistory& steps,
-                     const ServerOptions& options)
-    : state_(std::make_unique<State>(frontend, model, steps, options)) {}
+ApiServer::ApiServer(ServerFrontend& frontend, ServedModel model, const ServerOptions& options)
+    : state_(std::make_unique<State>(frontend, std::move(model), options)) {}
 
 ApiServer::~ApiServer() { state_->frontend.close(); }
 
-bool ApiServer::open(const EngineThread& engine_thread) {
-  if (!state_->frontend.open(state_->handlers())) return false;
-  state_->http.post([state = state_.get(), &engine_thread] {
-    state->context->engine_thread = &engine_thread;
+bool ApiServer::open() {
+  State* const state = state_.get();
+  for (const auto& model : state->context->host.models()) {
+    model->start([state](const std::string& message) { state->engine_failed(message); });
+  }
+  if (!state->frontend.open(state->handlers())) return false;
+  state->http.post([state] {
     state->context->manager.notify("READY=1");
     state->tick();
   });
@@ -140,17 +155,8 @@ bool ApiServer::open(const EngineThread& engine_thread) {
 
 std::string ApiServer::wait() {
   state_->frontend.wait();
-  state_->context->engine_thread = nullptr;
+  for (const auto& model : state_->context->host.models()) model->stop();
   return state_->failure;
-}
-
-void ApiServer::engine_failed(const std::string& message) {
-  state_->http.post([state = state_.get(), message] {
-    state->failure = message;
-    state->context->draining = state->context->refusing = true;
-    state->fail_all({ErrorReason::internal_error, "the engine has failed"});
-    state->http.after(kLastErrorTime, [state] { state->http.stop(); });
-  });
 }
 
 }  // namespace paceline

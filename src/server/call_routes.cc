@@ -42,13 +42,13 @@ struct PreparingCall {
 void handle_call(const CallPtr& call) {
   HttpRequest& request = call->exchange().request();
   ServerContext& context = call->context();
-  on_worker(call, [dialect = call->route().dialect, &model = context.model, &rules = context.rules,
+  on_worker(call, [dialect = call->route().dialect, &model = *call->model(),
                    tenant = context.keys.tenant_of(request.header("authorization")),
                    body = std::make_shared<std::string>(std::move(request.body))]() {
     Call parsed =
-        dialect->parse(parse_request_body(*body), {.limits = rules.terms, .owner = tenant});
-    apply_rules(model, rules, tenant, common_fields_of(parsed));
-    return std::visit(PreparingCall{model, rules}, std::move(parsed));
+        dialect->parse(parse_request_body(*body), {.limits = model.rules.terms, .owner = tenant});
+    apply_rules(model.text, model.rules, tenant, common_fields_of(parsed));
+    return std::visit(PreparingCall{model.text, model.rules}, std::move(parsed));
   });
 }
 

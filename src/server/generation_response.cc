@@ -68,8 +68,8 @@ GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedGe
   const ServerOptions& options = call_->context().options;
   const std::string& lora = std::visit(
       [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.request);
-  head_ = new_head(prepared_.writer->id_prefix(), lora.empty() ? options.model_names[0] : lora);
-  head_.system_fingerprint = options.system_fingerprint;
+  head_ = new_head(prepared_.writer->id_prefix(), lora.empty() ? call_->model()->names[0] : lora);
+  head_.system_fingerprint = call_->model()->fingerprint;
   head_.reasoning_field = options.reasoning_field;
   head_.warnings = warnings_of(std::get_if<ChatRequest>(&prepared_.request),
                                prepared_.parts.front().choices.front().completion());
@@ -96,17 +96,17 @@ void GenerationResponse::start() {
     piece_bytes_ = 2 * num_bytes;
   }
   if (!call_->reserve_response(prepared_.prompt_logprob_bytes)) return fail(no_response_memory());
-  EngineLink& link = call_->context().link;
+  EngineLink& link = call_->model()->link;
   for (size_t part = 0; part < prepared_.parts.size(); ++part) {
     const auto max_tokens = static_cast<double>(prepared_.parts[part].request.max_tokens);
     const auto id = link.submit(shared_from_this(), {.part = part, .index = 0},
                                 std::move(prepared_.parts[part].request));
     if (!id) return fail(queue_full());
     ids_.push_back(*id);
-    call_->context().metrics.params_max_tokens.observe(max_tokens);
+    call_->metrics().params_max_tokens.observe(max_tokens);
   }
   is_accepted_ = true;
-  ServerMetrics& metrics = call_->context().metrics;
+  ServerMetrics& metrics = call_->metrics();
   ++metrics.accepted;
   metrics.params_n.observe(static_cast<double>(n()));
   if (const auto* chat = std::get_if<ChatRequest>(&prepared_.request)) {
@@ -121,13 +121,13 @@ void GenerationResponse::start() {
 void GenerationResponse::client_gone() {
   if (is_over_) return call_->end_stream(kClientClosedRequest, "client_gone");
   is_over_ = true;
-  ++call_->context().metrics.cancelled;
+  ++call_->metrics().cancelled;
   cancel_parts();
   call_->end_stream(kClientClosedRequest, "client_gone");
 }
 
 void GenerationResponse::cancel_parts() {
-  for (const RequestId id : ids_) call_->context().link.cancel(id);
+  for (const RequestId id : ids_) call_->model()->link.cancel(id);
 }
 
 void GenerationResponse::fail(const ApiError& error) {
@@ -135,7 +135,7 @@ void GenerationResponse::fail(const ApiError& error) {
   is_over_ = true;
   cancel_parts();
   ServerContext& context = call_->context();
-  if (is_accepted_) ++context.metrics.failed;
+  if (is_accepted_) ++call_->metrics().failed;
   if (!has_begun_) return call_->fail(error);
   // A stream that breaks off ends with an error event and without [DONE].
   context.metrics.count_error(error);
@@ -156,7 +156,7 @@ void GenerationResponse::take(ResponsePart which, TokenEvent& event) {
   pending_bytes_ += text.size();
   if (event.token) count_token(static_cast<size_t>(first_choice(which.part)) + k);
   if (event.ending) {
-    call_->context().metrics.count_choice(*event.ending, k == 0);
+    call_->metrics().count_choice(*event.ending, k == 0);
     --num_unfinished_;
     const bool is_cancelled = event.ending->finish.reason == FinishReason::cancelled;
     if (choice.error() && !error_)
@@ -173,14 +173,14 @@ void GenerationResponse::take(ResponsePart which, TokenEvent& event) {
 
 // Otherwise the tokens that come meanwhile are told in one chunk: it is shorter than one for each.
 bool GenerationResponse::keeps_up() const {
-  return !call_->context().link.lags() && call_->exchange().buffered_bytes() + output_.size() <=
-                                              call_->context().options.soft_buffer_bytes;
+  return !call_->model()->link.lags() && call_->exchange().buffered_bytes() + output_.size() <=
+                                             call_->context().options.soft_buffer_bytes;
 }
 
 void GenerationResponse::count_token(size_t choice) {
-  ServerMetrics& metrics = call_->context().metrics;
+  ServerMetrics& metrics = call_->metrics();
   ++metrics.generation_tokens;
-  const auto now = call_->context().link.woken_at();
+  const auto now = call_->model()->link.woken_at();
   auto& last = token_at_[choice];
   if (last.time_since_epoch().count() > 0) {
     metrics.count_token_gap(std::chrono::duration<double>(now - last).count());
@@ -209,8 +209,8 @@ void GenerationResponse::flush() {
 
 void GenerationResponse::cut_off() {
   is_over_ = true;
-  ++call_->context().metrics.slow_readers;
-  ++call_->context().metrics.cancelled;
+  ++call_->metrics().slow_readers;
+  ++call_->metrics().cancelled;
   cancel_parts();
   call_->exchange().abort();
   call_->end_stream(kClientClosedRequest, "slow_reader");
@@ -227,7 +227,7 @@ void GenerationResponse::emit_choice(size_t index) {
       [](const auto& one) -> const GenerateOptions& { return one.options; }, prepared_.request);
   StreamTerms terms{.options = options,
                     .fields = fields(),
-                    .names = call_->context().names,
+                    .names = call_->model()->token_names,
                     .num_top_logprobs = num_alternatives_of(prepared_.request),
                     .prompt_logprobs = {}};
   const auto per_part = static_cast<size_t>(n());
@@ -244,7 +244,7 @@ void GenerationResponse::watch_reader() {
   const bool lags = reader_pace_.lags(call_->exchange().progress());
   if (lags == std::exchange(is_deferred_, lags)) return;
   call_->hold_permit(!lags);
-  EngineLink& link = call_->context().link;
+  EngineLink& link = call_->model()->link;
   for (const RequestId id : ids_) lags ? link.defer(id) : link.resume(id);
 }
 
@@ -254,7 +254,7 @@ void GenerationResponse::tick() {
   const auto silent = std::chrono::steady_clock::now() - last_written_;
   // An empty queue says at once, even during a long step, that the request is being computed.
   const bool may_ping =
-      has_begun_ || has_started || call_->context().link.engine().queue().num_sequences() == 0;
+      has_begun_ || has_started || call_->model()->link.engine().queue().num_sequences() == 0;
   if (silent < (may_ping ? call_->context().options.ping_time : longest_silence())) return;
   if (call_->exchange().buffered_bytes() > 0) return;  // the client has something to read
   prepared_.writer->ping(output_);
@@ -286,7 +286,7 @@ void GenerationResponse::echo_prompt(size_t part) {
   echoed_[part] = true;
   const auto* request = std::get_if<CompletionRequest>(&prepared_.request);
   if (request == nullptr || !request->echo) return;
-  const TokenNames& names = call_->context().names;
+  const TokenNames& names = call_->model()->token_names;
   const PromptText& prompt = request->prompt.prompts[part];
   const Completion& first = prepared_.parts[part].choices[0].completion();
   std::string text;
@@ -343,7 +343,7 @@ ResponseUsage GenerationResponse::usage_so_far() {
 
 void GenerationResponse::finish_stream() {
   is_over_ = true;
-  ++call_->context().metrics.completed;
+  ++call_->metrics().completed;
   call_->set_usage(usage());
   prepared_.writer->end(usage(), output_);
   send();
@@ -355,17 +355,17 @@ void GenerationResponse::finish_stream() {
 void GenerationResponse::respond_whole() {
   constexpr size_t kQuick = 64 << 10;
   is_over_ = true;
-  ServerContext& context = call_->context();
   call_->set_usage(usage());
   const auto whole = std::make_shared<CompleteResponse>(
       CompleteResponse{.prepared = std::move(prepared_), .head = std::move(head_)});
   if (pending_bytes_ < kQuick) {
-    call_->respond_json(whole_json(*whole, context.names));
-    ++context.metrics.completed;
+    call_->respond_json(whole_json(*whole, call_->model()->token_names));
+    ++call_->metrics().completed;
     return;
   }
   // On a worker: the I/O thread serves others meanwhile.
-  respond_from_worker(call_, [whole, &names = context.names] { return whole_json(*whole, names); });
+  respond_from_worker(
+      call_, [whole, &names = call_->model()->token_names] { return whole_json(*whole, names); });
 }
 
 }  // namespace paceline

@@ -60,11 +60,10 @@ struct Collecting {
 
 ItemResponse::ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared)
     : call_(std::move(call)), prepared_(std::move(prepared)) {
-  const ServerOptions& options = call_->context().options;
   const std::string& lora = std::visit(
       [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.call.request);
-  head_ = new_head(prepared_.call.id_prefix, lora.empty() ? options.model_names[0] : lora);
-  head_.system_fingerprint = options.system_fingerprint;
+  head_ = new_head(prepared_.call.id_prefix, lora.empty() ? call_->model()->names[0] : lora);
+  head_.system_fingerprint = call_->model()->fingerprint;
 }
 
 void ItemResponse::start() {
@@ -72,8 +71,8 @@ void ItemResponse::start() {
   submit_more();
   if (ids_.empty()) return fail(queue_full());
   is_accepted_ = true;
-  call_->context().link.keep(shared_from_this());
-  ++call_->context().metrics.accepted;
+  call_->model()->link.keep(shared_from_this());
+  ++call_->metrics().accepted;
   call_->exchange().on_close([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->client_gone();
   });
@@ -82,7 +81,7 @@ void ItemResponse::start() {
 void ItemResponse::submit_more() {
   if (is_over_) return;
   // A request of many items leaves room in the queue for others.
-  const EngineLimits& limits = call_->context().model.engine.limits();
+  const EngineLimits& limits = call_->model()->text.engine.limits();
   const auto most = static_cast<size_t>(
       std::max<int64_t>(std::min(limits.max_num_seqs, limits.max_queued / 4), 1));
   while (next_.part < prepared_.items.size() && num_in_flight_ < most && submit_next()) {
@@ -93,7 +92,7 @@ bool ItemResponse::submit_next() {
   PreparedItem& item = prepared_.items[next_.part];
   // Copied: it is submitted again later when the queue is full.
   const auto id =
-      call_->context().link.submit(shared_from_this(), next_, item.requests[next_.index]);
+      call_->model()->link.submit(shared_from_this(), next_, item.requests[next_.index]);
   if (!id) return false;
   item.requests[next_.index] = {};
   ids_.push_back(*id);
@@ -107,15 +106,15 @@ void ItemResponse::take(ResponsePart which, TokenEvent& event) {
   if (item.job) {
     item.job->add(which.index, event);
   } else if (event.prompt) {
-    item.scored = describe(call_->context().model, event.prompt->scored);
+    item.scored = describe(call_->model()->text, event.prompt->scored);
     item.numbers = std::move(event.prompt->pooled);
     if (item.numbers.empty()) item.numbers = std::move(event.prompt->column_logits);
   }
-  if (event.token) ++call_->context().metrics.generation_tokens;
+  if (event.token) ++call_->metrics().generation_tokens;
   if (!event.ending) return;
   --num_in_flight_;
   const Ending& ending = *event.ending;
-  call_->context().metrics.count_choice(ending, which.index == 0);
+  call_->metrics().count_choice(ending, which.index == 0);
   if (which.index == 0) item.cached_tokens = ending.stats.cached_tokens;
   if (error_) return;
   if (ending.error) {
@@ -135,27 +134,27 @@ void ItemResponse::flush() {
 void ItemResponse::fail(const ApiError& error) {
   if (std::exchange(is_over_, true)) return;
   cancel_parts();
-  if (is_accepted_) ++call_->context().metrics.failed;
+  if (is_accepted_) ++call_->metrics().failed;
   call_->fail(error);
 }
 
 void ItemResponse::client_gone() {
   if (!std::exchange(is_over_, true)) {
     cancel_parts();
-    ++call_->context().metrics.cancelled;
+    ++call_->metrics().cancelled;
   }
   call_->end_stream(kClientClosedRequest, "client_gone");
 }
 
 void ItemResponse::cancel_parts() {
-  for (const RequestId id : ids_) call_->context().link.cancel(id);
+  for (const RequestId id : ids_) call_->model()->link.cancel(id);
   release_parts();
 }
 
 // Releasing a request that holds nothing has no effect.
 void ItemResponse::release_parts() {
-  call_->context().link.stop_keeping(*this);
-  for (const RequestId id : ids_) call_->context().link.release(id);
+  call_->model()->link.stop_keeping(*this);
+  for (const RequestId id : ids_) call_->model()->link.release(id);
 }
 
 ResponseUsage ItemResponse::usage() const {
@@ -175,11 +174,11 @@ void ItemResponse::respond() {
   call_->set_usage(used);
   const auto whole = std::make_shared<WholeItems>(
       WholeItems{.prepared = std::move(prepared_), .head = head_, .usage = used});
-  respond_from_worker(call_, [whole, &context = call_->context()] {
+  respond_from_worker(call_, [whole, &model = *call_->model()] {
     const ItemCall& call = whole->prepared.call;
     ItemAnswer answer{.head = std::move(whole->head), .usage = whole->usage};
-    std::visit(Collecting{whole->prepared, context.model, answer}, call.request);
-    return call.write(call.request, std::move(answer), context.names);
+    std::visit(Collecting{whole->prepared, model.text, answer}, call.request);
+    return call.write(call.request, std::move(answer), model.token_names);
   });
 }
 

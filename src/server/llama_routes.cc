@@ -14,16 +14,16 @@ namespace {
 constexpr uint64_t kRandomSeed = 0xFFFFFFFF;  // llama.cpp's word for it
 
 // The options of a request that sets none, whose text ends when the context is full.
-void write_default_settings(JsonWriter& writer, const ServerContext& context) {
-  const EngineLimits& limits = context.model.engine.limits();
-  const LlamaStyle style{.model = context.options.model_names[0],
+void write_default_settings(JsonWriter& writer, const HostedModel& model) {
+  const EngineLimits& limits = model.text.engine.limits();
+  const LlamaStyle style{.model = model.names[0],
                          .context = limits.max_model_len,
                          .max_drafted = limits.speculation.num_tokens};
   GenerateRequest request;
   request.max_tokens = -1;
   GenerateOptions options;
   options.seed = kRandomSeed;
-  request.sampling = sampling_options(complete_options(context.model, options));
+  request.sampling = sampling_options(complete_options(model.text, options));
   writer.key("default_generation_settings").begin_object();
   writer.member("n_ctx", limits.max_model_len).key("params");
   writer.raw(llama_settings_json(request, style)).end_object();
@@ -53,14 +53,14 @@ void write_slot(JsonWriter& writer, int64_t id, const EngineLimits& limits,
 }  // namespace
 
 void show_props(const CallPtr& call) {
-  const ServerContext& context = call->context();
-  const TextModel& model = context.model;
+  const HostedModel& hosted = *call->model();
+  const TextModel& model = hosted.text;
   std::string json;
   JsonWriter writer(json);
   writer.begin_object();
-  write_default_settings(writer, context);
+  write_default_settings(writer, hosted);
   writer.member("total_slots", model.engine.limits().max_num_seqs);
-  writer.member("model_alias", context.options.model_names[0]).member("model_path", model.name);
+  writer.member("model_alias", hosted.names[0]).member("model_path", model.name);
   writer.key("chat_template");
   writer.string(model.chat_template == nullptr ? "" : model.chat_template->source());
   if (model.tokenizer != nullptr) write_special_tokens(writer, *model.tokenizer);
@@ -71,7 +71,7 @@ void show_props(const CallPtr& call) {
 
 void show_slots(const CallPtr& call) {
   with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
-    const EngineLimits& limits = ready->context().model.engine.limits();
+    const EngineLimits& limits = ready->model()->text.engine.limits();
     std::string json;
     JsonWriter writer(json);
     writer.begin_array();

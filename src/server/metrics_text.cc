@@ -11,7 +11,6 @@
 
 #include "base/json_writer.h"
 #include "engine/engine_snapshot.h"
-#include "engine/engine_thread.h"
 #include "engine/queue_limit.h"
 #include "grammar/constraint_cache.h"
 #include "server/process_stats.h"
@@ -181,8 +180,7 @@ void write_constraints(MetricsWriter& out, const ConstraintCache& cache,
               "Tokens computed ahead because a constraint allows no others.", engine.forced_tokens);
 }
 
-void write_engine(MetricsWriter& out, const ServerContext& context,
-                  const EngineSnapshot& snapshot) {
+void write_engine(MetricsWriter& out, const HostedModel& model, const EngineSnapshot& snapshot) {
   int64_t num_running = 0, num_deferred = 0;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     num_running += sequence.is_running;
@@ -190,7 +188,7 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
   }
   const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
   const auto [num_blocks, num_held] = count_blocks(snapshot);
-  const EngineLimits& limits = context.model.engine.limits();
+  const EngineLimits& limits = model.text.engine.limits();
   out.gauge("num_requests_running", "Sequences in the running batch.", num_running);
   out.gauge("num_requests_running_limit", "Limit of running sequences (--max-num-seqs).",
             limits.max_num_seqs);
@@ -200,9 +198,9 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
   out.gauge("num_requests_deferred", "Sequences of lagging clients, which give way to others.",
             num_deferred);
   out.gauge("queue_tokens", "Prompt tokens of waiting requests.",
-            context.model.engine.queue().num_tokens());
+            model.text.engine.queue().num_tokens());
   out.gauge("queue_tokens_limit", "Limit of waiting prompt tokens (--max-num-queued-tokens).",
-            context.model.engine.queue().max_tokens());
+            model.text.engine.queue().max_tokens());
   out.gauge(
       "kv_cache_usage_perc", "K/V-cache usage by sequences. 1 means 100 percent usage.",
       num_blocks == 0 ? 0.0 : static_cast<double>(num_held) / static_cast<double>(num_blocks));
@@ -210,7 +208,7 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
     out.info("cache_config_info", "Configuration of the K/V cache.",
              {{"block_size", std::to_string(snapshot.pools[0].block_size)},
               {"num_gpu_blocks", std::to_string(num_blocks)},
-              {"cache_dtype", context.options.cache_dtype},
+              {"cache_dtype", model.cache_dtype},
               {"enable_prefix_caching", limits.prefix_cache ? "True" : "False"}});
   }
   write_adapters(out, limits.max_adapters, snapshot);
@@ -224,16 +222,16 @@ void write_engine(MetricsWriter& out, const ServerContext& context,
               "Held prefixes released early because the cache ran out of blocks.",
               snapshot.dropped_holds);
   write_speculation(out, limits.speculation, snapshot.speculation);
-  if (const ConstraintCache* cache = context.model.constraints) {
+  if (const ConstraintCache* cache = model.text.constraints) {
     write_constraints(out, *cache, snapshot.constraints);
   }
   out.counter("engine_steps_total", "Engine steps.", snapshot.num_steps);
   out.counter("engine_run_steps_total", "Engine steps that a GPU took without the CPU in between.",
               snapshot.run_steps);
   out.gauge("engine_step_age_seconds", "Age of the current step; 0 while the engine is idle.",
-            context.step_age());
+            model.step_age());
   out.histogram("iteration_tokens_total", "Tokens computed per engine step.",
-                context.steps.tokens_per_step());
+                model.steps.tokens_per_step());
 }
 
 void write_requests(MetricsWriter& out, const ServerMetrics& metrics) {
@@ -362,8 +360,8 @@ void write_process(MetricsWriter& out) {
 void show_metrics(const CallPtr& call) {
   with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
     const ServerContext& context = ready->context();
-    MetricsWriter out(context.options.metrics_prefix, context.options.model_names[0]);
-    write_engine(out, context, snapshot);
+    MetricsWriter out(context.options.metrics_prefix, ready->model()->names[0]);
+    write_engine(out, *ready->model(), snapshot);
     write_requests(out, context.metrics);
     write_request_histograms(out, context.metrics);
     write_server(out, context);

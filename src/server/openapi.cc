@@ -163,7 +163,7 @@ void write_components(JsonWriter& writer) {
 }  // namespace
 
 void show_openapi(const CallPtr& call) {
-  const RequestTerms& terms = call->context().rules.terms;
+  const RequestTerms& terms = call->context().terms;
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("openapi", "3.1.0").key("info").begin_object();

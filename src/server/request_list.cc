@@ -16,9 +16,9 @@ void write_optional(JsonWriter& writer, std::string_view name, std::optional<dou
   value ? writer.number(*value) : writer.null();
 }
 
-void write_engine(JsonWriter& writer, const ServerContext& context,
+void write_engine(JsonWriter& writer, const HostedModel& model, const ServerMetrics& metrics,
                   const EngineSnapshot& snapshot) {
-  const EngineLimits& limits = context.model.engine.limits();
+  const EngineLimits& limits = model.text.engine.limits();
   int64_t num_running = 0;
   for (const SequenceSnapshot& sequence : snapshot.sequences) num_running += sequence.is_running;
   const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
@@ -27,21 +27,20 @@ void write_engine(JsonWriter& writer, const ServerContext& context,
   writer.member("num_waiting", num_sequences - num_running);
   writer.member("max_num_seqs", limits.max_num_seqs).member("max_queued", limits.max_queued);
   writer.member("max_model_len", limits.max_model_len);
-  writer.member("tokens_per_second", context.steps.tokens_per_second());
-  write_optional(writer, "ttft_p50_s", context.metrics.time_to_first_token.quantile(0.5));
-  write_optional(writer, "ttft_p99_s", context.metrics.time_to_first_token.quantile(0.99));
-  writer.member("step_age_s", context.step_age());
-  writer.member("prefix_queries", context.metrics.prompt_tokens);
-  writer.member("prefix_hits", context.metrics.cached_tokens);
+  writer.member("tokens_per_second", model.steps.tokens_per_second());
+  write_optional(writer, "ttft_p50_s", metrics.time_to_first_token.quantile(0.5));
+  write_optional(writer, "ttft_p99_s", metrics.time_to_first_token.quantile(0.99));
+  writer.member("step_age_s", model.step_age());
+  writer.member("prefix_queries", metrics.prompt_tokens);
+  writer.member("prefix_hits", metrics.cached_tokens);
   writer.member("preemptions", snapshot.preemptions);
   writer.member("max_drafted_tokens", limits.speculation.num_tokens);
   writer.member("drafted_tokens", snapshot.speculation.drafted_tokens);
   writer.member("accepted_tokens", snapshot.speculation.accepted_tokens).end_object();
 }
 
-void write_sequence(JsonWriter& writer, const ServerContext& context,
-                    const SequenceSnapshot& sequence) {
-  const EngineLink::Target* target = context.link.find(sequence.tag);
+void write_sequence(JsonWriter& writer, const EngineLink& link, const SequenceSnapshot& sequence) {
+  const EngineLink::Target* target = link.find(sequence.tag);
   writer.begin_object().member("sequence", sequence.sequence);
   writer.member("id", target == nullptr ? std::string() : target->response->id());
   const int64_t first = target == nullptr ? 0 : target->response->first_choice(target->which.part);
@@ -91,17 +90,18 @@ void write_steps(JsonWriter& writer, const StepHistory& steps) {
   writer.end_array();
 }
 
-std::string requests_json(const ServerContext& context, const EngineSnapshot& snapshot) {
+std::string requests_json(const HostedModel& model, const ServerMetrics& metrics,
+                          const EngineSnapshot& snapshot) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("object", "list").key("data").begin_array();
-  for (const SequenceSnapshot& one : snapshot.sequences) write_sequence(writer, context, one);
+  for (const SequenceSnapshot& one : snapshot.sequences) write_sequence(writer, model.link, one);
   writer.end_array();
-  write_engine(writer, context, snapshot);
+  write_engine(writer, model, metrics, snapshot);
   writer.key("pools").begin_array();
   for (const PoolSnapshot& pool : snapshot.pools) write_pool(writer, pool);
   writer.end_array();
-  write_steps(writer, context.steps);
+  write_steps(writer, model.steps);
   writer.end_object();
   return json;
 }
@@ -121,22 +121,23 @@ void with_snapshot(const CallPtr& call,
     if (!taken->is_open()) return taken->end_stream(kClientClosedRequest, "client_gone");
     guarded(*taken, [&] { answer(taken, snapshot); });
   };
-  http.after(kPatience, [waiting, answer_once, &context = call->context()] {
-    answer_once(*waiting, context.last_snapshot);
+  http.after(kPatience, [waiting, answer_once] {
+    if (*waiting) answer_once(*waiting, EngineSnapshot((*waiting)->model()->last_snapshot));
   });
-  call->context().model.engine.inspect(
-      [waiting, answer_once, &http, &context = call->context()](const Engine& engine) mutable {
+  const std::weak_ptr<HostedModel> asked = call->model();
+  call->model()->text.engine.inspect(
+      [waiting, answer_once, &http, asked](const Engine& engine) mutable {
         auto snapshot = std::make_shared<EngineSnapshot>(snapshot_of(engine));
-        http.post([waiting = std::move(waiting), snapshot, answer_once, &context] {
+        http.post([waiting = std::move(waiting), snapshot, answer_once, asked] {
           answer_once(*waiting, *snapshot);
-          context.last_snapshot = std::move(*snapshot);
+          if (const auto model = asked.lock()) model->last_snapshot = std::move(*snapshot);
         });
       });
 }
 
 void show_requests(const CallPtr& call) {
   with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
-    ready->respond_json(requests_json(ready->context(), snapshot));
+    ready->respond_json(requests_json(*ready->model(), ready->metrics(), snapshot));
   });
 }
 

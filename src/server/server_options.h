@@ -30,14 +30,10 @@ struct RuntimeAdapters {
 struct ServerOptions {
   HttpAddress address;
   HttpLimits http;
-  std::vector<std::string> model_names;      // what requests may call the model, never none; the
-                                             // first is its name
-  std::vector<std::string> api_keys;         // none: no key is asked for
-  std::vector<std::string> allowed_hosts;    // beside the loopback's names
-  std::vector<std::string> allowed_origins;  // of pages that may use it from a browser
-  std::string system_fingerprint;            // of responses; empty: left out
+  std::vector<std::string> api_keys;                   // none: no key is asked for
+  std::vector<std::string> allowed_hosts;              // beside the loopback's names
+  std::vector<std::string> allowed_origins;            // of pages that may use it from a browser
   std::string reasoning_field = "reasoning_content";   // the member of messages that has it
-  std::string cache_dtype;                             // of keys and values, in /metrics
   std::chrono::milliseconds queue_timeout{30'000};     // before its computation begins
   std::chrono::milliseconds request_timeout{600'000};  // in all
   std::chrono::milliseconds drain_timeout{30'000};
@@ -52,7 +48,6 @@ struct ServerOptions {
   int64_t max_response_bytes = 64 << 20;   // estimated, of one that is built whole
   int64_t max_resident_bytes = 0;          // 0: the control group's or the machine's
   std::string metrics_prefix = "paceline";
-  RuntimeAdapters runtime_adapters;
   LineWriter* log = nullptr;       // gets one line per request
   LineWriter* warnings = nullptr;  // gets a line about what went wrong without ending a request
   bool log_json = false;

@@ -18,22 +18,23 @@ int64_t seconds_since_1970(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-std::vector<std::string> adapter_names(const ServerContext& context) {
-  const AdapterSet* const adapters = context.model.adapters;
+std::vector<std::string> adapter_names(const HostedModel& model) {
+  const AdapterSet* const adapters = model.text.adapters;
   return adapters != nullptr ? adapters->names() : std::vector<std::string>();
 }
 
 enum class ModelKind : bool { base, adapter };
 
-void write_model(JsonWriter& writer, const ServerContext& context, std::string_view name,
-                 ModelKind kind) {
+void write_model(JsonWriter& writer, const ApiCall& call, std::string_view name, ModelKind kind) {
+  const HostedModel& model = *call.model();
   writer.begin_object().member("id", name).member("object", "model");
-  writer.member("created", seconds_since_1970(context.started)).member("owned_by", "paceline");
-  writer.member("root", context.options.model_names[0]);
-  if (kind == ModelKind::adapter) writer.member("parent", context.options.model_names[0]);
-  writer.member("max_model_len", context.model.engine.limits().max_model_len);
-  writer.key("meta").begin_object().member("n_vocab", context.model.engine.vocab_size());
-  writer.member("n_ctx_train", context.model.max_position).end_object();
+  writer.member("created", seconds_since_1970(call.context().started))
+      .member("owned_by", "paceline");
+  writer.member("root", model.names[0]);
+  if (kind == ModelKind::adapter) writer.member("parent", model.names[0]);
+  writer.member("max_model_len", model.text.engine.limits().max_model_len);
+  writer.key("meta").begin_object().member("n_vocab", model.text.engine.vocab_size());
+  writer.member("n_ctx_train", model.text.max_position).end_object();
   writer.end_object();
 }
 
@@ -45,7 +46,7 @@ void respond_status(const CallPtr& call, std::string_view status) {
 
 ApiError engine_hangs(const ServerContext& context) {
   return {ErrorReason::engine_unhealthy,
-          fmt::format("the engine's last step ended {:.0f} s ago", context.step_age())};
+          fmt::format("the engine's last step ended {:.0f} s ago", context.host.step_age())};
 }
 
 }  // namespace
@@ -54,11 +55,11 @@ void list_models(const CallPtr& call) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("object", "list").key("data").begin_array();
-  for (const std::string& name : call->context().options.model_names) {
-    write_model(writer, call->context(), name, ModelKind::base);
+  for (const std::string& name : call->model()->names) {
+    write_model(writer, *call, name, ModelKind::base);
   }
-  for (const std::string& name : adapter_names(call->context())) {
-    write_model(writer, call->context(), name, ModelKind::adapter);
+  for (const std::string& name : adapter_names(*call->model())) {
+    write_model(writer, *call, name, ModelKind::adapter);
   }
   writer.end_array().end_object();
   call->respond_json(std::move(json));
@@ -67,10 +68,9 @@ void list_models(const CallPtr& call) {
 void show_model(const CallPtr& call) {
   constexpr std::string_view kPrefix = "/v1/models/";
   const std::string name = call->exchange().request().path.substr(kPrefix.size());
-  const ServerContext& context = call->context();
-  std::vector<std::string> names = context.options.model_names;
+  std::vector<std::string> names = call->model()->names;
   const bool is_base = std::find(names.begin(), names.end(), name) != names.end();
-  for (std::string& adapter : adapter_names(context)) names.push_back(std::move(adapter));
+  for (std::string& adapter : adapter_names(*call->model())) names.push_back(std::move(adapter));
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     return call->fail(
         {ErrorReason::model_not_found,
@@ -79,7 +79,7 @@ void show_model(const CallPtr& call) {
   }
   std::string json;
   JsonWriter writer(json);
-  write_model(writer, context, name, is_base ? ModelKind::base : ModelKind::adapter);
+  write_model(writer, *call, name, is_base ? ModelKind::base : ModelKind::adapter);
   call->respond_json(std::move(json));
 }
 
@@ -97,7 +97,7 @@ void show_live(const CallPtr& call) { respond_status(call, "ok"); }
 
 void show_health(const CallPtr& call) {
   const ServerContext& context = call->context();
-  if (context.is_engine_well()) return respond_status(call, "ok");
+  if (context.host.is_well()) return respond_status(call, "ok");
   call->fail(engine_hangs(context));
 }
 
@@ -105,7 +105,7 @@ void show_ready(const CallPtr& call) {
   constexpr double kLongestFull = 10;
   const ServerContext& context = call->context();
   if (context.draining) return call->fail(ended_by_server());
-  if (!context.is_engine_well()) return call->fail(engine_hangs(context));
+  if (!context.host.is_well()) return call->fail(engine_hangs(context));
   if (context.memory.is_full()) return call->fail(memory_is_full());
   const double full = context.in_flight.full_for().count();
   if (full < kLongestFull) return respond_status(call, "ok");

@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
-#include "server/api_call.h"
+#include <utility>
+
 #include "server/api_server.h"
-#include "server/step_history.h"
 
 namespace paceline {
 
@@ -13,28 +13,12 @@ void DrainOnSignal::operator()() {
   frontend_.drain();
 }
 
-std::string serve_until_drained(ServerFrontend& frontend, const ServedModel& model,
+std::string serve_until_drained(ServerFrontend& frontend, ServedModel model,
                                 const ServerOptions& options,
                                 const std::function<void(std::string_view)>& say) {
-  Engine& engine = model.text.engine;
-  StepHistory steps(model.observer);
-  steps.on_first_draft_failure([&options](const std::string& failure) {
-    if (options.warnings == nullptr) return;
-    write_warning(*options.warnings, failure + "; its sequences are decoded without drafts",
-                  options.log_json);
-  });
-  engine.set_observer(&steps);
-  ApiServer server(frontend, model.text, steps, options);
-  std::string failure;
-  {
-    const EngineThread thread(engine, model.window, [&server](const std::string& message) {
-      server.engine_failed(message);
-    });
-    if (server.open(thread)) say("listening on " + frontend.url());
-    failure = server.wait();
-  }
-  engine.set_observer(nullptr);
-  return failure;
+  ApiServer server(frontend, std::move(model), options);
+  if (server.open()) say("listening on " + frontend.url());
+  return server.wait();
 }
 
 }  // namespace paceline

@@ -7,10 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "engine/engine_thread.h"
+#include "server/served_model.h"
 #include "server/server_frontend.h"
 #include "server/server_options.h"
-#include "text/text_model.h"
 
 namespace paceline {
 
@@ -30,15 +29,9 @@ class DrainOnSignal {
   std::atomic<int> num_signals_ = 0;
 };
 
-struct ServedModel {
-  const TextModel& text;
-  StepObserver* observer = nullptr;  // also observes the engine's steps
-  AdmissionWindow window = {};
-};
-
 // Runs the model's engine until the frontend has been drained or the engine fails. Returns the
 // failure's message, else "". Calls `say` once the server is listening.
-std::string serve_until_drained(ServerFrontend& frontend, const ServedModel& model,
+std::string serve_until_drained(ServerFrontend& frontend, ServedModel model,
                                 const ServerOptions& options,
                                 const std::function<void(std::string_view)>& say);
 

@@ -96,8 +96,8 @@ std::string templated(const TextModel& model, const Json& body, const RequestRul
 }
 
 void handle_text(const CallPtr& call, TextJob job) {
-  const TextModel& model = call->context().model;
-  const RequestRules& rules = call->context().rules;
+  const TextModel& model = call->model()->text;
+  const RequestRules& rules = call->model()->rules;
   auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
   on_worker(call, [&model, &rules, job, body]() -> Continuation {
     auto json = std::make_shared<std::string>(job(model, parse_request_body(*body), rules));

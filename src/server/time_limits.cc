@@ -16,10 +16,11 @@ bool may_wait(const ServerContext& context, const PendingResponse& response) {
 }
 
 // `waiting` are the tags of sequences that nothing has been computed of.
-void take_waiting(ServerContext& context, const std::unordered_set<int64_t>& waiting) {
-  for (const auto& response : context.link.responses()) {
+void take_waiting(const ServerContext& context, const EngineLink& link,
+                  const std::unordered_set<int64_t>& waiting) {
+  for (const auto& response : link.responses()) {
     if (!may_wait(context, *response)) continue;
-    const std::vector<int64_t> tags = context.link.tags_of(*response);
+    const std::vector<int64_t> tags = link.tags_of(*response);
     const bool none_began =
         std::all_of(tags.begin(), tags.end(), [&](int64_t tag) { return waiting.contains(tag); });
     if (!none_began) {
@@ -30,11 +31,9 @@ void take_waiting(ServerContext& context, const std::unordered_set<int64_t>& wai
   }
 }
 
-}  // namespace
-
-void enforce_time_limits(ServerContext& context) {
+void enforce_limits_of(ServerContext& context, const std::shared_ptr<HostedModel>& model) {
   bool somebody_waits = false;
-  for (const auto& response : context.link.responses()) {
+  for (const auto& response : model->link.responses()) {
     if (response->age() > context.options.request_timeout) {
       response->fail(
           {ErrorReason::request_timeout, "the request took too long (--request-timeout)"});
@@ -44,11 +43,20 @@ void enforce_time_limits(ServerContext& context) {
   }
   if (!somebody_waits) return;
   // A request without events may be waiting or computing a long prompt: asks the engine which.
-  context.link.engine().inspect([&context](const Engine& engine) {
+  const std::weak_ptr<HostedModel> asked = model;
+  model->link.engine().inspect([&context, asked](const Engine& engine) {
     const std::vector<int64_t> tags = engine.unstarted_tags();
     auto waiting = std::make_shared<std::unordered_set<int64_t>>(tags.begin(), tags.end());
-    context.http.post([&context, waiting] { take_waiting(context, *waiting); });
+    context.http.post([&context, asked, waiting] {
+      if (const auto same = asked.lock()) take_waiting(context, same->link, *waiting);
+    });
   });
+}
+
+}  // namespace
+
+void enforce_time_limits(ServerContext& context) {
+  for (const auto& model : context.host.models()) enforce_limits_of(context, model);
 }
 
 }  // namespace paceline

@@ -58,7 +58,7 @@ void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
 
 void respond_from_worker(const std::shared_ptr<ApiCall>& call,
                          std::function<std::string()> make_json) {
-  ServerMetrics& metrics = call->context().metrics;
+  ServerMetrics& metrics = call->metrics();
   on_worker(
       call,
       [make_json = std::move(make_json), &metrics]() -> Continuation {

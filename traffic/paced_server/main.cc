@@ -47,10 +47,10 @@ int run(ServerArguments arguments) {
   DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(interrupt, [&drain](int) { drain(); });
   PacedModel model(arguments.model);
-  const TextModel text = model.text_model();
   Breaker breaker(arguments.fail_after);
-  const std::string failure =
-      serve_until_drained(frontend, {.text = text, .observer = &breaker}, arguments.server, say);
+  const std::string failure = serve_until_drained(
+      frontend, {.names = {"paced"}, .text = model.text_model(), .observer = &breaker},
+      arguments.server, say);
   if (failure.empty()) return 0;
   say("the engine has failed: " + failure);
   return kEngineFailedExit;

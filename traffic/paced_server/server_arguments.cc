@@ -49,7 +49,6 @@ void add_serving_options(Arguments& options, ServerOptions& server) {
 ServerArguments read_server_arguments(int argc, char** argv) {
   ServerArguments arguments;
   arguments.server.address.port = 0;
-  arguments.server.model_names = {"paced"};
   Arguments options(
       "The HTTP server, scheduler, cache and tokenizer of paceline, on a model that speaks by rule "
       "at a set rate.");
