@@ -12,7 +12,7 @@ LIST_NAMES, MAPPING_NAMES = ["l", "words", "nums", "msgs", "nested", "es", "m.co
 NAMES = ["s", "n", "f", "l", "d", "t", "b", "none_", "u", "msgs", "m", "nested", "e", "es", "words", "nums", "un"]
 TEXT_METHODS = """upper() lower() strip() lstrip() rstrip() strip('ab') replace('a','X') replace('a','X',1) replace('','-') title()
  capitalize() join(['x','y']) join('abc') zfill(6) ljust(8,'.') rjust(8) center(9,'*') removeprefix('a') removesuffix('c')
- swapcase() expandtabs(4) casefold() format(1,2) format('x') strip(none) center(8) format_map(d)""".split()
+ swapcase() expandtabs(4) casefold() strip(none) center(8)""".split()
 STRING_METHODS = """split() split(',',1) split(None,1) rsplit(None,1) rsplit(',',1) splitlines() splitlines(true) startswith('a')
  startswith(('a','H')) endswith('c') find('b') rfind('b') count('a') index('a') isdigit() isalpha() isspace() isupper() islower()
  istitle() isalnum() isnumeric() isdecimal() isascii() isprintable() partition(',') rpartition(',') find('l',3) rindex('a')
@@ -23,7 +23,7 @@ OTHER_METHODS = """index(1) count(1) copy() append(1) pop() items() keys() value
 VIEWS = ("items()", "keys()", "values()")
 TEXT_FILTERS = """upper lower trim capitalize title replace('a','Z') replace('a','Z',1) center(20) indent indent(2,true)
  indent(2,blank=true) indent('>>') truncate(5) truncate(5,true) truncate(8,false,'..',0) string urlencode
- default('D') reverse trim('a') format(1,2) tojson string|upper join('.')""".split()
+ default('D') reverse trim('a') tojson string|upper join('.')""".split()
 NUMBER_FILTERS = ["int", "int(5)", "float", "float(2)", "round", "round(1)", "round(1,'ceil')", "round(0,'floor')", "abs", "default(7)",
                   "round(-1)", "round(2)|string|float", "int(base=16)"]
 LIST_FILTERS = """list sort sort(reverse=true) sort(attribute='x') sort(case_sensitive=true) reverse|list unique|list
@@ -44,7 +44,7 @@ TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float",
          "ne 1", "gt 1", "ge 1", "lt 2", "le(2)", "in [1,'a']", "in 'abc'", "sameas none", "sameas true", "escaped",
          "not defined", "not none", "not string"]
 SAFE_TESTS = TESTS[:12] + TESTS[-3:] + ["sameas none", "escaped", "eq(1)", "ne 1", "lower"]
-BINARY = "+ - * / // % ** ~ == != < > <= >= and or + ~ ==".split() + ["in", "not in"]
+BINARY = "+ - * / // ** ~ == != < > <= >= and or + ~ ==".split() + ["in", "not in"]
 
 
 class ExpressionGenerator:

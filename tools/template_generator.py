@@ -6,7 +6,6 @@ fraction), and methods of what |escape and |safe gave: with Python it remains sa
 """
 
 from template_expressions import ExpressionGenerator
-from template_formats import FormatGenerator
 
 TEXTS = ["", "a", " ", "\n", "  \n  ", "x y\n", "\n\n", "  ", "\u00e9", "{ ", "}", "# ", " %", "\t", "line\n   "]
 ESCAPES = ["e", "escape", "safe", "forceescape"]
@@ -24,7 +23,6 @@ VARIABLES = {
 class Generator(ExpressionGenerator):
     def __init__(self, seed):
         super().__init__(seed)
-        self.formats = FormatGenerator(self.random)
 
     def template(self):
         self.readable = []
@@ -50,8 +48,6 @@ class Generator(ExpressionGenerator):
         if depth > 2 or kind < 0.38:
             escape = "|" + pick(ESCAPES) if self.chance(0.05) else ""
             return pick(TEXTS) + self.output(self.expression() + escape) + pick(TEXTS)
-        if kind < 0.42:
-            return pick(TEXTS) + self.output(self.formats.expression())
         if kind < 0.52:
             elif_ = tag("elif " + self.truth(1)) + self.body(depth + 1) if self.chance(0.3) else ""
             else_ = tag("else") + self.body(depth + 1) if self.chance(0.5) else ""

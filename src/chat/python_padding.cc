@@ -8,16 +8,8 @@ namespace paceline {
 namespace {
 
 int64_t padding_on_the_left(Alignment alignment, int64_t missing, int64_t width) {
-  switch (alignment) {
-    case Alignment::left:
-      return 0;
-    case Alignment::right:
-      return missing;
-    case Alignment::center:
-      return missing / 2;
-    default:
-      return missing / 2 + (missing & width & 1);
-  }
+  if (alignment == Alignment::left) return 0;
+  return alignment == Alignment::right ? missing : missing / 2 + (missing & width & 1);
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ inline constexpr int64_t kMaxPadding = 100'000;
 enum class Alignment {
   left,
   right,
-  center,      // "{:^5}": an odd blank goes to the right
-  str_center,  // str.center: to the left where the width is odd
+  center,  // an odd blank goes to the left where the width is odd
 };
 
 // Charged to the budget; throws TemplateError exhausted for more padding than kMaxPadding.

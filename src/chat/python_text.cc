@@ -120,15 +120,6 @@ void append_repr(std::string& out, const TemplateValue& value, size_t limit) {
   }
 }
 
-void append_ascii(std::string& out, const TemplateValue& value, size_t limit) {
-  std::string text;
-  append_repr(text, value, limit);
-  for_each_code_point(text, [&](char32_t c, std::string_view bytes) {
-    c < 0x80 ? void(out += bytes) : append_escaped(out, c);
-    check_limit(out, limit);
-  });
-}
-
 void append_str(std::string& out, const TemplateValue& value, size_t limit) {
   if (value.is_string()) {
     out += value.text();

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "chat/python_format.h"
 #include "chat/template_convert.h"
 
 namespace paceline {
@@ -176,7 +175,7 @@ Value repeated(TemplateRuntime& runtime, const Value& value, int64_t count) {
 TemplateValue arithmetic(TemplateRuntime& runtime, BinaryOperator op, const TemplateValue& a,
                          const TemplateValue& b) {
   require_defined(a);
-  if (a.is_string() && op == Op::modulo) return runtime.text(format_percent(runtime, a.text(), b));
+  if (a.is_string() && op == Op::modulo) refuse_formatting("text % values");
   require_defined(b);
   if (a.is_integral() && b.is_integral()) return integers(op, a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return reals(op, a.real(), b.real());

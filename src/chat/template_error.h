@@ -34,6 +34,14 @@ class TemplateError : public std::runtime_error {
   TemplatePosition position_;
 };
 
+// Python's %, str.format and |format, which published chat templates don't use.
+[[noreturn]] inline void refuse_formatting(const std::string& form) {
+  throw TemplateError(form +
+                          " isn't supported: join the parts with ~, and pad them with center, "
+                          "ljust, rjust or zfill",
+                      ErrorCode::unsupported);
+}
+
 // Thrown by the template's raise_exception.
 class RaisedByTemplate : public std::runtime_error {
  public:

@@ -6,7 +6,6 @@
 
 #include "chat/python_case.h"
 #include "chat/python_character.h"
-#include "chat/python_format.h"
 #include "chat/python_padding.h"
 #include "chat/python_space.h"
 #include "chat/python_string.h"
@@ -82,15 +81,7 @@ TemplateValue pad(const Call& call, Alignment alignment) {
   return call.runtime.text(padded(call.runtime, call.text, width, fill, alignment));
 }
 
-TemplateValue format_map(const Call& call) {
-  const TemplateValue mapping = call.arguments.required("mapping");
-  if (!mapping.is_mapping()) throw TemplateError("format_map: expected a mapping");
-  TemplateArguments fields;
-  for (const auto& [key, value] : mapping.members().members()) {
-    if (key.is_string()) fields.named.emplace_back(key.text(), value);
-  }
-  return call.runtime.text(format_braces(call.runtime, call.text, fields));
-}
+TemplateValue format(const Call& call) { refuse_formatting("." + std::string(call.name)); }
 
 // Zeros go after a sign.
 TemplateValue zero_fill(const Call& call) {
@@ -166,9 +157,10 @@ constexpr MethodDefinition kMethods[] = {
     {"swapcase", [](const Call& c) { return c.made(swapped_case(c.text)); }},
     {"ljust", [](const Call& c) { return pad(c, Alignment::left); }},
     {"rjust", [](const Call& c) { return pad(c, Alignment::right); }},
-    {"center", [](const Call& c) { return pad(c, Alignment::str_center); }},
+    {"center", [](const Call& c) { return pad(c, Alignment::center); }},
     {"zfill", zero_fill},
-    {"format_map", format_map},
+    {"format", format},
+    {"format_map", format},
     {"partition", [](const Call& c) { return partition(c, SplitFrom::left); }},
     {"rpartition", [](const Call& c) { return partition(c, SplitFrom::right); }},
     {"expandtabs", expand_tabs},
@@ -204,14 +196,11 @@ constexpr MethodDefinition kMethods[] = {
 
 }  // namespace
 
-bool is_string_method(std::string_view name) {
-  return name == "format" || find_named(kMethods, name) != nullptr;
-}
+bool is_string_method(std::string_view name) { return find_named(kMethods, name) != nullptr; }
 
 TemplateValue call_string_method(TemplateRuntime& runtime, const TemplateValue& self,
                                  std::string_view name, TemplateArguments arguments) {
   runtime.step(self.text().size() / 64);
-  if (name == "format") return runtime.text(format_braces(runtime, self.text(), arguments));
   ArgumentReader reader(name, std::move(arguments));
   TemplateValue result = find_named(kMethods, name)->method({runtime, name, self.text(), reader});
   reader.finish();

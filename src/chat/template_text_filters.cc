@@ -5,7 +5,6 @@
 
 #include "chat/python_case.h"
 #include "chat/python_character.h"
-#include "chat/python_format.h"
 #include "chat/python_json.h"
 #include "chat/python_padding.h"
 #include "chat/python_string.h"
@@ -63,7 +62,7 @@ Value replace(Runtime& runtime, const Value& value, Arguments& arguments) {
 
 Value center(Runtime& runtime, const Value& value, Arguments& arguments) {
   const int64_t width = arguments.integer("width", 80);
-  return runtime.text(padded(runtime, to_text(runtime, value), width, " ", Alignment::str_center));
+  return runtime.text(padded(runtime, to_text(runtime, value), width, " ", Alignment::center));
 }
 
 Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
@@ -206,11 +205,6 @@ Value word_count(Runtime& runtime, const Value& value, Arguments&) {
   return words;
 }
 
-Value format_filter(Runtime& runtime, const Value& value, Arguments& arguments) {
-  const TemplateValues values = arguments.rest();
-  return runtime.text(format_percent(runtime, to_text(runtime, value), Value::tuple(values)));
-}
-
 constexpr FilterDefinition kTextFilters[] = {
     {"upper", [](Runtime& r, const Value& v, Arguments&) { return text_of(r, v, upper_case); }},
     {"lower", [](Runtime& r, const Value& v, Arguments&) { return text_of(r, v, lower_case); }},
@@ -237,7 +231,7 @@ constexpr FilterDefinition kTextFilters[] = {
     {"tojson", to_json},
     {"urlencode", url_encode},
     {"wordcount", word_count},
-    {"format", format_filter},
+    {"format", [](Runtime&, const Value&, Arguments&) -> Value { refuse_formatting("|format"); }},
 };
 
 }  // namespace

@@ -48,6 +48,14 @@ TEST(TemplateError, WhatChatTemplatesHaveNoUseForIsRefusedByName) {
   }
 }
 
+TEST(TemplateError, PythonsFormattingIsRefusedWithWhatToWriteInstead) {
+  for (const char* expression : {"'%s' % 1", "'a' % 'b'", "'{}'.format(1)", "'{a}'.format_map(m)",
+                                 "'%s'|format(1)", "['%d']|map('format', 1)|list"}) {
+    fails(printed(expression), {"test:1:", "isn't supported: join the parts with ~"},
+          ErrorCode::unsupported);
+  }
+}
+
 TEST(TemplateError, TheTemplatesOwnWordsComeThroughAlone) {
   const std::string message = error_message(ErrorCode::invalid, [] {
     render("\n{{ raise_exception('Roles must \"alternate\": ' ~ 3) }}");

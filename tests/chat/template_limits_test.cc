@@ -58,9 +58,6 @@ TEST(TemplateLimits, SizesAreLimited) {
   expect_exhausted("{{ ('a' * 1000000000)|length }}");
   expect_exhausted("{{ ([0] * 1000000000)|length }}");
   expect_exhausted("{{ 'a'.center(1000000000) }}");
-  expect_exhausted("{{ '%1000000000d' % 1 }}");
-  expect_exhausted("{{ '{:1000000000}'.format(1) }}");
-  expect_exhausted("{{ '%.1000000000f' % 1 }}");
   expect_exhausted(
       "{% set ns = namespace(s='ab') %}{% for i in range(100) %}{% set ns.s = ns.s ~ ns.s %}{% "
       "endfor %}");
