@@ -23,6 +23,7 @@
 #include "protocol/field_info.h"
 #include "protocol/pair_score_request.h"
 #include "protocol/response_chunk.h"
+#include "protocol/seal.h"
 #include "protocol/token_names.h"
 #include "protocol/token_score_request.h"
 
@@ -113,7 +114,8 @@ ErrorAnswer openai_error(const ApiError& error, std::string_view request_id);
 // What a dialect's `parse` may use besides the body.
 struct CallTerms {
   const RequestTerms& limits;
-  std::string owner = {};  // of the request's key: stored state belongs to it
+  std::string owner = {};      // of the request's key: stored state belongs to it
+  const Seal* seal = nullptr;  // of what clients keep; outlives the call and its writer
 };
 
 struct Dialect {
