@@ -1,7 +1,6 @@
 #include "cli/batch_job.h"
 
 #include "cli/model_opening.h"
-#include "protocol/completed_responses.h"
 #include "protocol/request_options.h"
 
 namespace paceline {
@@ -14,6 +13,9 @@ struct Submission {
   BatchJob& job;
   size_t index;
   std::optional<uint64_t> default_seed;
+
+  void operator()(const GenerationCall& call) const { std::visit(*this, call.request); }
+  void operator()(const ItemCall& call) const { std::visit(*this, call.request); }
 
   void operator()(const CompletionRequest& request) const {
     pool.generate(tag, request.prompt.prompts[index],
@@ -42,76 +44,86 @@ struct Submission {
     pool.embed(tag, request.input.prompts[index],
                embedding_options(request, index, job.stop.get_token()));
   }
-};
 
-void refuse_stream(const GenerationFields& fields) {
-  if (fields.streaming.stream) {
-    throw RequestError("stream", ErrorReason::unsupported_parameter,
-                       "stream: found true, only false is supported in a batch");
+  template <class Other>
+  void operator()(const Other& /*request*/) const {
+    PL_CHECK(false, "a batch has no URL of such calls");
   }
-}
+};
 
 struct Answering {
   const BatchJob& job;
-  const std::string& model;
-  const TokenNames& names;
+  BatchTokenNames& names;
+  ResponseHead head;
 
-  BatchResponse operator()(const CompletionRequest& request) const {
-    const CompletionResponse answer =
-        completed_response(request, job.parts, names, new_head(kCompletionIdPrefix, model));
-    return {completion_response_json(answer), answer.usage};
+  BatchResponse operator()(const GenerationCall& call) {
+    head.id = random_id(call.writer->id_prefix());
+    const TokenNames& of_tokens = names.get_if(
+        std::visit([](const auto& request) { return names_tokens(request); }, call.request));
+    const auto* chat = std::get_if<ChatRequest>(&call.request);
+    const ChoicesResponse answer =
+        chat != nullptr ? completed_response(*chat, job.parts[0], of_tokens, head)
+                        : completed_response(std::get<CompletionRequest>(call.request), job.parts,
+                                             of_tokens, head);
+    return {call.writer->whole(answer), answer.usage};
   }
 
-  BatchResponse operator()(const ChatRequest& request) const {
-    const ChatResponse answer =
-        completed_response(request, job.parts[0], names, new_head(kChatIdPrefix, model));
-    return {chat_response_json(answer), answer.usage};
-  }
-
-  BatchResponse operator()(const ClassificationRequest& request) const {
-    const ClassificationResponse answer =
-        completed_response(request, job.parts, new_head(kClassificationIdPrefix, model));
-    return {classification_response_json(answer), answer.usage};
-  }
-
-  BatchResponse operator()(const EmbeddingRequest& request) const {
-    ResponseUsage usage;
-    std::vector<std::vector<float>> embeddings;
+  BatchResponse operator()(const ItemCall& call) {
+    head.id = random_id(call.id_prefix);
+    ItemAnswer answer{.head = head, .usage = {}, .classified = job.parts};
     for (const CompletedPart& part : job.parts) {
-      usage.prompt_tokens += part.prompt_tokens;
-      embeddings.push_back(part.embedding);
+      answer.usage.prompt_tokens += part.prompt_tokens;
+      answer.embeddings.push_back(part.embedding);
     }
-    return {
-        embedding_response_json(request, new_head(kEmbeddingIdPrefix, model), embeddings, usage),
-        usage};
+    const ResponseUsage usage = answer.usage;
+    return {call.write(call.request, std::move(answer), names.get_if(false)), usage};
   }
+
+  BatchResponse operator()(const CountCall& /*call*/) { return {}; }
 };
 
 }  // namespace
 
-ApiRequest parse_api_request(BatchUrl url, const Json& body) {
-  if (url == BatchUrl::classify) return parse_classification_request(body);
-  if (url == BatchUrl::embeddings) return parse_embedding_request(body);
-  if (url == BatchUrl::chat_completions) {
-    ChatRequest request = parse_chat_request(body);
-    refuse_stream(request.generation);
-    return request;
+Call parse_batch_call(const Dialect& dialect, const Json& body) {
+  const RequestTerms limits;
+  Call call = dialect.parse(body, {.limits = limits});
+  const auto* generation = std::get_if<GenerationCall>(&call);
+  if (generation == nullptr) return call;
+  if (std::visit([](const auto& r) { return r.generation.streaming.stream; },
+                 generation->request)) {
+    throw RequestError("stream", ErrorReason::unsupported_parameter,
+                       "stream: found true, only false is supported in a batch");
   }
-  CompletionRequest request = parse_completion_request(body);
-  refuse_stream(request.generation);
-  if (!request.suffix.empty()) {
+  const auto* completion = std::get_if<CompletionRequest>(&generation->request);
+  if (completion != nullptr && !completion->suffix.empty()) {
     throw RequestError("suffix", ErrorReason::unsupported_parameter,
                        "suffix: not supported in a batch");
   }
-  return request;
+  return call;
+}
+
+size_t num_parts(const Call& call) {
+  if (const auto* generation = std::get_if<GenerationCall>(&call)) {
+    const auto* completion = std::get_if<CompletionRequest>(&generation->request);
+    return completion == nullptr ? 1 : completion->prompt.prompts.size();
+  }
+  const auto* items = std::get_if<ItemCall>(&call);
+  if (items == nullptr) return 1;
+  if (const auto* classification = std::get_if<ClassificationRequest>(&items->request)) {
+    return classification->input.prompts.size();
+  }
+  const auto* embedding = std::get_if<EmbeddingRequest>(&items->request);
+  return embedding == nullptr ? 1 : embedding->input.prompts.size();
 }
 
 void submit_part(RequestPool& pool, LLM& llm, int64_t tag, BatchJob& job, size_t index,
                  std::optional<uint64_t> default_seed) {
-  std::visit(Submission{pool, llm, tag, job, index, default_seed}, job.request);
+  std::visit(Submission{pool, llm, tag, job, index, default_seed}, job.call);
 }
 
-const TokenNames& BatchTokenNames::get() {
+const TokenNames& BatchTokenNames::get_if(bool is_needed) {
+  static const TokenNames no_names(nullptr);
+  if (!is_needed) return no_names;
   if (!names_) {
     try {
       tokenizer_ = open_tokenizer(settings_);
@@ -124,9 +136,7 @@ const TokenNames& BatchTokenNames::get() {
 }
 
 BatchResponse respond_to(const BatchJob& job, const std::string& model, BatchTokenNames& names) {
-  static const TokenNames no_names(nullptr);
-  const TokenNames& of_tokens = names_tokens(job.request) ? names.get() : no_names;
-  return std::visit(Answering{job, model, of_tokens}, job.request);
+  return std::visit(Answering{job, names, new_head("", model)}, job.call);
 }
 
 }  // namespace paceline

@@ -13,22 +13,23 @@
 #include "cli/settings.h"
 #include "llm/request_pool.h"
 #include "paceline/tokenizer.h"
-#include "protocol/api_error.h"
-#include "protocol/api_request.h"
-#include "protocol/completed_responses.h"
+#include "protocol/dialect.h"
 #include "protocol/response.h"
 #include "protocol/token_names.h"
 
 namespace paceline {
 
-// Parses the body as the URL's request. Throws RequestError, also for `stream`, which a file can't
-// take.
-ApiRequest parse_api_request(BatchUrl url, const Json& body);
+// Parses the body as the dialect's request. Throws RequestError, also for what a file can't take:
+// `stream`, and prompts that a server encodes.
+Call parse_batch_call(const Dialect& dialect, const Json& body);
+
+// The number of prompts. Each becomes a request of the engine; a conversation is one prompt.
+size_t num_parts(const Call& call);
 
 struct BatchJob {
   std::string custom_id;
   size_t num_bytes = 0;  // of its line
-  ApiRequest request;
+  Call call;
   std::vector<CompletedPart> parts;
   size_t next_part = 0;           // the first one not yet submitted
   size_t num_in_flight = 0;       // parts
@@ -49,7 +50,8 @@ class BatchTokenNames {
  public:
   explicit BatchTokenNames(const Settings& settings) : settings_(settings) {}
 
-  const TokenNames& get();
+  // Without names if they aren't needed.
+  const TokenNames& get_if(bool is_needed);
 
  private:
   const Settings& settings_;

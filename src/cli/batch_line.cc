@@ -6,7 +6,6 @@
 
 #include "base/json_writer.h"
 #include "paceline/error.h"
-#include "protocol/api_error.h"
 #include "protocol/request_reader.h"
 #include "protocol/response.h"
 
@@ -14,11 +13,11 @@ namespace paceline {
 namespace {
 
 constexpr uint64_t kMaxCustomIdBytes = 512;
-constexpr std::array<std::pair<std::string_view, BatchUrl>, 4> kUrls = {{
-    {"/v1/completions", BatchUrl::completions},
-    {"/v1/chat/completions", BatchUrl::chat_completions},
-    {"/v1/classify", BatchUrl::classify},
-    {"/v1/embeddings", BatchUrl::embeddings},
+constexpr std::array<std::pair<std::string_view, const Dialect*>, 4> kUrls = {{
+    {"/v1/completions", &kCompletionDialect},
+    {"/v1/chat/completions", &kChatDialect},
+    {"/v1/classify", &kClassificationDialect},
+    {"/v1/embeddings", &kEmbeddingDialect},
 }};
 
 void read_method(const FieldValue& value, BatchLine&) {
@@ -28,9 +27,9 @@ void read_method(const FieldValue& value, BatchLine&) {
 }
 
 void read_url(const FieldValue& value, BatchLine& line) {
-  for (const auto& [text, url] : kUrls) {
-    if (value.text() == text) {
-      line.url = url;
+  for (const auto& [url, dialect] : kUrls) {
+    if (value.text() == url) {
+      line.dialect = dialect;
       return;
     }
   }

@@ -7,10 +7,9 @@
 
 #include "base/json.h"
 #include "base/line_reader.h"
+#include "protocol/dialect.h"
 
 namespace paceline {
-
-enum class BatchUrl : uint8_t { completions, chat_completions, classify, embeddings };
 
 // The error of a malformed line; errors of its request are not among them.
 struct BatchLineError {
@@ -20,8 +19,8 @@ struct BatchLineError {
 
 struct BatchLine {
   int64_t number = 0;
-  std::string custom_id;  // empty when it couldn't be read
-  BatchUrl url = BatchUrl::completions;
+  std::string custom_id;             // empty when it couldn't be read
+  const Dialect* dialect = nullptr;  // of the URL
   Json body;
   std::optional<BatchLineError> error;
 };

@@ -22,6 +22,11 @@ bool was_cancelled(const BatchJob& job) {
   });
 }
 
+ChatRequest* chat_of(Call& call) {
+  auto* generation = std::get_if<GenerationCall>(&call);
+  return generation == nullptr ? nullptr : std::get_if<ChatRequest>(&generation->request);
+}
+
 }  // namespace
 
 BatchRun::BatchRun(LLM& llm, const Settings& settings, Session& session,
@@ -84,8 +89,8 @@ void BatchRun::take_line(const Line& text, Files& files) {
 }
 
 // Sets the adapter that the request's model names.
-void BatchRun::choose_model(ApiRequest& request) const {
-  CommonFields& common = common_fields_of(request);
+void BatchRun::choose_model(Call& call) const {
+  CommonFields& common = common_fields_of(call);
   const auto& model = common.model;
   if (!model || std::find(model_names_.begin(), model_names_.end(), *model) != model_names_.end()) {
     return;
@@ -103,15 +108,13 @@ void BatchRun::choose_model(ApiRequest& request) const {
 
 void BatchRun::start(const BatchLine& line, size_t num_bytes, Files& files) {
   try {
-    ApiRequest request = parse_api_request(line.url, line.body);
-    choose_model(request);
-    if (auto* chat = std::get_if<ChatRequest>(&request)) {
-      add_system_message(settings_.system, chat->input);
-    }
-    const size_t parts = num_parts(request);
+    Call call = parse_batch_call(*line.dialect, line.body);
+    choose_model(call);
+    if (ChatRequest* chat = chat_of(call)) add_system_message(settings_.system, chat->input);
+    const size_t parts = num_parts(call);
     BatchJob job{.custom_id = line.custom_id,
                  .num_bytes = num_bytes,
-                 .request = std::move(request),
+                 .call = std::move(call),
                  .parts = std::vector<CompletedPart>(parts),
                  .error = {},
                  .stop = {}};
@@ -131,10 +134,9 @@ void BatchRun::submit_naming_constraint(int64_t tag, BatchJob& job, size_t index
   try {
     submit_part(pool_, llm_, tag, job, index, settings_.generate.seed);
   } catch (const Error& error) {
-    if (const auto* chat = std::get_if<ChatRequest>(&job.request)) {
-      refuse_constraint(chat->generation.constraint, error);
-    } else if (const auto* completion = std::get_if<CompletionRequest>(&job.request)) {
-      refuse_constraint(completion->generation.constraint, error);
+    if (const auto* generation = std::get_if<GenerationCall>(&job.call)) {
+      std::visit([&](const auto& r) { refuse_constraint(r.generation.constraint, error); },
+                 generation->request);
     }
     throw;
   }
@@ -192,7 +194,7 @@ void BatchRun::close_if_finished(int64_t job_id, Files& files) {
 
 void BatchRun::write_response(const BatchJob& job, Files& files) {
   if (job.error) return write_failure(job.custom_id, *job.error, files);
-  const auto& model = common_fields_of(job.request).model;
+  const auto& model = common_fields_of(job.call).model;
   const BatchResponse answer = respond_to(job, model.value_or(model_names_.front()), names_);
   constexpr int kOk = 200;
   files.results.append(batch_response_record(job.custom_id, kOk, answer.body));

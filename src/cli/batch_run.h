@@ -77,7 +77,7 @@ class BatchRun {
   void write_response(const BatchJob& job, Files& files);
   void write_failure(const std::string& custom_id, const ApiError& error, Files& files);
   void write_line_error(const BatchLine& line, Files& files);
-  void choose_model(ApiRequest& request) const;
+  void choose_model(Call& call) const;
   void show_progress(const Files& files);
 
   LLM& llm_;

@@ -102,13 +102,13 @@ TokenNaming naming_of(const GenerationFields& fields) {
   return fields.return_tokens_as_token_ids ? TokenNaming::id : TokenNaming::text;
 }
 
-bool names_tokens(const ApiRequest& request) {
-  if (const auto* completion = std::get_if<CompletionRequest>(&request)) {
-    return completion->logprobs || completion->generation.prompt_logprobs ||
-           (completion->echo && has_token_ids(completion->prompt));
-  }
-  const auto* chat = std::get_if<ChatRequest>(&request);
-  return chat != nullptr && (chat->logprobs || chat->generation.prompt_logprobs);
+bool names_tokens(const CompletionRequest& request) {
+  return request.logprobs || request.generation.prompt_logprobs ||
+         (request.echo && has_token_ids(request.prompt));
+}
+
+bool names_tokens(const ChatRequest& request) {
+  return request.logprobs || request.generation.prompt_logprobs;
 }
 
 CompletionResponse completed_response(const CompletionRequest& request,

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "paceline/results.h"
-#include "protocol/api_request.h"
+#include "protocol/chat_request.h"
 #include "protocol/chat_response.h"
+#include "protocol/classification_request.h"
 #include "protocol/classification_response.h"
+#include "protocol/completion_request.h"
 #include "protocol/completion_response.h"
 #include "protocol/token_names.h"
 
@@ -40,7 +42,8 @@ std::string echoed_text(const PromptText& prompt, const TokenNames& names);
 TokenNaming naming_of(const GenerationFields& fields);
 
 // Whether the answer contains the texts of tokens; if not, TokenNames needs no tokenizer.
-bool names_tokens(const ApiRequest& request);
+bool names_tokens(const CompletionRequest& request);
+bool names_tokens(const ChatRequest& request);
 
 // `parts` are the results of the request's prompts, in their order. With more candidates than n,
 // the answer has those with the highest mean log-probability per token, the best one first.

@@ -7,23 +7,22 @@
 namespace paceline {
 namespace {
 
-ApiRequest request(BatchUrl url, std::string_view body) {
-  return parse_api_request(url, parse_json(body, "body"));
+Call request(const Dialect& dialect, std::string_view body) {
+  return parse_batch_call(dialect, parse_json(body, "body"));
 }
 
 TEST(BatchJob, EveryPromptIsAPart) {
-  EXPECT_EQ(num_parts(request(BatchUrl::completions, R"({"prompt": "a"})")), 1u);
-  EXPECT_EQ(num_parts(request(BatchUrl::completions, R"({"prompt": ["a", "b"], "n": 3})")), 2u);
-  EXPECT_EQ(num_parts(request(BatchUrl::classify, R"({"input": [[1], [2], [3]]})")), 3u);
-  EXPECT_EQ(num_parts(request(BatchUrl::chat_completions,
-                              R"({"messages": [{"role": "user", "content": "x"}]})")),
+  EXPECT_EQ(num_parts(request(kCompletionDialect, R"({"prompt": "a"})")), 1u);
+  EXPECT_EQ(num_parts(request(kCompletionDialect, R"({"prompt": ["a", "b"], "n": 3})")), 2u);
+  EXPECT_EQ(num_parts(request(kClassificationDialect, R"({"input": [[1], [2], [3]]})")), 3u);
+  EXPECT_EQ(num_parts(request(kChatDialect, R"({"messages": [{"role": "user", "content": "x"}]})")),
             1u);
 }
 
 TEST(BatchJob, AFileHasNoListener) {
   expect_error(ErrorCode::invalid, {"stream: found true"},
-               [] { request(BatchUrl::completions, R"({"prompt": "a", "stream": true})"); });
-  EXPECT_NO_THROW(request(BatchUrl::completions, R"({"prompt": "a", "stream": false})"));
+               [] { request(kCompletionDialect, R"({"prompt": "a", "stream": true})"); });
+  EXPECT_NO_THROW(request(kCompletionDialect, R"({"prompt": "a", "stream": false})"));
 }
 
 TEST(BatchJob, IsOverWhenNothingIsToCome) {

@@ -18,7 +18,7 @@ TEST(BatchLine, IsARequestWithAName) {
   EXPECT_FALSE(line.error);
   EXPECT_EQ(line.number, 7);
   EXPECT_EQ(line.custom_id, "a");
-  EXPECT_EQ(line.url, BatchUrl::chat_completions);
+  EXPECT_EQ(line.dialect, &kChatDialect);
   EXPECT_EQ(to_json(line.body), R"({"n":1})");
 }
 

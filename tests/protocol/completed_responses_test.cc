@@ -158,7 +158,6 @@ TEST_F(CompletedResponses, NoTokenNamesAreNeededWhereNoneAreTold) {
   EXPECT_TRUE(names_tokens(chat(chat_body("\"logprobs\": true"))));
   EXPECT_TRUE(names_tokens(chat(chat_body("\"prompt_logprobs\": 0"))));
   EXPECT_FALSE(names_tokens(chat(chat_body("\"n\": 2"))));
-  EXPECT_FALSE(names_tokens(classification(R"({"input": [300]})")));
 }
 
 TEST_F(CompletedResponses, AChatHasOnePromptAndItsOwnWayToAskForAlternatives) {

@@ -113,10 +113,10 @@ TEST(LlamaResponse, SettingsAreThoseOfTheRequest) {
   request.sampling.repetition_penalty = 1.5f;
   request.sampling.presence_penalty = 0.125f;
   request.sampling.frequency_penalty = -0.5f;
-  CompletionRequest fields;
-  fields.logprobs = 3;
-  fields.generation.streaming.stream = true;
-  EXPECT_EQ(llama_settings_json(request, fields, kPlain),
+  LlamaStyle style = kPlain;
+  style.num_probs = 3;
+  style.is_streamed = true;
+  EXPECT_EQ(llama_settings_json(request, style),
             R"({"n_ctx":64,"model":"m","n_predict":5,"max_tokens":5,"seed":9,"temperature":0.5,)"
             R"("dynatemp_range":0,"dynatemp_exponent":1,"top_k":40,"top_p":0.75,"min_p":0.25,)"
             R"("xtc_probability":0,"typical_p":0.875,"top_n_sigma":2,"repeat_last_n":-1,)"
@@ -128,7 +128,7 @@ TEST(LlamaResponse, SettingsAreThoseOfTheRequest) {
             R"("post_sampling_probs":false,"speculative.n_max":0,"speculative.n_min":0})");
   request.sampling.order = SamplerOrder::mlx;
   EXPECT_THAT(
-      llama_settings_json(request, {}, kPlain),
+      llama_settings_json(request, kPlain),
       testing::AllOf(
           testing::HasSubstr(R"("samplers":["penalties","top_p","min_p","top_k","temperature"])"),
           testing::HasSubstr(R"("n_probs":0)"), testing::HasSubstr(R"("stream":false)")));
