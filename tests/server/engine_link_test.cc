@@ -7,29 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/engine/engine_fixture.h"
+#include "tests/server/served_fixture.h"
 
 namespace paceline::testing {
 namespace {
-
-// Keeps what is posted until run_posted().
-class PostedWork final : public HttpServer {
- public:
-  void run_posted() {
-    for (const auto& work : std::exchange(posted_, {})) work();
-  }
-
-  void post(std::function<void()> work) override { posted_.push_back(std::move(work)); }
-  void after(std::chrono::milliseconds /*delay*/, std::function<void()> /*work*/) override {}
-  uint16_t port() const override { return 0; }
-  void run() override {}
-  void close_listeners() override {}
-  void stop() override {}
-  HttpCounters counters() const override { return {}; }
-
- private:
-  std::vector<std::function<void()>> posted_;
-};
 
 struct CountingResponse final : public PendingResponse {
   const std::string& id() const override { return name; }

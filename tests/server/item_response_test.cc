@@ -1,0 +1,91 @@
+#include "server/item_response.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "tests/server/served_fixture.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The first token of each text, in the answer's order.
+std::string first_ids(const ItemRequest& /*request*/, ItemAnswer answer,
+                      const TokenNames& /*names*/) {
+  std::string text;
+  for (const auto& scored : answer.scored) text += std::to_string(scored.at(0).id) + " ";
+  return text + "of " + std::to_string(answer.usage.prompt_tokens);
+}
+
+class ItemResponseTest : public ServedTest {
+ protected:
+  using ServedTest::ServedTest;
+
+  void start(size_t num_inputs) {
+    TokenScoreRequest request;
+    for (size_t i = 0; i < num_inputs; ++i) {
+      const auto id = static_cast<int32_t>(i % 20);
+      request.input.prompts.emplace_back(std::vector<int32_t>{id, id + 1, id + 2});
+    }
+    PreparedItems prepared = prepare_items(
+        model(), {.request = std::move(request), .id_prefix = "item-", .write = first_ids},
+        rules());
+    std::make_shared<ItemResponse>(call("/v1/score_tokens"), std::move(prepared))->start();
+  }
+};
+
+TEST_F(ItemResponseTest, AnswersInTheOrderOfTheInputs) {
+  serve();
+  start(4);
+  run_to_the_end();
+  ASSERT_TRUE(exchange_->answer);
+  EXPECT_EQ(exchange_->answer->body, "0 1 2 3 of 12");
+  EXPECT_EQ(context_->metrics.completed, 1);
+}
+
+TEST_F(ItemResponseTest, MoreInputsThanTheQueueTakesGoInOneByOne) {
+  serve({.limits = {
+             .max_model_len = 64, .max_batched_tokens = 8, .max_num_seqs = 2, .max_queued = 4}});
+  start(50);
+  EXPECT_LE(engine_->queue().num_sequences(), 2);
+  run_to_the_end();
+  EXPECT_THAT(exchange_->answer->body, HasSubstr("of 150"));
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+TEST_F(ItemResponseTest, ClientThatGoesFreesTheEngine) {
+  serve();
+  start(30);
+  turn();
+  exchange_->close();
+  while (turn()) {
+  }
+  EXPECT_EQ(free_blocks(), 64);
+  EXPECT_EQ(context_->metrics.cancelled, 1);
+  EXPECT_FALSE(exchange_->answer);
+}
+
+class FailingItemTest : public ItemResponseTest {
+ protected:
+  FailingItemTest()
+      : ItemResponseTest([](int32_t token, int32_t position, std::span<float> logits) {
+          count_up(token, position, logits);
+          if (token == 6) logits[0] = std::numeric_limits<float>::quiet_NaN();
+        }) {}
+};
+
+TEST_F(FailingItemTest, OneInputThatFailsFailsTheAnswerOnce) {
+  serve();
+  start(20);
+  run_to_the_end();
+  EXPECT_EQ(exchange_->answer->status, 500);
+  while (turn()) {
+  }
+  EXPECT_EQ(context_->metrics.failed, 1);
+  EXPECT_EQ(free_blocks(), 64);
+}
+
+}  // namespace
+}  // namespace paceline::testing
