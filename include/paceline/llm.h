@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "paceline/chat_template.h"
+#include "paceline/decisions.h"
 #include "paceline/error.h"
 #include "paceline/options.h"
 #include "paceline/results.h"
@@ -105,6 +106,16 @@ class LLM {
   // Many at once, in input order; a common prefix of all prompts is computed once.
   std::vector<ItemResult<Classification>> classify(std::span<const Prompt> prompts,
                                                    const ClassifyOptions& options = {});
+
+  // Answers 1 to 400 questions about an input. The input is computed once for all of them and stays
+  // in the prefix cache; a question is a prompt of its own after it, so its answer has the same
+  // bits beside any others. Throws Error invalid naming the question at fault.
+  Decisions decide(const std::string& input, std::span<const DecisionQuestion> questions,
+                   const DecideOptions& options = {});
+  // The same questions about many inputs, in their order; an item that fails fails alone.
+  std::vector<ItemResult<Decisions>> decide(std::span<const std::string> inputs,
+                                            std::span<const DecisionQuestion> questions,
+                                            const DecideOptions& options = {});
 
   // The text as one vector: its pooled states, passed through what the model's
   // sentence-transformers files list; without such files the last token's state, normalised.

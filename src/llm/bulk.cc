@@ -87,6 +87,22 @@ std::vector<ItemResult<Embedding>> LLM::embed(std::span<const Prompt> prompts,
   });
 }
 
+Decisions LLM::decide(const std::string& input, std::span<const DecisionQuestion> questions,
+                      const DecideOptions& options) {
+  RequestPool pool(*this);
+  pool.decide(0, input, questions, options);
+  return only_result<Decisions>(pool);
+}
+
+std::vector<ItemResult<Decisions>> LLM::decide(std::span<const std::string> inputs,
+                                               std::span<const DecisionQuestion> questions,
+                                               const DecideOptions& options) {
+  RequestPool pool(*this);
+  return run_all<Decisions>(pool, inputs.size(), [&](int64_t i) {
+    pool.decide(i, inputs[static_cast<size_t>(i)], questions, options);
+  });
+}
+
 PairScores LLM::score_pairs(std::span<const TextPair> pairs, const PairOptions& options) {
   if (pairs.empty()) return {};
   RequestPool pool(*this);

@@ -15,6 +15,7 @@
 #include "text/chat_turn.h"
 #include "text/classify_job.h"
 #include "text/completion_builder.h"
+#include "text/decide_job.h"
 #include "text/describe.h"
 #include "text/embedding.h"
 #include "text/make_request.h"
@@ -43,12 +44,13 @@ struct PairJob {
   PairScores finish() { return {.values = scoring.scores(results), .usage = usage}; }
 };
 
-// One request of the pool: a completion per choice, a classification, a score, an embedding, or
-// scores of pairs.
+// One request of the pool: a completion per choice, a classification, decisions, a score, an
+// embedding, or scores of pairs.
 struct Job {
   int64_t tag = 0;
   std::vector<CompletionBuilder> choices;
   std::optional<ClassifyJob> classification;
+  std::optional<DecideJob> decisions;
   std::optional<std::vector<Logprob>> scored;
   std::optional<EmbedOptions> embedding;
   std::optional<Embedding> embedded;
@@ -145,6 +147,7 @@ void RequestPool::State::submit_waiting() {
 bool RequestPool::State::is_finished(const Job& job) const {
   if (job.num_unsubmitted > 0) return false;
   if (job.classification) return job.classification->finished();
+  if (job.decisions) return job.decisions->finished();
   if (job.scored) return !job.scored->empty() || job.error;
   if (job.embedding) return job.embedded || job.error;
   if (job.pairs) return job.pairs->num_ended == job.pairs->results.size();
@@ -162,10 +165,12 @@ void RequestPool::State::take(TokenEvent& event) {
     job.metrics.add(event.ending->stats, submitted);
     totals.add(event.ending->stats, submitted);
   }
-  if (job.classification || job.pairs) {
+  if (job.classification || job.decisions || job.pairs) {
     const size_t index = job.index_of(event.request);
     if (job.classification) {
       job.classification->add(index, event);
+    } else if (job.decisions) {
+      job.decisions->add(index, event);
     } else {
       job.pairs->add(index, event);
       if (!job.error) job.error = failure_of(event);
@@ -199,6 +204,14 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
       if (!job.error) done.result = classification.result();
     } catch (const Error& error) {
       job.error = ErrorInfo{.code = error.code(), .message = error.what()};
+    }
+  } else if (job.decisions) {
+    model.engine.release(job.ids.front());
+    job.error = job.decisions->error();
+    if (!job.error) {
+      Decisions decisions = job.decisions->result();
+      cached_tokens = decisions.usage.cached_tokens;
+      done.result = std::move(decisions);
     }
   } else if (job.scored) {
     done.result = std::move(*job.scored);
@@ -274,6 +287,16 @@ void RequestPool::classify(int64_t tag, const Prompt& prompt, const ClassifyOpti
                             prefix_scope(state_->model, options.sampling),
                             find_adapter(state_->model, options.sampling.lora));
   auto requests = job.classification->take_requests();
+  state_->add(std::move(job), std::move(requests));
+}
+
+void RequestPool::decide(int64_t tag, const std::string& input,
+                         std::span<const DecisionQuestion> questions,
+                         const DecideOptions& options) {
+  Job job{.tag = tag};
+  job.decisions.emplace(state_->model, input, questions, options);
+  job.prompt_tokens = job.decisions->prompt_tokens();
+  auto requests = job.decisions->take_requests();
   state_->add(std::move(job), std::move(requests));
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -34,12 +35,14 @@ class RequestPool {
   void classify(int64_t tag, const Prompt& prompt, const ClassifyOptions& options);
   void score(int64_t tag, const Prompt& prompt, const ScoreOptions& options);
   void embed(int64_t tag, const Prompt& prompt, const EmbedOptions& options);
+  void decide(int64_t tag, const std::string& input, std::span<const DecisionQuestion> questions,
+              const DecideOptions& options);
   void score_pairs(int64_t tag, std::span<const TextPair> pairs, const PairOptions& options);
 
   struct Done {
     int64_t tag = 0;
     std::variant<std::vector<Completion>, Classification, ErrorInfo, std::vector<Logprob>,
-                 Embedding, PairScores>
+                 Embedding, PairScores, Decisions>
         result;
     Metrics metrics = {};  // of this request alone
   };

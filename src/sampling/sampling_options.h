@@ -55,7 +55,7 @@ constexpr const SamplingNumber* find_sampling_number(std::string_view name) {
 
 constexpr int32_t kMaxTopLogprobs = 20;
 constexpr size_t kMaxBiasEntries = 1024;
-constexpr size_t kMaxLogprobTokenIds = 128;
+constexpr size_t kMaxLogprobTokenIds = 256;
 
 // Throws Error invalid naming the field, the value found and the range: the numbers as in the
 // table, logit_bias ids in [0, vocab_size), each once, and finite or -inf, and the limits above.

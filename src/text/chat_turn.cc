@@ -128,6 +128,12 @@ std::string tool_choice_problem(const TurnRequest& asked) {
                      asked.tool_name);
 }
 
+void set_reasoning_effort(const TextModel& model, const std::string& effort, ChatInput& input) {
+  if (model.turns == nullptr) return;
+  const auto format = model.turns->format();
+  if (format->reasoning) add_effort(*format->reasoning, effort, input);
+}
+
 ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
                            const TurnRequest& asked, GenerateOptions& options) {
   if (const std::string problem = tool_choice_problem(asked); !problem.empty()) {
@@ -136,9 +142,7 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   ChatInput input = asked_input;
   std::shared_ptr<const TurnFormat> format;
   if (model.turns != nullptr) format = model.turns->format();
-  if (format != nullptr && asked.reasoning_effort && format->reasoning) {
-    add_effort(*format->reasoning, *asked.reasoning_effort, input);
-  }
+  if (asked.reasoning_effort) set_reasoning_effort(model, *asked.reasoning_effort, input);
   const RenderedChat prompt = render_within_context(model, input);
   ChatTurn turn{.prompt = encode_chat_text(model, prompt, options), .shape = {}, .constraint = {}};
   const bool begins_anew = !input.continue_final_message && input.add_generation_prompt;

@@ -45,6 +45,9 @@ struct ChatTurn {
   std::shared_ptr<Constraint> constraint;  // of the whole turn; null: options.constraint holds
 };
 
+// Sets the template's variables of a reasoning effort, where it has any and the input sets none.
+void set_reasoning_effort(const TextModel& model, const std::string& effort, ChatInput& input);
+
 // Renders and encodes the conversation and sets the defaults of chats in `options`. Throws Error
 // not_found when the model has no chat template; invalid when tool_choice names no tool, or when a
 // tool's parameters can't be enforced; and what rendering throws.

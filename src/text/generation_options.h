@@ -265,7 +265,7 @@ inline constexpr GenerationOption kGenerationOptions[] = {
      .placeholder = "IDS",
      .help = "With logprobs, report these tokens beside each one instead of the likeliest.",
      .group = GenerationGroup::output,
-     .list = {.max_items = kMaxLogprobTokenIds},
+     .list = {.max_items = 128},
      .member = &GenerateOptions::logprob_token_ids},
 };
 

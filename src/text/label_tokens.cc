@@ -1,5 +1,7 @@
 #include "text/label_tokens.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace paceline {
@@ -21,18 +23,6 @@ std::string_view last_word(std::string_view prompt) {
   return word.size() <= kMaxBytes ? word : std::string_view();
 }
 
-// The tokens that `text` adds to those of `word`. Some tokenizers put a space before every text;
-// `text` doesn't get one here.
-std::vector<TokenId> tokens_after(const Tokenizer& tokenizer, const std::string& word,
-                                  const std::vector<TokenId>& before, const std::string& text) {
-  std::vector<TokenId> whole = tokenizer.encode(word + text);
-  const bool continues =
-      whole.size() > before.size() && std::equal(before.begin(), before.end(), whole.begin());
-  if (!continues) return tokenizer.encode(text);
-  whole.erase(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(before.size()));
-  return whole;
-}
-
 }  // namespace
 
 bool runs_into_prompt(std::string_view prompt, std::string_view label) {
@@ -42,14 +32,28 @@ bool runs_into_prompt(std::string_view prompt, std::string_view label) {
          kBeforeWords.find(prompt.back()) != std::string_view::npos;
 }
 
+std::vector<TokenId> tokens_after(const Tokenizer& tokenizer, std::string_view context,
+                                  std::string_view text, size_t num_plain) {
+  const std::vector<TokenId> before = tokenizer.encode(context);
+  const TextSpan plain{.begin = context.size(), .end = context.size() + num_plain};
+  std::vector<TokenId> whole =
+      tokenizer.encode(fmt::format("{}{}", context, text), {.plain = std::span(&plain, 1)});
+  const bool continues =
+      whole.size() > before.size() && std::equal(before.begin(), before.end(), whole.begin());
+  if (!continues) {
+    const TextSpan alone{.begin = 0, .end = num_plain};
+    return tokenizer.encode(text, {.plain = std::span(&alone, 1)});
+  }
+  whole.erase(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(before.size()));
+  return whole;
+}
+
 std::vector<TokenId> label_tokens(const Tokenizer& tokenizer, std::string_view prompt,
                                   std::string_view label) {
   const std::string word(last_word(prompt));
-  const std::vector<TokenId> before = tokenizer.encode(word);
-  std::vector<TokenId> as_written = tokens_after(tokenizer, word, before, std::string(label));
+  std::vector<TokenId> as_written = tokens_after(tokenizer, word, label);
   if (!runs_into_prompt(prompt, label)) return as_written;
-  std::vector<TokenId> as_next_word =
-      tokens_after(tokenizer, word, before, " " + std::string(label));
+  std::vector<TokenId> as_next_word = tokens_after(tokenizer, word, fmt::format(" {}", label));
   return as_next_word.size() <= as_written.size() ? as_next_word : as_written;
 }
 

@@ -39,7 +39,7 @@ TEST(SamplingOptions, DefaultsAndBoundsAreAccepted) {
   EXPECT_NO_THROW(check_changed([](auto& o) { o.presence_penalty = 2.0f; }));
   EXPECT_NO_THROW(check_changed([](auto& o) { o.num_top_logprobs = 20; }));
   EXPECT_NO_THROW(check_changed([](auto& o) { o.logit_bias = {{5, -INFINITY}}; })) << "never";
-  EXPECT_NO_THROW(check_changed([](auto& o) { o.logprob_token_ids.assign(128, 99); }));
+  EXPECT_NO_THROW(check_changed([](auto& o) { o.logprob_token_ids.assign(256, 99); }));
   EXPECT_NO_THROW(check_changed([](auto& o) { o.logit_bias = {{0, -100.0f}, {99, 100.0f}}; }));
   SamplingOptions many;
   for (int32_t id = 0; id < 1024; ++id) many.logit_bias.emplace_back(id, 1.0f);
@@ -77,8 +77,8 @@ TEST(SamplingOptions, MessagesNameFieldValueAndRange) {
               o.logprob_token_ids = {0, 100};
             }),
             "logprob_token_ids: found 100, expected a token id in [0, 100)");
-  EXPECT_EQ(complaint([](auto& o) { o.logprob_token_ids.assign(129, 0); }),
-            "logprob_token_ids: found 129 ids, expected at most 128");
+  EXPECT_EQ(complaint([](auto& o) { o.logprob_token_ids.assign(257, 0); }),
+            "logprob_token_ids: found 257 ids, expected at most 256");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = 2.5f; }),
             "temperature: found 2.5, expected a number from 0 to 2");
   EXPECT_EQ(complaint([](auto& o) { o.temperature = NAN; }),
