@@ -24,13 +24,7 @@ constexpr std::array<std::string_view, 9> kReservedVariables = {
 constexpr std::array<std::string_view, 6> kRoles = {"system",    "developer", "user",
                                                     "assistant", "tool",      "function"};
 
-struct Message {
-  std::string role;
-  std::optional<std::string> content;
-  std::optional<std::string> name;
-  std::optional<std::string> tool_call_id;
-  std::optional<std::string> reasoning_content;
-  std::optional<Json::Array> tool_calls;
+struct Message : HistoryMessage {
   std::optional<Json> function_call;
   std::optional<std::string> refusal;
   std::vector<std::string> warnings;
@@ -181,10 +175,7 @@ constexpr FieldType kCall = object_type(call_fields);
 constexpr FieldType kReasoningBlocks = array_type(kAnyObject, 0, kNoMaximum);
 
 Json as_tool_call(MessageCall call) {
-  Json::Object function{{"name", Json(call.name)}, {"arguments", std::move(call.arguments)}};
-  return Json(Json::Object{{"id", Json(call.id)},
-                           {"type", Json(std::string("function"))},
-                           {"function", Json(std::move(function))}});
+  return history_call(std::move(call.id), std::move(call.name), std::move(call.arguments));
 }
 
 Json read_call(const FieldValue& value) {
@@ -280,22 +271,6 @@ void check_member(bool is_there, bool is_wanted, const FieldValue& value, std::s
                      fmt::format("{}: {} {}", path, is_wanted ? "missing," : "not allowed,", why));
 }
 
-ChatMessage as_template_input(Message message) {
-  if (!message.name && !message.tool_call_id && !message.reasoning_content && !message.tool_calls) {
-    return {.role = std::move(message.role), .content = message.content.value_or("")};
-  }
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("role", message.role);
-  writer.member("content", message.content.value_or(""));
-  if (message.name) writer.member("name", *message.name);
-  if (message.tool_call_id) writer.member("tool_call_id", *message.tool_call_id);
-  if (message.reasoning_content) writer.member("reasoning_content", *message.reasoning_content);
-  if (message.tool_calls) writer.key("tool_calls").tree(Json(std::move(*message.tool_calls)));
-  writer.end_object();
-  return {.role = {}, .content = {}, .json = std::move(json)};
-}
-
 // A refusal replaces missing content, a function_call replaces missing tool_calls.
 void fill_missing_members(Message& message) {
   if (!message.content && message.refusal) message.content = std::move(message.refusal);
@@ -326,10 +301,33 @@ ChatMessage read_message(const FieldValue& value, std::vector<std::string>& warn
   }
   check_member(message.tool_call_id.has_value(), message.role == "tool", value, "tool_call_id",
                "a message of the role tool has it, no other");
-  return as_template_input(std::move(message));
+  return template_message(std::move(message));
 }
 
 }  // namespace
+
+Json history_call(std::string id, std::string name, Json arguments) {
+  Json::Object function{{"name", Json(std::move(name))}, {"arguments", std::move(arguments)}};
+  return Json(Json::Object{{"id", Json(std::move(id))},
+                           {"type", Json(std::string("function"))},
+                           {"function", Json(std::move(function))}});
+}
+
+ChatMessage template_message(HistoryMessage message) {
+  if (!message.name && !message.tool_call_id && !message.reasoning_content && !message.tool_calls) {
+    return {.role = std::move(message.role), .content = message.content.value_or("")};
+  }
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("role", message.role);
+  writer.member("content", message.content.value_or(""));
+  if (message.name) writer.member("name", *message.name);
+  if (message.tool_call_id) writer.member("tool_call_id", *message.tool_call_id);
+  if (message.reasoning_content) writer.member("reasoning_content", *message.reasoning_content);
+  if (message.tool_calls) writer.key("tool_calls").tree(Json(std::move(*message.tool_calls)));
+  writer.end_object();
+  return {.role = {}, .content = {}, .json = std::move(json)};
+}
 
 FieldList content_part_fields() {
   FieldList list = list_fields<Part>(kPartFields);

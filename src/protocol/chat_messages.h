@@ -1,14 +1,30 @@
 // The messages of a chat request, as chat templates take them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "paceline/chat_template.h"
 #include "protocol/field_info.h"
 #include "protocol/field_value.h"
 
 namespace paceline {
+
+// A message of the conversation so far, whatever the API wrote it like.
+struct HistoryMessage {
+  std::string role;
+  std::optional<std::string> content;
+  std::optional<std::string> name;
+  std::optional<std::string> tool_call_id;
+  std::optional<std::string> reasoning_content;
+  std::optional<Json::Array> tool_calls;  // of history_call()
+};
+
+Json history_call(std::string id, std::string name, Json arguments);
+// As the templates of open models expect it.
+ChatMessage template_message(HistoryMessage message);
 
 // A content: a string, or parts. The size of the body bounds how many.
 FieldList content_part_fields();

@@ -245,10 +245,6 @@ void combine_fields(ChatDraft& draft) {
                        "top_logprobs: only allowed when logprobs is true");
   }
   request.top_logprobs = draft.top_logprobs.value_or(0);
-  if (const std::string problem = tool_choice_problem(request.turn); !problem.empty()) {
-    throw RequestError("tool_choice", ErrorReason::invalid_value, problem);
-  }
-  if (request.turn.tool_choice == ToolChoice::none) request.input.tools_json.clear();
   check_stream_fields(request.generation.streaming);
   check_penalty_fields(request.generation, request.options);
   check_logprob_fields(request.options, request.logprobs);
@@ -269,12 +265,20 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   reader.read<ChatDraft>(kChatFields, draft);
   read_client_fields(FieldLevel::chat, reader);
   reader.finish();
-  draft.request.options.constraint = draft.request.generation.constraint.spec;
-  draft.request.options.constraint_name = draft.request.generation.constraint.field;
-  draft.request.generation.has_negative_seed = has_negative_seed(body);
   draft.request.turn.make_call_id = [] { return random_id("call_"); };
   combine_fields(draft);
+  finish_chat_request(body, draft.request);
   return std::move(draft.request);
+}
+
+void finish_chat_request(const Json& body, ChatRequest& request) {
+  request.options.constraint = request.generation.constraint.spec;
+  request.options.constraint_name = request.generation.constraint.field;
+  request.generation.has_negative_seed = has_negative_seed(body);
+  if (const std::string problem = tool_choice_problem(request.turn); !problem.empty()) {
+    throw RequestError("tool_choice", ErrorReason::invalid_value, problem);
+  }
+  if (request.turn.tool_choice == ToolChoice::none) request.input.tools_json.clear();
 }
 
 FieldList chat_request_fields() {

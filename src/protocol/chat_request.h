@@ -33,6 +33,10 @@ struct ChatRequest {
 // Throws RequestError naming the first field that is wrong, unknown or not supported.
 ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms = {});
 
+// What the fields of a chat mean together, whichever API they came by. Throws RequestError for a
+// tool_choice that no tool can meet.
+void finish_chat_request(const Json& body, ChatRequest& request);
+
 FieldList chat_request_fields();
 
 }  // namespace paceline

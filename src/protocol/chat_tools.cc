@@ -135,9 +135,8 @@ FieldList tool_fields() {
 }
 
 std::string read_tools(const FieldValue& value, TurnRequest& turn) {
-  const auto items = value.items();
   Json::Array shown;
-  for (const FieldValue& item : items) {
+  for (const FieldValue& item : value.items()) {
     ToolFields tool;
     RequestReader reader(item);
     reader.read<ToolFields>(kToolFields, tool);
@@ -146,8 +145,12 @@ std::string read_tools(const FieldValue& value, TurnRequest& turn) {
     turn.tools.push_back(std::move(tool.spec));
     shown.push_back(shown_tool(item.json()));
   }
-  if (items.empty()) return {};
-  std::string json = to_json(Json(std::move(shown)));
+  return tools_text(value, std::move(shown));
+}
+
+std::string tools_text(const FieldValue& value, Json::Array tools) {
+  if (tools.empty()) return {};
+  std::string json = to_json(Json(std::move(tools)));
   if (json.size() > kMaxToolBytes) {
     throw RequestError(
         value.path(), ErrorReason::invalid_value,

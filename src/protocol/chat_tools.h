@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "protocol/field_info.h"
 #include "protocol/field_value.h"
 #include "text/chat_turn.h"
@@ -28,6 +29,9 @@ inline constexpr FieldType kToolChoices =
 
 // Adds every tool to `turn`. Returns the array as JSON for the template; empty when there is none.
 std::string read_tools(const FieldValue& value, TurnRequest& turn);
+// The template's tools as JSON; empty when there are none. Throws RequestError when they are too
+// long.
+std::string tools_text(const FieldValue& value, Json::Array tools);
 void read_tool_choice(const FieldValue& value, TurnRequest& turn);
 
 }  // namespace paceline

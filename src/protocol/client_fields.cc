@@ -11,6 +11,7 @@ namespace {
 constexpr FieldType kNothing = {
     .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .expected = "an empty array"};
 constexpr FieldType kAnyList = {.kind = FieldKind::array};
+constexpr FieldType kObjectList = array_type(kAnyObject, 0, kNoMaximum);
 constexpr FieldType kTextList = array_type(kAnyText, 0, kNoMaximum);
 
 struct Row {
@@ -137,10 +138,37 @@ struct Table {
       {call_function, "extra_content", kAnyObject, accepted, kOtherServers},
       {call_function, "provider_specific_fields", kAnyObject, accepted, kOtherServers},
       {call_function, "thought_signature", kAnyText, accepted, kOtherServers},
+
+      {messages, "betas", kTextList, accepted, "What is here needs no mark."},
+      {messages, "inference_geo", kAnyText, accepted, "There is one place, this server."},
+      {messages, "speed", kAnyText, accepted, "There is one."},
+      {messages, "diagnostics", kAnyObject, accepted, "Answers have none."},
+      {messages, "user_profile_id", kAnyText, accepted, "The caller's own mark."},
+      {messages, "workspace_id", kAnyText, accepted, "The caller's own mark."},
+      {messages, "billing_policy", kAnyObject, accepted, "Nothing is billed."},
+      {messages, "fallback_credit_token", kAnyText, accepted, "Nothing is billed."},
+      {messages, "fallbacks", kObjectList, accepted,
+       "Other models to fall back on; the one asked for answers."},
+      {messages, "container", kAnyValue, refused, "tools run at the client"},
+      {messages, "mcp_servers", kAnyValue, refused, "tools run at the client"},
+      {messages, "compaction", kAnyValue, refused, ""},
+      {messages, "thread", kAnyValue, refused, "send the whole conversation in messages"},
+
+      {block, "cache_control", kAnyObject, accepted, kNoMarks},
+      {block, "citations", kAnyValue, accepted, "Templates have no place for them."},
+      {block, "caller", kAnyObject, accepted, "Templates have no place for it."},
+      {block, "toolset_name", kAnyText, accepted, "Templates have no place for it."},
+      {block, "parsed_output", kAnyValue, accepted, "The text as Anthropic's client has read it."},
+
+      {custom_tool, "cache_control", kAnyObject, accepted, kNoMarks},
+      {custom_tool, "defer_loading", kBoolean, accepted, "The model sees all tools at once."},
+      {custom_tool, "eager_input_streaming", kBoolean, accepted,
+       "A stream always has inputs in pieces."},
+      {custom_tool, "allowed_callers", kTextList, accepted, "Only the model calls tools."},
   };
 };
 
-constexpr size_t kNumLevels = static_cast<size_t>(FieldLevel::call_function) + 1;
+constexpr size_t kNumLevels = static_cast<size_t>(FieldLevel::custom_tool) + 1;
 using Levels = std::array<std::vector<FieldDef<ClientField>>, kNumLevels>;
 
 Levels by_level() {

@@ -20,6 +20,10 @@ enum class FieldLevel : uint8_t {
   tool_function,
   call,  // of a tool, in an assistant's message
   call_function,
+  // Of Anthropic's API.
+  messages,  // a request
+  block,     // of a content
+  custom_tool,
 };
 
 struct ClientField {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "protocol/anthropic_request.h"
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
@@ -21,7 +22,8 @@ bool is_request_field(std::string_view name) {
          {completion_request_fields(), chat_request_fields(), classification_request_fields(),
           token_score_request_fields(), pair_score_request_fields(), rerank_request_fields(),
           embedding_request_fields(), tokenize_request_fields(), detokenize_request_fields(),
-          template_request_fields(), llama_request_fields(), infill_request_fields()}) {
+          template_request_fields(), anthropic::request_fields(), llama_request_fields(),
+          infill_request_fields()}) {
       all.insert(all.end(), fields.begin(), fields.end());
     }
     return all;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "protocol/anthropic_request.h"
 #include "tests/protocol/requests.h"
 
 namespace paceline {
@@ -45,14 +46,31 @@ std::string body_at(FieldLevel level, const std::string& member) {
       body = R"({"messages": [{"role": "assistant", "tool_calls":
                                [{"id": "1", "function": {"name": "f", HERE}}]}]})";
       break;
+    case FieldLevel::messages:
+      body = R"({"messages": [{"role": "user", "content": "x"}], HERE})";
+      break;
+    case FieldLevel::block:
+      body =
+          R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "x", HERE}]}]})";
+      break;
+    case FieldLevel::custom_tool:
+      body = R"({"messages": [{"role": "user", "content": "x"}],
+                 "tools": [{"name": "f", "input_schema": {}, HERE}]})";
+      break;
   }
   return body.replace(body.find("HERE"), 4, member);
 }
 
 constexpr FieldLevel kLevels[] = {
-    FieldLevel::request, FieldLevel::chat,          FieldLevel::stream_options,
-    FieldLevel::message, FieldLevel::part,          FieldLevel::tool,
-    FieldLevel::call,    FieldLevel::tool_function, FieldLevel::call_function};
+    FieldLevel::request,  FieldLevel::chat,          FieldLevel::stream_options,
+    FieldLevel::message,  FieldLevel::part,          FieldLevel::tool,
+    FieldLevel::call,     FieldLevel::tool_function, FieldLevel::call_function,
+    FieldLevel::messages, FieldLevel::block,         FieldLevel::custom_tool};
+
+ChatRequest parse_at(FieldLevel level, const std::string& body) {
+  if (level < FieldLevel::messages) return chat(body);
+  return anthropic::parse_prompt(parse_json(body, "body")).chat;
+}
 
 // A value that the type takes.
 std::string sample_of(const FieldType& type) {
@@ -88,16 +106,18 @@ TEST(ClientFields, EachRowDoesWhatItSays) {
       const std::string body =
           body_at(level, "\"" + std::string(field.name) + "\": " + sample_of(field.type));
       if (field.use == FieldUse::refused) {
-        const ApiError error = refusal(chat, body);
+        const ApiError error =
+            refusal([&](const std::string& text) { parse_at(level, text); }, body);
         EXPECT_EQ(code_of(error), "unsupported_parameter");
         EXPECT_THAT(*error.field, HasSubstr(field.name));
         continue;
       }
       EXPECT_TRUE(field.help.ends_with('.'));
       std::string with;
-      ASSERT_NO_THROW(with = asked_for(chat(body)));
+      ASSERT_NO_THROW(with = asked_for(parse_at(level, body)));
       if (field.use != FieldUse::accepted) continue;
-      EXPECT_EQ(with, asked_for(chat(body_at(level, "\"cache_control\": null")))) << "it is seen";
+      EXPECT_EQ(with, asked_for(parse_at(level, body_at(level, "\"cache_control\": null"))))
+          << "it is seen";
     }
   }
 }
@@ -162,7 +182,8 @@ TEST(ClientFields, WhatTheClientsSendIsTaken) {
 
 TEST(ClientFields, OthersAreRefusedWithASuggestion) {
   for (const FieldLevel level : kLevels) {
-    const ApiError error = refusal(chat, body_at(level, "\"cache_contrl\": 1"));
+    const ApiError error = refusal([&](const std::string& text) { parse_at(level, text); },
+                                   body_at(level, "\"cache_contrl\": 1"));
     EXPECT_EQ(code_of(error), "unknown_parameter");
   }
   EXPECT_THAT(refusal(chat, body_at(FieldLevel::part, "\"cache_contrl\": 1")).message,

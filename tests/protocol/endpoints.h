@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "protocol/anthropic_request.h"
 #include "protocol/embedding_request.h"
 #include "protocol/generate_response.h"
 #include "protocol/llama_request.h"
@@ -65,6 +66,12 @@ inline std::vector<Endpoint> endpoints() {
        [](const std::string& body) { parse_tokenize_request(body_json(body)); }},
       {"detokenize", detokenize_request_fields(), R"("tokens": [1])",
        [](const std::string& body) { parse_detokenize_request(body_json(body)); }},
+      {"messages", anthropic::request_fields(),
+       R"("max_tokens": 1, "messages": [{"role": "user", "content": "x"}])",
+       [](const std::string& body) { anthropic::parse_request(body_json(body)); }},
+      {"count_tokens", anthropic::prompt_fields(),
+       R"("messages": [{"role": "user", "content": "x"}])",
+       [](const std::string& body) { anthropic::parse_prompt(body_json(body)); }},
       {"template", template_request_fields(), R"("messages": [{"role": "user", "content": "x"}])",
        [](const std::string& body) { parse_template_request(body_json(body)); }},
   };

@@ -157,6 +157,9 @@ constexpr std::pair<FieldKind, const char*> kOfEachKind[] = {
 std::string companions(const Endpoint& endpoint, const FieldInfo& field, const std::string& value) {
   if (field.name == "best_of") return ", \"n\": " + value;
   if (field.name == "top_logprobs" && endpoint.name == "chat") return ", \"logprobs\": true";
+  if (field.name == "tool_choice" && endpoint.name != "chat") {
+    return R"(, "tools": [{"name": "x", "input_schema": {}}])";
+  }
   if (field.name == "tool_choice") {
     return R"(, "tools": [{"type": "function", "function": {"name": "f"}}])";
   }

@@ -1,0 +1,304 @@
+#include "protocol/anthropic_messages.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "protocol/chat_messages.h"
+#include "protocol/client_counters.h"
+#include "protocol/client_fields.h"
+#include "protocol/request_reader.h"
+
+namespace paceline::anthropic {
+namespace {
+
+constexpr std::string_view kBlockTypes[] = {"text", "thinking", "redacted_thinking", "tool_use",
+                                            "tool_result"};
+
+struct Block {
+  std::string type;
+  std::string text;  // or thinking
+  std::string sealed;
+  std::string id;  // of a call, also in its result
+  std::string name;
+  Json input = Json(Json::Object());
+  std::optional<FieldValue> content;  // of a result
+  bool is_error = false;
+};
+
+constexpr FieldType kResultContents[] = {kAnyText, array_type(kAnyObject, 0, kNoMaximum)};
+constexpr FieldType kResultContent = one_of_type(kResultContents, "a string or an array of blocks");
+
+constexpr FieldDef<Block> kBlockFields[] = {
+    {.name = "type",
+     .type = only_words_type(kBlockTypes),
+     .is_required = true,
+     .help = "text; of the assistant also thinking, redacted_thinking and tool_use; of the user "
+             "also tool_result, in whose content a note is left for what isn't text.",
+     .read = [](const FieldValue& v, Block& t) { t.type = v.text(); }},
+    {.name = "text",
+     .type = kAnyText,
+     .help = "The text.",
+     .read = [](const FieldValue& v, Block& t) { t.text = v.text(); }},
+    {.name = "thinking",
+     .type = kAnyText,
+     .help = "What the assistant thought, for templates that show it.",
+     .read = [](const FieldValue& v, Block& t) { t.text = v.text(); }},
+    {.name = "signature",
+     .type = kAnyText,
+     .help = "The reasoning as this server sealed it, which goes before thinking; one of another "
+             "server counts for nothing.",
+     .read = [](const FieldValue& v, Block& t) { t.sealed = v.text(); }},
+    {.name = "data",
+     .type = kAnyText,
+     .help = "The same of redacted_thinking, which is left out if another server sealed it.",
+     .read = [](const FieldValue& v, Block& t) { t.sealed = v.text(); }},
+    {.name = "id",
+     .type = kAnyText,
+     .help = "Of tool_use: what its result refers to.",
+     .read = [](const FieldValue& v, Block& t) { t.id = v.text(); }},
+    {.name = "name",
+     .type = kAnyText,
+     .help = "Of tool_use: the tool.",
+     .read = [](const FieldValue& v, Block& t) { t.name = v.text(); }},
+    {.name = "input",
+     .type = kAnyObject,
+     .help = "Of tool_use: the call's arguments.",
+     .read = [](const FieldValue& v, Block& t) { t.input = v.json(); }},
+    {.name = "tool_use_id",
+     .type = kAnyText,
+     .help = "Of tool_result: the call that it answers.",
+     .read = [](const FieldValue& v, Block& t) { t.id = v.text(); }},
+    {.name = "content",
+     .type = kResultContent,
+     .help = "Of tool_result: a string, or blocks of text.",
+     .read = [](const FieldValue& v, Block& t) { t.content = v; }},
+    {.name = "is_error",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "Of tool_result: true puts \"Error: \" in front of it.",
+     .read = [](const FieldValue& v, Block& t) { t.is_error = v.boolean(); }},
+};
+
+struct BlockNeed {
+  std::string_view type;
+  std::string_view role;  // that alone may have it; empty: any may
+  std::array<std::string_view, 3> members;
+};
+
+constexpr BlockNeed kNeeds[] = {
+    {"text", "", {"text"}},
+    {"thinking", "assistant", {"thinking"}},
+    {"redacted_thinking", "assistant", {"data"}},
+    {"tool_use", "assistant", {"id", "name", "input"}},
+    {"tool_result", "user", {"tool_use_id"}},
+};
+
+void check_block(const FieldValue& value, const RequestReader& reader, std::string_view type,
+                 std::string_view role) {
+  for (const BlockNeed& need : kNeeds) {
+    if (need.type != type) continue;
+    if (!need.role.empty() && need.role != role) {
+      FieldValue(*value.at().find("type"), value.terms())
+          .refuse(fmt::format("text: only messages of the {} have {}", need.role, type));
+    }
+    for (const std::string_view member : need.members) {
+      if (!member.empty()) reader.require(member);
+    }
+  }
+}
+
+Block read_block(const FieldValue& value, std::string_view role) {
+  Block block;
+  RequestReader reader(value);
+  reader.read<Block>(kBlockFields, block);
+  read_client_fields(FieldLevel::block, reader);
+  reader.finish();
+  check_block(value, reader, block.type, role);
+  return block;
+}
+
+std::string kept_text(std::string_view text, const FieldValue& of) {
+  return std::string(of.terms().keep_client_counters ? text : without_countdown(text));
+}
+
+void add_line(std::optional<std::string>& text, std::string_view line) {
+  if (text) *text += '\n';
+  if (!text) text.emplace();
+  *text += line;
+}
+
+// A content of texts, one a line; nothing where it has only client counters.
+std::optional<std::string> read_texts(const FieldValue& value, std::string_view role) {
+  std::optional<std::string> all;
+  const auto add = [&](const std::string& text) {
+    const std::string_view billed =
+        role == "system" && !value.terms().keep_client_counters ? without_billing_line(text) : text;
+    std::string kept = kept_text(billed, value);
+    if (!kept.empty() || text.empty()) add_line(all, kept);
+  };
+  if (value.json().is_string()) {
+    add(value.text());
+  } else {
+    for (const FieldValue& item : value.items()) add(read_block(item, role).text);
+  }
+  return all;
+}
+
+// A note stands for what the model can't read: an agent can't take such a result back.
+std::string read_result_block(const FieldValue& item, std::vector<std::string>& warnings) {
+  const Json* const type = item.json().find_value("type");
+  if (type == nullptr || !type->is_string() || *type->string() == "text") {
+    return read_block(item, "tool").text;
+  }
+  warnings.push_back(
+      fmt::format("{}: {} left out, the model reads text only", item.path(), *type->string()));
+  return fmt::format("[{} omitted: the model reads text only]", *type->string());
+}
+
+std::string read_result(const Block& block, std::vector<std::string>& warnings) {
+  std::optional<std::string> text;
+  if (block.content) {
+    if (block.content->json().is_string()) {
+      text = block.content->text();
+    } else {
+      for (const FieldValue& item : block.content->items()) {
+        add_line(text, read_result_block(item, warnings));
+      }
+    }
+  }
+  const bool is_marked = !block.is_error || (text && text->starts_with("Error"));
+  return (is_marked ? "" : "Error: ") + text.value_or("");
+}
+
+// An answer's blocks are pieces of one turn: nothing stands between its texts.
+void read_assistant(const FieldValue& content, History& history) {
+  HistoryMessage message{.role = "assistant"};
+  std::string& text = message.content.emplace();
+  std::string reasoning;
+  Json::Array calls;
+  if (content.json().is_string()) {
+    text = content.text();
+  } else {
+    for (const FieldValue& item : content.items()) {
+      Block block = read_block(item, "assistant");
+      if (block.type == "text") {
+        text += block.text;
+      } else if (block.type == "tool_use") {
+        calls.push_back(history_call(block.id, block.name, std::move(block.input)));
+      } else {
+        const auto& [seal, scope] = history.signatures;
+        const auto opened = seal == nullptr ? std::nullopt : seal->open(block.sealed, scope);
+        reasoning += opened.value_or(block.text);
+      }
+    }
+  }
+  if (!reasoning.empty()) message.reasoning_content = std::move(reasoning);
+  history.is_answer_open = calls.empty();
+  if (!calls.empty()) message.tool_calls = std::move(calls);
+  history.messages.push_back(template_message(std::move(message)));
+}
+
+void read_user(const FieldValue& content, History& history) {
+  std::optional<std::string> said;
+  const auto flush = [&] {
+    if (!said) return;
+    history.messages.push_back({.role = "user", .content = *std::exchange(said, std::nullopt)});
+  };
+  if (content.json().is_string()) {
+    said = read_texts(content, "user");
+    return flush();
+  }
+  if (content.items().empty()) said.emplace();
+  for (const FieldValue& item : content.items()) {
+    const Block block = read_block(item, "user");
+    if (block.type == "text") {
+      const std::string kept = kept_text(block.text, item);
+      if (!kept.empty() || block.text.empty()) add_line(said, kept);
+      continue;
+    }
+    flush();
+    history.messages.push_back(template_message({.role = "tool",
+                                                 .content = read_result(block, history.warnings),
+                                                 .name = {},
+                                                 .tool_call_id = block.id,
+                                                 .reasoning_content = {},
+                                                 .tool_calls = {}}));
+  }
+  flush();
+}
+
+// One that begins the conversation belongs to the system prompt.
+void read_instruction(const FieldValue& content, History& history) {
+  const auto text = read_texts(content, "system");
+  if (!text) return;
+  auto& messages = history.messages;
+  if (messages.empty()) return messages.push_back({.role = "system", .content = *text});
+  if (messages.back().role == "system") {
+    messages.back().content += "\n" + *text;
+    return;
+  }
+  const std::string reminder = fmt::format("<system-reminder>\n{}\n</system-reminder>", *text);
+  if (messages.back().role == "user") {
+    messages.back().content += "\n" + reminder;
+  } else {
+    messages.push_back({.role = "user", .content = reminder});
+  }
+}
+
+constexpr std::string_view kRoles[] = {"user", "assistant", "system"};
+
+struct Message {
+  std::string role;
+  std::optional<FieldValue> content;
+};
+
+constexpr FieldDef<Message> kMessageFields[] = {
+    {.name = "role",
+     .type = word_type(kRoles),
+     .is_required = true,
+     .help = "Who speaks; the system may within the conversation, too.",
+     .read = [](const FieldValue& v, Message& t) { t.role = v.text(); }},
+    {.name = "content",
+     .type = kContent,
+     .is_required = true,
+     .help = "A text, or blocks.",
+     .read = [](const FieldValue& v, Message& t) { t.content = v; }},
+    {.name = "clear_at",
+     .type = kAnyText,
+     .use = FieldUse::accepted,
+     .help = "Nothing is cleared out of a conversation."},
+};
+
+}  // namespace
+
+FieldList block_fields() {
+  FieldList list = list_fields<Block>(kBlockFields);
+  append_client_fields(FieldLevel::block, list);
+  return list;
+}
+
+FieldList message_fields() { return list_fields<Message>(kMessageFields); }
+
+void read_system(const FieldValue& value, History& history) { read_instruction(value, history); }
+
+void read_messages(const FieldValue& value, History& history) {
+  for (const FieldValue& item : value.items()) {
+    Message message;
+    RequestReader reader(item);
+    reader.read<Message>(kMessageFields, message);
+    reader.finish();
+    history.is_answer_open = false;
+    if (message.role == "assistant") {
+      read_assistant(*message.content, history);
+    } else if (message.role == "user") {
+      read_user(*message.content, history);
+    } else {
+      read_instruction(*message.content, history);
+    }
+  }
+}
+
+}  // namespace paceline::anthropic
