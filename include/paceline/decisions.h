@@ -14,10 +14,10 @@
 namespace paceline {
 
 // Of a choice's option: "true" and true differ.
-using OptionValue = std::variant<std::string, bool>;
+using ChoiceValue = std::variant<std::string, bool>;
 
 struct QuestionOption {
-  OptionValue value = {};
+  ChoiceValue value = {};
   std::string description = {};
 };
 

@@ -25,7 +25,7 @@ void check_count(const std::string& name, size_t count, size_t least, size_t mos
 
 void check_choices(const std::vector<QuestionOption>& options, const std::string& name) {
   check_count(name, options.size(), 2, kMaxChoiceOptions);
-  std::map<OptionValue, size_t> known;
+  std::map<ChoiceValue, size_t> known;
   for (size_t i = 0; i < options.size(); ++i) {
     const auto [first, is_new] = known.emplace(options[i].value, i);
     if (is_new) continue;

@@ -40,7 +40,7 @@ std::string_view how_to_answer(const DecisionQuestion& question) {
 }
 
 // Texts beside booleans are quoted, so that "true" and true differ.
-std::string value_text(const OptionValue& value, bool quotes) {
+std::string value_text(const ChoiceValue& value, bool quotes) {
   if (const bool* const flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   const std::string& text = std::get<std::string>(value);
   return quotes ? json_quote(text) : text;
