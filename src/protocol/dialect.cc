@@ -20,7 +20,15 @@ auto& common_of(AnyCall& call) {
       call);
 }
 
+constexpr const Dialect* kAll[] = {
+    &kChatDialect,     &kCompletionDialect,     &kEmbeddingDialect,  &kLlamaDialect,
+    &kInfillDialect,   &kClassificationDialect, &kTokenScoreDialect, &kPairScoreDialect,
+    &kGenerateDialect, &kRerankDialect,
+};
+
 }  // namespace
+
+std::span<const Dialect* const> all_dialects() { return kAll; }
 
 const CommonFields& common_fields_of(const Call& call) { return common_of(call); }
 CommonFields& common_fields_of(Call& call) { return common_of(call); }

@@ -140,4 +140,7 @@ extern const Dialect kTokenScoreDialect;
 extern const Dialect kPairScoreDialect;
 extern const Dialect kRerankDialect;
 
+// Each of them.
+std::span<const Dialect* const> all_dialects();
+
 }  // namespace paceline
