@@ -79,6 +79,7 @@ struct TokenEvent {
   // Bytes of the output's text, from its start, that may be shown: what may still become a stop
   // string is held back, and a stop string itself is never released.
   int64_t releasable_bytes = 0;
+  int64_t cached_tokens = 0;              // of the prompt, found in the prefix cache
   std::unique_ptr<PromptOutputs> prompt;  // of choice 0, with its first event
   std::unique_ptr<Ending> ending;         // with the last
 };

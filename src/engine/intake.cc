@@ -190,6 +190,7 @@ void EngineCore::end(Sequence& sequence, TokenEvent&& event, const Finish& finis
 void EngineCore::post(const Sequence& sequence, TokenEvent&& event) {
   event.request = sequence.shared->id;
   event.tag = sequence.shared->tag;
+  event.cached_tokens = sequence.stats.cached_tokens;
   const auto& channel = sequence.shared->channel;
   channel->push(std::move(event));
   if (touched_.empty() || touched_.back() != channel) touched_.push_back(channel);

@@ -130,6 +130,9 @@ struct Dialect {
 extern const Dialect kChatDialect;
 extern const Dialect kCompletionDialect;
 extern const Dialect kEmbeddingDialect;
+// Anthropic's.
+extern const Dialect kMessagesDialect;
+extern const Dialect kMessageCountDialect;
 // llama.cpp's.
 extern const Dialect kLlamaDialect;
 extern const Dialect kInfillDialect;

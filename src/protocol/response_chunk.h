@@ -39,6 +39,7 @@ struct ResponseChunk {
   int64_t text_offset = 0;
   std::optional<std::vector<int32_t>> token_ids = {};
   std::vector<TextPiece> pieces = {};       // reported if there are any
+  int64_t cached_tokens = 0;                // of the choice's prompt
   std::optional<ResponseUsage> usage = {};  // so far, when every chunk reports it
   // In the last chunk of a choice. Its text, log-probabilities and ids are ignored.
   const ResponseChoice* ending = nullptr;

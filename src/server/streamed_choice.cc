@@ -82,6 +82,7 @@ bool StreamedChoice::take(const Completion& completion, bool is_finished, const 
     return false;
   }
   piece_ = std::exchange(pending_, {});
+  chunk.cached_tokens = completion.usage.cached_tokens;
   if (completion.text) chunk.text = piece_;
   const auto is_accepted = [](const Run& run) { return run.is_accepted; };
   if (terms.fields.streaming.include_accepted && !completion.turn &&

@@ -52,7 +52,7 @@ class StreamedChoice {
     const bool has_more = is_finished || chunk.logprobs || chunk.token_ids;
     if (deltas.empty() && has_more) deltas.emplace_back();
     for (size_t i = 0; i < deltas.size(); ++i) {
-      ResponseChunk one{.index = index_};
+      ResponseChunk one{.index = index_, .cached_tokens = chunk.cached_tokens};
       if (i + 1 == deltas.size()) one = chunk;
       one.turn = &deltas[i];
       write(one);

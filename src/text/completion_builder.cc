@@ -47,6 +47,7 @@ CompletionBuilder::CompletionBuilder(const TextModel& model, CompletionShape sha
 }
 
 std::string_view CompletionBuilder::add(TokenEvent& event) {
+  completion_.usage.cached_tokens = event.cached_tokens;
   if (event.token) {
     const TokenId id = event.token->id;
     completion_.token_ids.push_back(id);

@@ -1,0 +1,335 @@
+// POST /v1/messages and /v1/messages/count_tokens, Anthropic's.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "protocol/anthropic_request.h"
+#include "protocol/dialect.h"
+
+namespace paceline {
+namespace anthropic {
+namespace {
+
+// Signatures open for the key that they were made for.
+constexpr std::string_view kPurpose = "thinking";
+
+// Of a status in OpenAI's API.
+struct Kind {
+  int of_status;
+  int status;
+  std::string_view type;
+};
+
+// Anthropic's client retries after 408, 409, 429 and everything from 500 on, so what a retry would
+// meet again is none of these.
+constexpr Kind kKinds[] = {
+    {401, 401, "authentication_error"},
+    {403, 403, "permission_error"},
+    {404, 404, "not_found_error"},
+    {408, 408, "timeout_error"},
+    {413, 413, "request_too_large"},
+    {429, 429, "rate_limit_error"},
+    {499, 499, "api_error"},
+    {500, 500, "api_error"},
+    {501, 400, "invalid_request_error"},
+    {503, 529, "overloaded_error"},
+    {504, 504, "timeout_error"},
+};
+
+Kind kind_of(ErrorReason reason) {
+  const int status = openai_kind(reason).status;
+  const auto* const found =
+      std::find_if(std::begin(kKinds), std::end(kKinds),
+                   [&](const Kind& kind) { return kind.of_status == status; });
+  return found == std::end(kKinds) ? Kind{status, status, "invalid_request_error"} : *found;
+}
+
+std::string error_body(const ApiError& error, std::string_view request_id) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object().member("type", "error").key("error").begin_object();
+  writer.member("type", kind_of(error.reason).type).member("message", error.message).end_object();
+  if (!request_id.empty()) writer.member("request_id", request_id);
+  writer.end_object();
+  return json;
+}
+
+ErrorAnswer write_error(const ApiError& error, std::string_view request_id) {
+  return {.status = kind_of(error.reason).status, .body = error_body(error, request_id)};
+}
+
+void write_usage_member(JsonWriter& writer, const ResponseUsage& usage) {
+  const int64_t num_cached = usage.cached_tokens.value_or(0);
+  writer.key("usage").begin_object().member("input_tokens", usage.prompt_tokens - num_cached);
+  writer.member("cache_creation_input_tokens", 0).member("cache_read_input_tokens", num_cached);
+  writer.member("output_tokens", usage.completion_tokens);
+  if (usage.reasoning_tokens) {
+    writer.key("output_tokens_details").begin_object();
+    writer.member("thinking_tokens", *usage.reasoning_tokens).end_object();
+  }
+  writer.end_object();
+}
+
+class Writer : public ChoiceWriter {
+ public:
+  Writer(const Request& request, const CallTerms& terms)
+      : shows_reasoning_(request.shows_reasoning),
+        max_tokens_(request.chat.options.max_tokens.value_or(0)),
+        seal_(terms.seal),
+        owner_(terms.owner) {}
+
+  std::string_view id_prefix() const override { return "msg_"; }
+  std::string whole(const ChoicesResponse& answer) override;
+  void begin(const AnswerStart& start, std::string& out) override;
+  void chunk(const ResponseChunk& chunk, std::string& out) override;
+  void end(const ResponseUsage& usage, std::string& out) override;
+  void fail(const ApiError& error, std::string& out) override {
+    out.append("event: error\ndata: ").append(error_body(error, {})).append("\n\n");
+  }
+  void ping(std::string& out) override { out += "event: ping\ndata: {\"type\": \"ping\"}\n\n"; }
+
+ private:
+  enum class Block : uint8_t { none, thinking, text, call };
+
+  // An event of this type; `write` adds members.
+  template <class Write>
+  void event(std::string_view type, std::string& out, const Write& write) const;
+  // One of the open block.
+  template <class Write>
+  void block_event(std::string_view type, std::string& out, const Write& write) const;
+  void delta(std::string_view type, std::string_view name, std::string_view text,
+             std::string& out) const;
+  void open(Block kind, std::string& out, const TurnDelta& call = {});
+  void close(std::string& out);
+  void write_start(int64_t cached_tokens, std::string& out);
+  void write_text(Block kind, std::string_view text, std::string& out);
+
+  std::string signature_of(std::string_view reasoning) const;
+  void write_head_members(JsonWriter& writer) const;
+  // The members stop_reason and stop_sequence.
+  void write_stop(JsonWriter& writer, const ResponseChoice& choice,
+                  const ResponseUsage& usage) const;
+
+  bool shows_reasoning_;
+  int64_t max_tokens_;
+  const Seal* seal_;
+  std::string owner_;
+
+  ResponseHead head_;
+  // Of a stream.
+  ResponseUsage start_usage_;
+  bool has_started_ = false;
+  Block block_ = Block::none;  // the open one
+  int64_t num_closed_ = 0;     // blocks
+  std::string reasoning_;      // of the open block
+  ResponseChoice ending_;
+};
+
+std::string Writer::signature_of(std::string_view reasoning) const {
+  if (seal_ == nullptr) return {};
+  return seal_->close(reasoning, {.purpose = kPurpose, .owner = owner_});
+}
+
+void Writer::write_head_members(JsonWriter& writer) const {
+  writer.member("id", head_.id).member("type", "message").member("role", "assistant");
+  writer.member("model", head_.model);
+  if (head_.warnings.empty()) return;
+  writer.key("warnings").begin_array();
+  for (const std::string& warning : head_.warnings) writer.string(warning);
+  writer.end_array();
+}
+
+void Writer::write_stop(JsonWriter& writer, const ResponseChoice& choice,
+                        const ResponseUsage& usage) const {
+  const std::string* sequence = nullptr;
+  if (choice.stop_reason) sequence = std::get_if<std::string>(&*choice.stop_reason);
+  std::string_view reason = sequence != nullptr ? "stop_sequence" : "end_turn";
+  if (choice.finish_reason == "tool_calls") reason = "tool_use";
+  if (choice.finish_reason == "length") {
+    reason = usage.completion_tokens < max_tokens_ ? "model_context_window_exceeded" : "max_tokens";
+  }
+  writer.member("stop_reason", reason).key("stop_sequence");
+  sequence != nullptr&& reason == "stop_sequence" ? writer.string(*sequence) : writer.null();
+}
+
+// The input of a call; nothing for one that was cut off.
+std::optional<Json> input_of(const ToolCall& call) {
+  try {
+    Json input = parse_json(call.arguments, "arguments");
+    if (input.is_object()) return input;
+  } catch (const Error&) {
+  }
+  return std::nullopt;
+}
+
+std::string Writer::whole(const ChoicesResponse& answer) {
+  head_ = answer.head;
+  const ResponseChoice& choice = answer.choices.at(0);
+  TurnParts turn = choice.turn.value_or(TurnParts{.content = choice.text.value_or("")});
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head_members(writer);
+  writer.key("content").begin_array();
+  if (!turn.reasoning.empty()) {
+    writer.begin_object().member("type", "thinking");
+    writer.member("thinking", shows_reasoning_ ? turn.reasoning : "");
+    writer.member("signature", signature_of(turn.reasoning)).end_object();
+  }
+  if (!turn.content.empty()) {
+    writer.begin_object().member("type", "text").member("text", turn.content).end_object();
+  }
+  for (const ToolCall& call : turn.tool_calls) {
+    const auto input = input_of(call);
+    if (!input) continue;
+    writer.begin_object().member("type", "tool_use").member("id", call.id);
+    writer.member("name", call.name).key("input").tree(*input).end_object();
+  }
+  writer.end_array();
+  write_stop(writer, choice, answer.usage);
+  write_usage_member(writer, answer.usage);
+  writer.end_object();
+  return json;
+}
+
+template <class Write>
+void Writer::event(std::string_view type, std::string& out, const Write& write) const {
+  out.append("event: ").append(type).append("\ndata: ");
+  JsonWriter writer(out);
+  writer.begin_object().member("type", type);
+  write(writer);
+  writer.end_object();
+  out += "\n\n";
+}
+
+template <class Write>
+void Writer::block_event(std::string_view type, std::string& out, const Write& write) const {
+  event(type, out, [&](JsonWriter& writer) {
+    writer.member("index", num_closed_);
+    write(writer);
+  });
+}
+
+void Writer::delta(std::string_view type, std::string_view name, std::string_view text,
+                   std::string& out) const {
+  block_event("content_block_delta", out, [&](JsonWriter& writer) {
+    writer.key("delta").begin_object().member("type", type).member(name, text).end_object();
+  });
+}
+
+void Writer::begin(const AnswerStart& start, std::string& /*out*/) {
+  head_ = start.head;
+  start_usage_ = start.usage;
+}
+
+// Not before the first token, which says how much of the prompt was cached.
+void Writer::write_start(int64_t cached_tokens, std::string& out) {
+  if (std::exchange(has_started_, true)) return;
+  start_usage_.cached_tokens = cached_tokens;
+  event("message_start", out, [&](JsonWriter& writer) {
+    writer.key("message").begin_object();
+    write_head_members(writer);
+    writer.key("content").begin_array().end_array();
+    writer.key("stop_reason").null().key("stop_sequence").null();
+    write_usage_member(writer, start_usage_);
+    writer.end_object();
+  });
+}
+
+void Writer::open(Block kind, std::string& out, const TurnDelta& call) {
+  if (block_ == kind && !call.begins_call) return;
+  close(out);
+  block_ = kind;
+  block_event("content_block_start", out, [&](JsonWriter& writer) {
+    writer.key("content_block").begin_object();
+    if (kind == Block::call) {
+      writer.member("type", "tool_use").member("id", call.call_id).member("name", call.call_name);
+      writer.key("input").begin_object().end_object();
+    } else if (kind == Block::text) {
+      writer.member("type", "text").member("text", "");
+    } else {
+      writer.member("type", "thinking").member("thinking", "").member("signature", "");
+    }
+    writer.end_object();
+  });
+}
+
+void Writer::close(std::string& out) {
+  if (block_ == Block::none) return;
+  if (block_ == Block::thinking) {
+    delta("signature_delta", "signature", signature_of(std::exchange(reasoning_, {})), out);
+  }
+  block_event("content_block_stop", out, [](JsonWriter&) {});
+  block_ = Block::none;
+  ++num_closed_;
+}
+
+void Writer::write_text(Block kind, std::string_view text, std::string& out) {
+  if (text.empty()) return;
+  open(kind, out);
+  if (kind == Block::text) return delta("text_delta", "text", text, out);
+  reasoning_ += text;
+  if (shows_reasoning_) delta("thinking_delta", "thinking", text, out);
+}
+
+void Writer::chunk(const ResponseChunk& chunk, std::string& out) {
+  write_start(chunk.cached_tokens, out);
+  if (chunk.turn == nullptr) {
+    write_text(Block::text, chunk.text.value_or(""), out);
+  } else {
+    const TurnDelta& turn = *chunk.turn;
+    write_text(Block::thinking, turn.reasoning, out);
+    write_text(Block::text, turn.content, out);
+    if (turn.begins_call) open(Block::call, out, turn);
+    if (!turn.arguments.empty()) {
+      delta("input_json_delta", "partial_json", turn.arguments, out);
+    }
+  }
+  if (chunk.ending != nullptr) ending_ = *chunk.ending;
+}
+
+void Writer::end(const ResponseUsage& usage, std::string& out) {
+  write_start(usage.cached_tokens.value_or(0), out);
+  close(out);
+  event("message_delta", out, [&](JsonWriter& writer) {
+    writer.key("delta").begin_object();
+    write_stop(writer, ending_, usage);
+    writer.end_object();
+    write_usage_member(writer, usage);
+  });
+  event("message_stop", out, [](JsonWriter&) {});
+}
+
+SignatureReader signatures_of(const CallTerms& terms) {
+  return {.seal = terms.seal, .scope = {.purpose = kPurpose, .owner = terms.owner}};
+}
+
+Call parse_messages(const Json& body, const CallTerms& terms) {
+  Request request = parse_request(body, terms.limits, signatures_of(terms));
+  GenerationCall call{.request = {}, .writer = std::make_unique<Writer>(request, terms)};
+  call.request = std::move(request.chat);
+  return call;
+}
+
+Call parse_count(const Json& body, const CallTerms& terms) {
+  return CountCall{
+      .request = parse_prompt(body, terms.limits, signatures_of(terms)).chat,
+      .write = [](int64_t num_tokens) {
+        std::string json;
+        JsonWriter(json).begin_object().member("input_tokens", num_tokens).end_object();
+        return json;
+      }};
+}
+
+}  // namespace
+}  // namespace anthropic
+
+const Dialect kMessagesDialect = {.fields = anthropic::request_fields,
+                                  .parse = anthropic::parse_messages,
+                                  .error = anthropic::write_error};
+const Dialect kMessageCountDialect = {.fields = anthropic::prompt_fields,
+                                      .parse = anthropic::parse_count,
+                                      .error = anthropic::write_error};
+
+}  // namespace paceline
