@@ -23,7 +23,7 @@ auto& common_of(AnyCall& call) {
 constexpr const Dialect* kAll[] = {
     &kChatDialect,     &kCompletionDialect,     &kEmbeddingDialect,  &kLlamaDialect,
     &kInfillDialect,   &kClassificationDialect, &kTokenScoreDialect, &kPairScoreDialect,
-    &kGenerateDialect, &kRerankDialect,
+    &kGenerateDialect, &kRerankDialect,         &kMessagesDialect,   &kMessageCountDialect,
 };
 
 }  // namespace
