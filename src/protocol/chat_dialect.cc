@@ -1,17 +1,41 @@
 // POST /v1/chat/completions, OpenAI's.
+#include "protocol/assistant_message.h"
 #include "protocol/event_writer.h"
+#include "protocol/logprobs_json.h"
 
 namespace paceline {
 namespace {
 
+void write_chat_delta(JsonWriter& writer, const TurnDelta& delta,
+                      std::string_view reasoning_field) {
+  if (!delta.reasoning.empty()) writer.member(reasoning_field, delta.reasoning);
+  if (!delta.content.empty()) writer.member("content", delta.content);
+  if (!delta.call_index) return;
+  writer.key("tool_calls").begin_array().begin_object();
+  writer.member("index", static_cast<int64_t>(*delta.call_index));
+  if (delta.begins_call) writer.member("id", delta.call_id).member("type", "function");
+  writer.key("function").begin_object();
+  if (delta.begins_call) writer.member("name", delta.call_name);
+  writer.member("arguments", delta.arguments).end_object().end_object().end_array();
+}
+
 class ChatWriter : public EventWriter {
  public:
   explicit ChatWriter(const GenerationFields& fields)
-      : EventWriter(kChatIdPrefix),
-        style_{.naming = naming_of(fields), .has_usage = fields.streaming.include_usage},
+      : EventWriter("chatcmpl-",
+                    {.naming = naming_of(fields), .has_usage = fields.streaming.include_usage}),
         has_usage_so_far_(fields.streaming.continuous_usage) {}
 
-  std::string whole(const ChoicesResponse& answer) override { return chat_response_json(answer); }
+  std::string whole(const ChoicesResponse& answer) override {
+    return choices_json(
+        answer, "chat.completion",
+        [](JsonWriter& writer, const ResponseChoice& choice, const ChoicesResponse& of) {
+          writer.key("message").begin_object();
+          write_assistant_message(writer, choice.text, choice.turn, of.head.reasoning_field);
+          writer.key("refusal").null().end_object();
+          write_chat_choice_logprobs(writer, choice.logprobs, of.naming);
+        });
+  }
 
   void begin(const AnswerStart& start, std::string& out) override {
     EventWriter::begin(start, out);
@@ -23,23 +47,31 @@ class ChatWriter : public EventWriter {
   }
 
   void chunk(const ResponseChunk& chunk, std::string& out) override {
-    append_event(chat_chunk_json(head_, chunk, style_), out);
-    head_.warnings.clear();  // the first chunk has them
+    choice_event(kObject, chunk, out, [&](JsonWriter& writer) {
+      writer.key("delta").begin_object();
+      if (chunk.has_role) writer.member("role", "assistant");
+      if (chunk.turn != nullptr) {
+        write_chat_delta(writer, *chunk.turn, head_.reasoning_field);
+      } else if (chunk.text && (chunk.has_role || !chunk.text->empty())) {
+        writer.member("content", *chunk.text);
+      }
+      writer.end_object();
+      write_chat_choice_logprobs(writer, chunk.logprobs, style_.naming);
+    });
   }
 
-  void end(const ResponseUsage& usage, std::string& out) override {
-    finish(kChatChunkObject, style_, usage, out);
-  }
+  void end(const ResponseUsage& usage, std::string& out) override { finish(kObject, usage, out); }
 
  private:
-  ChunkStyle style_;
+  static constexpr std::string_view kObject = "chat.completion.chunk";
+
   bool has_usage_so_far_;
 };
 
 Call parse_chat(const Json& body, const CallTerms& terms) {
-  GenerationCall call{.request = parse_chat_request(body, terms.limits), .writer = nullptr};
-  call.writer = std::make_unique<ChatWriter>(std::get<ChatRequest>(call.request).generation);
-  return call;
+  ChatRequest request = parse_chat_request(body, terms.limits);
+  auto writer = std::make_unique<ChatWriter>(request.generation);
+  return GenerationCall{.request = std::move(request), .writer = std::move(writer)};
 }
 
 }  // namespace

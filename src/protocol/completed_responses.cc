@@ -111,10 +111,10 @@ bool names_tokens(const ChatRequest& request) {
   return request.logprobs || request.generation.prompt_logprobs;
 }
 
-CompletionResponse completed_response(const CompletionRequest& request,
-                                      std::span<const CompletedPart> parts, const TokenNames& names,
-                                      ResponseHead head) {
-  CompletionResponse answer{
+ChoicesResponse completed_response(const CompletionRequest& request,
+                                   std::span<const CompletedPart> parts, const TokenNames& names,
+                                   ResponseHead head) {
+  ChoicesResponse answer{
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (size_t part = 0; part < parts.size(); ++part) {
     for (const Completion* completion : best_choices(request, parts[part].choices)) {
@@ -135,9 +135,9 @@ CompletionResponse completed_response(const CompletionRequest& request,
   return answer;
 }
 
-ChatResponse completed_response(const ChatRequest& request, const CompletedPart& part,
-                                const TokenNames& names, ResponseHead head) {
-  ChatResponse answer{
+ChoicesResponse completed_response(const ChatRequest& request, const CompletedPart& part,
+                                   const TokenNames& names, ResponseHead head) {
+  ChoicesResponse answer{
       .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
   for (const Completion& completion : part.choices) {
     ResponseChoice choice = response_choice(completion, request.generation, names);

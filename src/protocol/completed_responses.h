@@ -8,11 +8,9 @@
 
 #include "paceline/results.h"
 #include "protocol/chat_request.h"
-#include "protocol/chat_response.h"
 #include "protocol/classification_request.h"
 #include "protocol/classification_response.h"
 #include "protocol/completion_request.h"
-#include "protocol/completion_response.h"
 #include "protocol/token_names.h"
 
 namespace paceline {
@@ -47,11 +45,11 @@ bool names_tokens(const ChatRequest& request);
 
 // `parts` are the results of the request's prompts, in their order. With more candidates than n,
 // the answer has those with the highest mean log-probability per token, the best one first.
-CompletionResponse completed_response(const CompletionRequest& request,
-                                      std::span<const CompletedPart> parts, const TokenNames& names,
-                                      ResponseHead head);
-ChatResponse completed_response(const ChatRequest& request, const CompletedPart& part,
-                                const TokenNames& names, ResponseHead head);
+ChoicesResponse completed_response(const CompletionRequest& request,
+                                   std::span<const CompletedPart> parts, const TokenNames& names,
+                                   ResponseHead head);
+ChoicesResponse completed_response(const ChatRequest& request, const CompletedPart& part,
+                                   const TokenNames& names, ResponseHead head);
 ClassificationResponse completed_response(const ClassificationRequest& request,
                                           std::span<const CompletedPart> parts, ResponseHead head);
 

@@ -65,6 +65,8 @@ class ChoiceWriter {
   virtual void ping(std::string& out) { out += ": ping\n\n"; }
 };
 
+constexpr std::string_view kCompletionIdPrefix = "cmpl-";  // of llama.cpp's answers too
+
 using GenerationRequest = std::variant<CompletionRequest, ChatRequest>;
 
 struct GenerationCall {

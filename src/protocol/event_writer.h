@@ -9,32 +9,57 @@
 
 namespace paceline {
 
-inline void append_event(std::string_view json, std::string& out) {
-  out.append("data: ").append(json).append("\n\n");
-}
+// What all chunks of a stream have in common.
+struct ChunkStyle {
+  TokenNaming naming = TokenNaming::text;
+  bool has_usage = false;         // "usage": null, because the last chunk will have it
+  bool as_probabilities = false;  // in /generate: "completion_probabilities" for "logprobs"
+};
 
 class EventWriter : public ChoiceWriter {
  public:
-  explicit EventWriter(std::string_view id_prefix) : id_prefix_(id_prefix) {}
+  EventWriter(std::string_view id_prefix, const ChunkStyle& style)
+      : style_(style), id_prefix_(id_prefix) {}
 
   std::string_view id_prefix() const override { return id_prefix_; }
-  void begin(const AnswerStart& start, std::string& /*out*/) override { head_ = start.head; }
-  void fail(const ApiError& error, std::string& out) override {
-    append_event(error_json(error), out);
-  }
+  void begin(const AnswerStart& start, std::string& out) override;
+  void fail(const ApiError& error, std::string& out) override;
 
  protected:
+  static void append_event(std::string_view json, std::string& out);
+  // An event with one choice; `write_body` writes the members between its index and its end.
+  template <class WriteBody>
+  void choice_event(std::string_view object, const ResponseChunk& chunk, std::string& out,
+                    const WriteBody& write_body);
   // The usage if it was asked for, then the last event.
-  void finish(std::string_view object, const ChunkStyle& style, const ResponseUsage& usage,
-              std::string& out) const {
-    if (style.has_usage) append_event(usage_chunk_json(head_, object, usage), out);
-    append_event("[DONE]", out);
-  }
+  void finish(std::string_view object, const ResponseUsage& usage, std::string& out) const;
 
   ResponseHead head_;
+  ChunkStyle style_;
 
  private:
   std::string_view id_prefix_;
 };
+
+template <class WriteBody>
+void EventWriter::choice_event(std::string_view object, const ResponseChunk& chunk,
+                               std::string& out, const WriteBody& write_body) {
+  out += "data: ";
+  JsonWriter writer(out);
+  writer.begin_object();
+  write_head(writer, head_, object);
+  head_.warnings.clear();  // the first chunk has them
+  writer.key("choices").begin_array().begin_object().member("index", chunk.index);
+  write_body(writer);
+  write_chunk_end(writer, chunk);
+  writer.end_object().end_array();
+  if (chunk.usage) {
+    write_usage(writer, *chunk.usage);
+  } else if (style_.has_usage) {
+    writer.key("usage").null();
+  }
+  writer.end_object();
+  out += "\n\n";
+}
 
 }  // namespace paceline

@@ -8,34 +8,34 @@ namespace {
 
 class LlamaWriter : public EventWriter {
  public:
-  explicit LlamaWriter(const LlamaRequest& request) : EventWriter(kCompletionIdPrefix) {
+  explicit LlamaWriter(const LlamaRequest& request) : EventWriter(kCompletionIdPrefix, {}) {
     const CompletionRequest& completion = request.completion;
-    style_ = {.model = {},
-              .returns_tokens = request.returns_tokens,
-              .has_probabilities = completion.as_probabilities,
-              .num_probs = completion.logprobs.value_or(0),
-              .is_streamed = completion.generation.streaming.stream,
-              .naming = naming_of(completion.generation)};
+    llama_style_ = {.model = {},
+                    .returns_tokens = request.returns_tokens,
+                    .has_probabilities = completion.as_probabilities,
+                    .num_probs = completion.logprobs.value_or(0),
+                    .is_streamed = completion.generation.streaming.stream,
+                    .naming = naming_of(completion.generation)};
   }
 
   void see_prompts(const PromptFacts& facts) override {
-    style_.model = facts.model;
-    style_.context = facts.context;
-    style_.max_drafted = facts.max_drafted;
+    llama_style_.model = facts.model;
+    llama_style_.context = facts.context;
+    llama_style_.max_drafted = facts.max_drafted;
     for (const GenerateRequest* request : facts.requests) {
       prompts_.push_back({.text = facts.names.decode_known(request->prompt),
-                          .settings_json = llama_settings_json(*request, style_)});
+                          .settings_json = llama_settings_json(*request, llama_style_)});
       n_ = request->n;
     }
   }
 
   std::string whole(const ChoicesResponse& answer) override {
-    return llama_response_json(answer.choices, prompts_, style_);
+    return llama_response_json(answer.choices, prompts_, llama_style_);
   }
 
   void chunk(const ResponseChunk& chunk, std::string& out) override {
     const LlamaPrompt& prompt = prompts_[static_cast<size_t>(chunk.index / n_)];
-    for (const std::string& event : llama_chunk_jsons(chunk, prompt, style_)) {
+    for (const std::string& event : llama_chunk_jsons(chunk, prompt, llama_style_)) {
       append_event(event, out);
     }
   }
@@ -43,7 +43,7 @@ class LlamaWriter : public EventWriter {
   void end(const ResponseUsage& /*usage*/, std::string& /*out*/) override {}
 
  private:
-  LlamaStyle style_;
+  LlamaStyle llama_style_;
   std::vector<LlamaPrompt> prompts_;
   int64_t n_ = 1;  // choices of a prompt
 };

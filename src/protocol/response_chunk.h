@@ -45,28 +45,8 @@ struct ResponseChunk {
   const ResponseChoice* ending = nullptr;
 };
 
-// What all chunks of a stream have in common.
-struct ChunkStyle {
-  TokenNaming naming = TokenNaming::text;
-  bool has_usage = false;         // "usage": null, because the last chunk will have it
-  bool as_probabilities = false;  // in /generate: "completion_probabilities" for "logprobs"
-};
-
-// JSON; a chat's chunk has its text in "delta".
-std::string completion_chunk_json(const ResponseHead& head, const ResponseChunk& chunk,
-                                  const ChunkStyle& style);
-std::string chat_chunk_json(const ResponseHead& head, const ResponseChunk& chunk,
-                            const ChunkStyle& style);
-
 // The members finish_reason, pieces and token_ids; in the last chunk also stop_reason and the
 // others.
 void write_chunk_end(JsonWriter& writer, const ResponseChunk& chunk);
-
-// The last chunk of a stream, without choices.
-std::string usage_chunk_json(const ResponseHead& head, std::string_view object,
-                             const ResponseUsage& usage);
-
-constexpr std::string_view kCompletionChunkObject = "text_completion";
-constexpr std::string_view kChatChunkObject = "chat.completion.chunk";
 
 }  // namespace paceline

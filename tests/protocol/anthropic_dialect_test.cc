@@ -79,7 +79,7 @@ TEST(AnthropicDialect, StopReasons) {
 }
 
 std::string start_event(int64_t input_tokens, int64_t cached_tokens) {
-  return "event: message_start\ndata: " +
+  return std::string("event: message_start\ndata: ") +
          R"({"type":"message_start","message":{"id":"msg_1","type":"message",)" +
          R"("role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,)" +
          R"("usage":{"input_tokens":)" + std::to_string(input_tokens) +
@@ -88,8 +88,8 @@ std::string start_event(int64_t input_tokens, int64_t cached_tokens) {
 }
 
 std::string end_events(const std::string& reason) {
-  return "event: message_delta\ndata: " + R"({"type":"message_delta","delta":{"stop_reason":")" +
-         reason +
+  return std::string("event: message_delta\ndata: ") +
+         R"({"type":"message_delta","delta":{"stop_reason":")" + reason +
          R"(","stop_sequence":null},"usage":{"input_tokens":4,"cache_creation_input_tokens":0,)" +
          R"("cache_read_input_tokens":96,"output_tokens":9}})" + "\n\n" +
          "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
@@ -216,7 +216,7 @@ TEST(AnthropicDialect, ErrorsHaveAnthropicsTypesAndStatuses) {
   }
   std::string out;
   writer_of()->fail({.reason = overloaded, .message = "no"}, out);
-  EXPECT_EQ(out, "event: error\ndata: " +
+  EXPECT_EQ(out, std::string("event: error\ndata: ") +
                      std::string(R"({"type":"error","error":{"type":"overloaded_error",)"
                                  R"("message":"no"}})") +
                      "\n\n");

@@ -41,7 +41,7 @@ class CompletedResponses : public testing::Test {
         .top = {{.id = 300, .token = {}, .logprob = -1}, {.id = 301, .token = {}, .logprob = -2}}};
   }
 
-  CompletionResponse answer(std::string_view body, size_t num_parts = 1, size_t n = 1) const {
+  ChoicesResponse answer(std::string_view body, size_t num_parts = 1, size_t n = 1) const {
     std::vector<CompletedPart> parts(num_parts);
     for (CompletedPart& part : parts) {
       for (size_t k = 0; k < n; ++k) part.choices.push_back(completion_of(k));
@@ -62,7 +62,7 @@ TEST_F(CompletedResponses, TheLikeliestOfMoreCandidatesAreTold) {
     one.logprob = logprob;
     one.usage.completion_tokens = num_tokens;
   }
-  const CompletionResponse best =
+  const ChoicesResponse best =
       completed_response(completion(R"({"prompt": "The old", "n": 3, "best_of": 4})"),
                          std::span(&part, 1), names_, kCompletedHead);
   std::vector<uint64_t> seeds;
@@ -72,8 +72,12 @@ TEST_F(CompletedResponses, TheLikeliestOfMoreCandidatesAreTold) {
   EXPECT_EQ(best.usage.completion_tokens, 6) << "of all candidates";
 }
 
+std::string whole_completion(const ChoicesResponse& answer) {
+  return writer_of(kCompletionDialect, R"({"prompt": "x"})")->whole(answer);
+}
+
 TEST_F(CompletedResponses, ANegativeSeedIsToldAsOne) {
-  EXPECT_THAT(completion_response_json(answer(R"({"prompt": "The old", "seed": -1})")),
+  EXPECT_THAT(whole_completion(answer(R"({"prompt": "The old", "seed": -1})")),
               testing::HasSubstr("\"seed\":0"));
   std::vector<CompletedPart> parts(1);
   parts[0].choices.push_back(completion_of(UINT64_MAX));
@@ -82,14 +86,13 @@ TEST_F(CompletedResponses, ANegativeSeedIsToldAsOne) {
         std::pair{"18446744073709551615", "\"seed\":18446744073709551615}"}}) {
     const CompletionRequest request =
         completion(R"({"prompt": "The old", "seed": )" + std::string(seed) + "}");
-    EXPECT_THAT(
-        completion_response_json(completed_response(request, parts, names_, kCompletedHead)),
-        testing::HasSubstr(told));
+    EXPECT_THAT(whole_completion(completed_response(request, parts, names_, kCompletedHead)),
+                testing::HasSubstr(told));
   }
 }
 
 TEST_F(CompletedResponses, ChoicesStandByPromptAndPromptsCountOnce) {
-  const CompletionResponse both = answer(R"({"prompt": ["The old", "The old"], "n": 2})", 2, 2);
+  const ChoicesResponse both = answer(R"({"prompt": ["The old", "The old"], "n": 2})", 2, 2);
   ASSERT_EQ(both.choices.size(), 4u);
   EXPECT_EQ(both.choices[2].index, 2);
   EXPECT_EQ(both.choices[3].seed, 1u);
@@ -102,7 +105,7 @@ TEST_F(CompletedResponses, ChoicesStandByPromptAndPromptsCountOnce) {
 }
 
 TEST_F(CompletedResponses, ReportAsManyAlternativesAsAsked) {
-  const CompletionResponse asked = answer(
+  const ChoicesResponse asked = answer(
       R"({"prompt": "The old", "logprobs": 1, "prompt_logprobs": 0, "return_token_ids": true})");
   const ResponseChoice& choice = asked.choices[0];
   ASSERT_TRUE(choice.logprobs && choice.prompt_logprobs && choice.token_ids);
@@ -114,8 +117,7 @@ TEST_F(CompletedResponses, ReportAsManyAlternativesAsAsked) {
 }
 
 TEST_F(CompletedResponses, AnEchoedPromptStandsInFrontAsTextOrAsTheTextOfItsIds) {
-  const CompletionResponse of_text =
-      answer(R"({"prompt": "The old", "echo": true, "logprobs": 0})");
+  const ChoicesResponse of_text = answer(R"({"prompt": "The old", "echo": true, "logprobs": 0})");
   EXPECT_EQ(of_text.choices[0].text, "The old sea");
   const auto& tokens = *of_text.choices[0].logprobs;
   ASSERT_EQ(tokens.size(), tokenizer_.encode("The old").size() + tokenizer_.encode(" sea").size());
@@ -132,7 +134,7 @@ TEST_F(CompletedResponses, WithoutATokenizerTokensAreIds) {
   part.choices.push_back(completion_of(0));
   part.choices[0].text.reset();
   const std::span<const CompletedPart> parts(&part, 1);
-  const CompletionResponse answer =
+  const ChoicesResponse answer =
       completed_response(completion(R"({"prompt": [5], "echo": true, "logprobs": 0})"), parts,
                          TokenNames(nullptr), kCompletedHead);
   EXPECT_EQ(answer.choices[0].text, std::nullopt);
@@ -151,7 +153,7 @@ TEST_F(CompletedResponses, NoTokenNamesAreNeededWhereNoneAreTold) {
     part.choices.push_back(completion_of(0));
     const std::span<const CompletedPart> parts(&part, 1);
     const auto json = [&](const TokenNames& names) {
-      return completion_response_json(completed_response(request, parts, names, kCompletedHead));
+      return whole_completion(completed_response(request, parts, names, kCompletedHead));
     };
     EXPECT_EQ(json(names_) != json(TokenNames(nullptr)), names_tokens(request));
   }
@@ -163,7 +165,7 @@ TEST_F(CompletedResponses, NoTokenNamesAreNeededWhereNoneAreTold) {
 TEST_F(CompletedResponses, AChatHasOnePromptAndItsOwnWayToAskForAlternatives) {
   CompletedPart part;
   part.choices = {completion_of(0), completion_of(1)};
-  const ChatResponse answer = completed_response(
+  const ChoicesResponse answer = completed_response(
       chat(chat_body(
           R"("n": 2, "logprobs": true, "top_logprobs": 2, "return_tokens_as_token_ids": true)")),
       part, names_, kCompletedHead);
@@ -175,6 +177,10 @@ TEST_F(CompletedResponses, AChatHasOnePromptAndItsOwnWayToAskForAlternatives) {
   EXPECT_EQ(answer.usage.completion_tokens, 4);
 }
 
+std::string whole_chat(const ChoicesResponse& answer) {
+  return writer_of(kChatDialect, chat_body(R"("n": 2)"))->whole(answer);
+}
+
 TEST_F(CompletedResponses, APredictionsTokensAreCounted) {
   CompletedPart part;
   part.choices = {completion_of(0), completion_of(1)};
@@ -182,16 +188,16 @@ TEST_F(CompletedResponses, APredictionsTokensAreCounted) {
     one.usage.drafted_tokens = 7;
     one.usage.accepted_tokens = 5;
   }
-  const ChatResponse plain =
+  const ChoicesResponse plain =
       completed_response(chat(chat_body(R"("n": 2)")), part, names_, kCompletedHead);
-  EXPECT_EQ(chat_response_json(plain).find("completion_tokens_details"), std::string::npos);
-  const ChatResponse predicted = completed_response(
+  EXPECT_EQ(whole_chat(plain).find("completion_tokens_details"), std::string::npos);
+  const ChoicesResponse predicted = completed_response(
       chat(chat_body(R"("n": 2, "prediction": {"type": "content", "content": "x"})")), part, names_,
       kCompletedHead);
-  EXPECT_NE(chat_response_json(predicted).find(
-                R"("completion_tokens_details":{"accepted_prediction_tokens":10,)"
-                R"("rejected_prediction_tokens":4}})"),
-            std::string::npos);
+  EXPECT_NE(
+      whole_chat(predicted).find(R"("completion_tokens_details":{"accepted_prediction_tokens":10,)"
+                                 R"("rejected_prediction_tokens":4}})"),
+      std::string::npos);
 }
 
 TEST_F(CompletedResponses, AClassificationTellsWhatItHas) {
@@ -218,9 +224,9 @@ TEST_F(CompletedResponses, AClassificationTellsWhatItHas) {
 }
 
 TEST(NewHead, HasAnIdOfItsOwnAndTheTimeOfNow) {
-  const ResponseHead head = new_head(kChatIdPrefix, "m");
+  const ResponseHead head = new_head("chatcmpl-", "m");
   EXPECT_THAT(head.id, testing::StartsWith("chatcmpl-"));
-  EXPECT_NE(head.id, new_head(kChatIdPrefix, "m").id);
+  EXPECT_NE(head.id, new_head("chatcmpl-", "m").id);
   EXPECT_GT(head.created, 1'700'000'000);
   EXPECT_EQ(head.model, "m");
 }

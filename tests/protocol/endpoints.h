@@ -8,7 +8,6 @@
 #include "base/json_writer.h"
 #include "protocol/anthropic_request.h"
 #include "protocol/embedding_request.h"
-#include "protocol/generate_response.h"
 #include "protocol/llama_request.h"
 #include "protocol/pair_score_request.h"
 #include "protocol/text_requests.h"
@@ -46,8 +45,8 @@ inline std::vector<Endpoint> endpoints() {
        [](const std::string& body) { parse_completion_request(body_json(body)); }},
       {"chat", chat_request_fields(), R"("messages": [{"role": "user", "content": "x"}])",
        [](const std::string& body) { parse_chat_request(body_json(body)); }},
-      {"generate", generate_request_fields(), R"("prompt": "x")",
-       [](const std::string& body) { parse_generate_request(body_json(body)); }},
+      {"generate", kGenerateDialect.fields(), R"("prompt": "x")",
+       [](const std::string& body) { writer_of(kGenerateDialect, body); }},
       {"completion", llama_request_fields(), R"("prompt": "x")",
        [](const std::string& body) { parse_llama_request(body_json(body)); }},
       {"infill", infill_request_fields(), R"("input_prefix": "x")",

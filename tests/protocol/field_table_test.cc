@@ -163,7 +163,7 @@ TEST(FieldTable, DocumentedDefaultsOfGenerationsAreThoseOfTheReaders) {
   EXPECT_EQ(documented(llama, "timings"), FieldDefault(own.completion.generation.timings));
   EXPECT_EQ(documented(llama, "add_special_tokens"),
             FieldDefault(own.completion.options.add_special_tokens));
-  EXPECT_EQ(documented(generate_request_fields(), "return_token_ids"), FieldDefault(true));
+  EXPECT_EQ(documented(kGenerateDialect.fields(), "return_token_ids"), FieldDefault(true));
 }
 
 TEST(FieldTable, DocumentedDefaultsOfOtherRequestsAreThoseOfTheReaders) {

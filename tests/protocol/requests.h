@@ -11,6 +11,7 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
+#include "protocol/dialect.h"
 
 namespace paceline {
 
@@ -22,6 +23,24 @@ inline ChatRequest chat(std::string_view body) {
 }
 inline ClassificationRequest classification(std::string_view body) {
   return parse_classification_request(parse_json(body, "body"));
+}
+
+// What writes the answer to a body.
+inline std::unique_ptr<ChoiceWriter> writer_of(const Dialect& dialect, std::string_view body) {
+  static const RequestTerms terms;
+  return std::get<GenerationCall>(dialect.parse(parse_json(body, "body"), {.limits = terms}))
+      .writer;
+}
+// The JSON of the event of a chunk.
+inline std::string event_json(const Dialect& dialect, std::string_view body,
+                              const ResponseHead& head, const ResponseChunk& chunk) {
+  const auto writer = writer_of(dialect, body);
+  std::string out;
+  writer->begin({.head = head, .num_choices = 0}, out);
+  writer->chunk(chunk, out);
+  constexpr std::string_view kBegin = "data: ", kEnd = "\n\n";
+  EXPECT_TRUE(out.starts_with(kBegin) && out.ends_with(kEnd)) << out;
+  return out.substr(kBegin.size(), out.size() - kBegin.size() - kEnd.size());
 }
 
 // The required fields, then `members`.

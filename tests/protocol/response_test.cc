@@ -4,10 +4,10 @@
 #include <limits>
 #include <set>
 
-#include "protocol/chat_response.h"
 #include "protocol/classification_response.h"
-#include "protocol/completion_response.h"
 #include "protocol/logprobs_json.h"
+
+#include "tests/protocol/requests.h"
 
 namespace paceline {
 namespace {
@@ -60,10 +60,9 @@ TEST(Probabilities, HaveLlamaCppsShape) {
 }
 
 TEST(CompletionResponse, HasEveryFieldInOrder) {
-  CompletionResponse answer{
-      .head = kHead,
-      .choices = {},
-      .usage = {.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 1}};
+  ChoicesResponse answer{.head = kHead,
+                         .choices = {},
+                         .usage = {.prompt_tokens = 3, .completion_tokens = 2, .cached_tokens = 1}};
   ResponseChoice choice{.text = "a\"b",
                         .finish_reason = "stop",
                         .stop_reason = std::string("END"),
@@ -81,7 +80,7 @@ TEST(CompletionResponse, HasEveryFieldInOrder) {
             .token_ids = std::vector<int32_t>{4, 5},
             .seed = 0};
   answer.choices.push_back(choice);
-  EXPECT_EQ(completion_response_json(answer),
+  EXPECT_EQ(writer_of(kCompletionDialect, R"({"prompt": "x"})")->whole(answer),
             R"({"id":"id-1","object":"text_completion","created":5,"model":"m",)"
             R"("system_fingerprint":"fp_1","choices":[{"index":0,"text":"a\"b","logprobs":null,)"
             R"("finish_reason":"stop","stop_reason":"END","seed":18446744073709551615},)"
@@ -91,9 +90,9 @@ TEST(CompletionResponse, HasEveryFieldInOrder) {
 }
 
 TEST(ChatResponse, HasTheKeysThatMustBeThere) {
-  ChatResponse answer{.head = {.id = "i", .created = 1, .model = "m", .system_fingerprint = {}},
-                      .choices = {},
-                      .usage = {.prompt_tokens = 1, .completion_tokens = 1}};
+  ChoicesResponse answer{.head = {.id = "i", .created = 1, .model = "m", .system_fingerprint = {}},
+                         .choices = {},
+                         .usage = {.prompt_tokens = 1, .completion_tokens = 1}};
   ResponseChoice choice{.text = "Hi",
                         .finish_reason = "stop",
                         .stop_reason = {},
@@ -105,7 +104,7 @@ TEST(ChatResponse, HasTheKeysThatMustBeThere) {
   choice.logprobs = {reported(token(1, "Hi"), -0.5f)};
   choice.index = 1;
   answer.choices.push_back(choice);
-  EXPECT_EQ(chat_response_json(answer),
+  EXPECT_EQ(writer_of(kChatDialect, chat_body(R"("n": 1)"))->whole(answer),
             R"({"id":"i","object":"chat.completion","created":1,"model":"m","choices":[)"
             R"({"index":0,"message":{"role":"assistant","content":"Hi","refusal":null},)"
             R"("logprobs":null,"finish_reason":"stop","stop_reason":null,"seed":1},)"
