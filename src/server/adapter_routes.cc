@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "engine/adapter_set.h"
 #include "protocol/adapter_requests.h"
-#include "protocol/request_body.h"
 #include "server/routes.h"
 #include "server/worker_call.h"
 
@@ -92,9 +91,8 @@ void check_on(const RuntimeAdapters& runtime) {
 
 // Runs `work` with the body on a worker, so that nothing waits for files.
 void run(const CallPtr& call, std::function<std::string(const Json& body)> work) {
-  auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
-  on_worker(call, [body, work = std::move(work)]() -> Continuation {
-    auto text = std::make_shared<std::string>(work(parse_request_body(*body)));
+  on_worker(call, [body = take_body(*call), work = std::move(work)]() -> Continuation {
+    auto text = std::make_shared<std::string>(work(body()));
     return [text](const CallPtr& ready) {
       ready->respond({.content_type = "text/plain; charset=utf-8", .body = std::move(*text)});
     };

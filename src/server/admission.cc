@@ -49,11 +49,10 @@ bool is_from_page(const HttpRequest& head) {
 // curl calls what it sends a form.
 std::optional<ApiError> check_media_type(const HttpRequest& head) {
   if (const std::string* coding = head.header("content-encoding");
-      coding != nullptr && *coding != "identity") {
+      coding != nullptr && *coding != "identity" && *coding != "zstd") {
     return ApiError{
         ErrorReason::unsupported_media_type,
-        fmt::format("Content-Encoding: found \"{}\"; compressed bodies are not supported",
-                    *coding)};
+        fmt::format("Content-Encoding: found \"{}\", expected identity or zstd", *coding)};
   }
   const std::string* type = head.header("content-type");
   std::string found = type == nullptr ? "" : type->substr(0, type->find(';'));
@@ -79,9 +78,10 @@ std::optional<ApiError> check_head(const ServerContext& context, const HttpReque
   return memory_is_full();
 }
 
-// The length of the body; of a chunked one its limit.
+// The length of the body; of a chunked or compressed one its limit.
 int64_t body_bytes(const HttpRequest& head, const HttpLimits& limits) {
-  const std::string* length = head.header("content-length");
+  const std::string* length =
+      head.header("content-encoding") == nullptr ? head.header("content-length") : nullptr;
   auto num_bytes = static_cast<int64_t>(limits.max_body_bytes);
   if (length != nullptr) {
     std::from_chars(length->data(), length->data() + length->size(), num_bytes);

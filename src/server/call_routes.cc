@@ -2,7 +2,6 @@
 // computes.
 #include <utility>
 
-#include "protocol/request_body.h"
 #include "server/generation_response.h"
 #include "server/item_response.h"
 #include "server/route_table.h"
@@ -44,9 +43,8 @@ void handle_call(const CallPtr& call) {
   ServerContext& context = call->context();
   on_worker(call, [dialect = call->route().dialect, &model = *call->model(),
                    tenant = context.keys.tenant_of(request.header("authorization")),
-                   body = std::make_shared<std::string>(std::move(request.body))]() {
-    Call parsed =
-        dialect->parse(parse_request_body(*body), {.limits = model.rules.terms, .owner = tenant});
+                   body = take_body(*call)]() {
+    Call parsed = dialect->parse(body(), {.limits = model.rules.terms, .owner = tenant});
     apply_rules(model.text, model.rules, tenant, common_fields_of(parsed));
     return std::visit(PreparingCall{model.text, model.rules}, std::move(parsed));
   });

@@ -6,7 +6,6 @@
 #include "base/json_writer.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
-#include "protocol/request_body.h"
 #include "protocol/text_requests.h"
 #include "server/routes.h"
 #include "server/worker_call.h"
@@ -98,9 +97,8 @@ std::string templated(const TextModel& model, const Json& body, const RequestRul
 void handle_text(const CallPtr& call, TextJob job) {
   const TextModel& model = call->model()->text;
   const RequestRules& rules = call->model()->rules;
-  auto body = std::make_shared<std::string>(std::move(call->exchange().request().body));
-  on_worker(call, [&model, &rules, job, body]() -> Continuation {
-    auto json = std::make_shared<std::string>(job(model, parse_request_body(*body), rules));
+  on_worker(call, [&model, &rules, job, body = take_body(*call)]() -> Continuation {
+    auto json = std::make_shared<std::string>(job(model, body(), rules));
     return [json](const CallPtr& ready) { ready->respond_json(std::move(*json)); };
   });
 }

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "http/zstd_body.h"
+#include "protocol/request_body.h"
 #include "server/request_fault.h"
 #include "server/server_errors.h"
 
@@ -54,6 +56,16 @@ void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
         });
       });
   if (!is_taken) call->fail(queue_full("too many requests are being parsed"));
+}
+
+std::function<Json()> take_body(ApiCall& call) {
+  HttpRequest& request = call.exchange().request();
+  const std::string* coding = request.header("content-encoding");
+  const bool is_compressed = coding != nullptr && *coding == "zstd";
+  return [is_compressed, most_bytes = call.context().options.http.max_body_bytes,
+          body = std::make_shared<std::string>(std::move(request.body))] {
+    return parse_request_body(is_compressed ? decompress_zstd(*body, most_bytes) : *body);
+  };
 }
 
 void respond_from_worker(const std::shared_ptr<ApiCall>& call,

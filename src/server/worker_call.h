@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/json.h"
 #include "server/api_call.h"
 
 namespace paceline {
@@ -23,6 +24,10 @@ void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
 // the request as completed, failed or (client disconnected) cancelled.
 void respond_from_worker(const std::shared_ptr<ApiCall>& call,
                          std::function<std::string()> make_json);
+
+// Takes the request's body out of its exchange. The function decompresses and parses it, on a
+// worker; throws RequestError for one that is malformed or too large.
+std::function<Json()> take_body(ApiCall& call);
 
 // Calls `work`; an exception becomes the response.
 void guarded(ApiCall& call, const std::function<void()>& work);

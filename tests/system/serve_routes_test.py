@@ -1,7 +1,10 @@
 """`paceline serve`: classify, score, tokens, templates, the engine's state, metrics."""
+import json
 import math
 import os
 import re
+import shutil
+import subprocess
 import threading
 import unittest
 from pathlib import Path
@@ -205,9 +208,27 @@ class RoutesTest(ServerCase):
         self.assertRegex(message, r"However, you requested \d+ tokens \(\d+ in the messages, 7 in the completion\)\. "
                                   r"Please reduce the length of the messages or completion\.")
 
-    def test_bodies_are_taken_as_they_are(self):
-        answer = self.client.post("/v1/completions", {"prompt": "x"}, headers={"Content-Encoding": "gzip"})
+    def test_bodies_may_be_compressed_with_zstd(self):
+        def ask(path, body, coding="zstd"):
+            return self.client.ask("POST", path, body, headers={"Content-Encoding": coding})
+
+        def pack(body):
+            return subprocess.run([zstd, "-c"], input=body, capture_output=True, check=True).stdout
+
+        answer = ask("/v1/completions", b"{}", coding="gzip")
         self.assertEqual((answer.status, answer.error["code"]), (415, "unsupported_media_type"))
+        self.assertIn('found "gzip", expected identity or zstd', answer.error["message"])
+        zstd = shutil.which("zstd")
+        if zstd is None:
+            self.skipTest("there is no zstd")
+        for path in ("/v1/completions", "/tokenize"):
+            packed = pack(b'{"prompt": "x"}')
+            answer = ask(path, packed)
+            self.assertEqual(answer.status, 200, answer.body)
+            answer = ask(path, packed[:-1])
+            self.assertEqual((answer.status, answer.error["code"]), (400, "malformed_request"))
+        answer = ask("/v1/completions", pack(b" " * (9 << 20)))
+        self.assertEqual((answer.status, answer.error["code"]), (413, "body_too_large"))
 
     def test_what_the_model_cannot_do_is_not_offered(self):
         server = Server(model=ROOT / "tests" / "goldens" / "models" / "llama_plain")
