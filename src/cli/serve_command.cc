@@ -154,6 +154,7 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
                         .max_requests = settings.max_requests,
                         .max_choices = static_cast<uint64_t>(settings.max_choices),
                         .ignore_unknown_fields = settings.ignore_unknown_fields,
+                        .keep_client_counters = settings.keep_client_counters,
                         .max_response_bytes = static_cast<int64_t>(settings.max_response_bytes),
                         .max_resident_bytes = static_cast<int64_t>(settings.max_resident_bytes),
                         .metrics_prefix = settings.metrics_prefix,

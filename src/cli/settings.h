@@ -188,6 +188,7 @@ struct Settings {
   int64_t max_requests = 0;
   int64_t max_choices = 16;
   bool ignore_unknown_fields = false;
+  bool keep_client_counters = false;
   std::string reasoning_field = "reasoning_content";
   bool allow_runtime_lora = false;
   std::string lora_directory;

@@ -36,6 +36,7 @@ constexpr auto kReasons = std::to_array<StatusReason>({
     {501, "Not Implemented"},
     {503, "Service Unavailable"},
     {504, "Gateway Timeout"},
+    {529, "Overloaded"},
 });
 
 std::string_view reason_of(int status) {

@@ -327,9 +327,13 @@ Call parse_count(const Json& body, const CallTerms& terms) {
 
 const Dialect kMessagesDialect = {.fields = anthropic::request_fields,
                                   .parse = anthropic::parse_messages,
-                                  .error = anthropic::write_error};
+                                  .error = anthropic::write_error,
+                                  .error_schema = "AnthropicError",
+                                  .id_header = "request-id"};
 const Dialect kMessageCountDialect = {.fields = anthropic::prompt_fields,
                                       .parse = anthropic::parse_count,
-                                      .error = anthropic::write_error};
+                                      .error = anthropic::write_error,
+                                      .error_schema = "AnthropicError",
+                                      .id_header = "request-id"};
 
 }  // namespace paceline

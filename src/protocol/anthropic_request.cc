@@ -23,6 +23,7 @@ struct Draft {
   History history;
   std::optional<bool> reasons;
   std::optional<std::string> effort;
+  bool keeps_reasoning = false;  // of earlier turns
   std::vector<std::string> skipped_tools;
 
   TurnRequest& turn() { return request.chat.turn; }
@@ -250,38 +251,53 @@ void read_output_config(const FieldValue& value, Draft& draft) {
   reader.finish();
 }
 
-struct ContextEdit {};
+struct ContextEdit {
+  std::string type;
+  bool keeps_all = false;
+};
 
 constexpr std::string_view kEdits[] = {"clear_thinking_20251015", "clear_tool_uses_20250919"};
+
+// "all", or {"type": "all"}.
+void read_keep(const FieldValue& value, ContextEdit& edit) {
+  const Json* const type = value.json().find_value("type");
+  const Json& word = type == nullptr ? value.json() : *type;
+  edit.keeps_all = word.is_string() && *word.string() == "all";
+}
 
 constexpr FieldDef<ContextEdit> kEditFields[] = {
     {.name = "type",
      .type = only_words_type(kEdits),
      .is_required = true,
-     .help = "The template says which earlier reasoning it shows; tool uses stay."},
+     .help = "Tool uses stay.",
+     .read = [](const FieldValue& v, ContextEdit& t) { t.type = v.text(); }},
+    {.name = "keep",
+     .help = "Of clear_thinking_20251015: all keeps earlier reasoning, where the template can.",
+     .read = read_keep},
 };
 
 FieldList edit_fields() { return list_fields<ContextEdit>(kEditFields); }
 constexpr FieldType kEdit = object_type(edit_fields);
 
-constexpr FieldDef<ContextEdit> kContextFields[] = {
+constexpr FieldDef<Draft> kContextFields[] = {
     {.name = "edits",
      .type = array_type(kEdit, 0, kNoMaximum),
-     .help = "Nothing is edited; compaction is refused.",
+     .help = "What of the conversation is left out.",
      .read =
-         [](const FieldValue& v, ContextEdit& t) {
+         [](const FieldValue& v, Draft& t) {
            for (const FieldValue& item : v.items()) {
-             RequestReader(item).read<ContextEdit>(kEditFields, t);
+             ContextEdit edit;
+             RequestReader(item).read<ContextEdit>(kEditFields, edit);
+             t.keeps_reasoning |= edit.type == kEdits[0] && edit.keeps_all;
            }
          }},
 };
 
-FieldList context_fields() { return list_fields<ContextEdit>(kContextFields); }
+FieldList context_fields() { return list_fields<Draft>(kContextFields); }
 
-void read_context_management(const FieldValue& value, Draft& /*draft*/) {
-  ContextEdit unused;
+void read_context_management(const FieldValue& value, Draft& draft) {
   RequestReader reader(value);
-  reader.read<ContextEdit>(kContextFields, unused);
+  reader.read<Draft>(kContextFields, draft);
   reader.finish();
 }
 
@@ -319,7 +335,7 @@ constexpr FieldDef<Draft> kPromptFields[] = {
      .read = read_format},
     {.name = "context_management",
      .type = object_type(context_fields),
-     .help = "Edits of the conversation, of which none is made.",
+     .help = "Whether earlier reasoning stays.",
      .read = read_context_management},
     {.name = "chat_template_kwargs",
      .type = kAnyObject,
@@ -367,6 +383,10 @@ void combine_fields(const Json& body, Draft& draft) {
     chat.turn.reasoning_effort = "none";
   } else if (draft.effort || draft.reasons) {
     chat.turn.reasoning_effort = draft.effort.value_or("medium");
+  }
+  if (draft.keeps_reasoning) {
+    add_template_variable("preserve_thinking", Json(true), chat.input);  // Qwen's
+    add_template_variable("clear_thinking", Json(false), chat.input);    // GLM's
   }
   chat.input.continue_final_message = draft.history.is_answer_open;
   chat.input.add_generation_prompt = !draft.history.is_answer_open;

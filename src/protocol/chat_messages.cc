@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "base/request_error.h"
+#include "chat/message_json.h"
 #include "protocol/chat_tools.h"
 #include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
@@ -354,6 +355,14 @@ void check_continuation(const ChatInput& input) {
   if (!input.continue_final_message || !input.add_generation_prompt) return;
   throw RequestError("continue_final_message", ErrorReason::invalid_value,
                      "continue_final_message: only allowed when add_generation_prompt is false");
+}
+
+void add_template_variable(std::string_view name, Json value, ChatInput& input) {
+  const Json asked = input.kwargs_json.empty()
+                         ? Json(Json::Object{})
+                         : parse_json(input.kwargs_json, "chat_template_kwargs");
+  if (asked.find(name) != nullptr) return;
+  input.kwargs_json = to_json(with_member(asked, name, std::move(value)));
 }
 
 std::string read_template_variables(const FieldValue& value) {

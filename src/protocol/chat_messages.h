@@ -48,6 +48,9 @@ std::string read_content(const FieldValue& value);
 // Throws RequestError for continue_final_message together with add_generation_prompt.
 void check_continuation(const ChatInput& input);
 
+// Unless the request sets the variable itself.
+void add_template_variable(std::string_view name, Json value, ChatInput& input);
+
 // Further variables of the template as JSON. Throws RequestError for a variable that the request
 // itself sets.
 std::string read_template_variables(const FieldValue& value);

@@ -215,20 +215,11 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
                 ChatDraft& t) { t.request.input.kwargs_json = read_template_variables(v); }},
 };
 
-// Unless the request sets the variable itself.
-void add_clear_thinking(bool value, ChatInput& input) {
-  constexpr std::string_view kVariable = "clear_thinking";
-  const Json asked = input.kwargs_json.empty()
-                         ? Json(Json::Object{})
-                         : parse_json(input.kwargs_json, "chat_template_kwargs");
-  if (asked.find(kVariable) == nullptr) {
-    input.kwargs_json = to_json(with_member(asked, kVariable, Json(value)));
-  }
-}
-
 void combine_fields(ChatDraft& draft) {
   ChatRequest& request = draft.request;
-  if (draft.clear_thinking) add_clear_thinking(*draft.clear_thinking, request.input);
+  if (draft.clear_thinking) {
+    add_template_variable("clear_thinking", Json(*draft.clear_thinking), request.input);
+  }
   if (draft.max_tokens && draft.max_completion_tokens &&
       *draft.max_tokens != *draft.max_completion_tokens) {
     throw RequestError("max_tokens", ErrorReason::invalid_value,

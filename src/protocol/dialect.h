@@ -126,6 +126,8 @@ struct Dialect {
   Call (*parse)(const Json& body, const CallTerms& terms) = nullptr;
   ErrorAnswer (*error)(const ApiError& error, std::string_view request_id) = openai_error;
   std::string_view stream_type = "text/event-stream";
+  std::string_view error_schema = "Error";  // of response_schemas_json()
+  std::string_view id_header = {};          // that has the request's id, beside x-request-id
 };
 
 // OpenAI's.

@@ -41,6 +41,9 @@ constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
   "items": {"type": "object", "required": ["text", "accepted"], "properties": {
     "text": {"type": "string", "minLength": 1},
     "accepted": {"type": "boolean", "description": "Whether its tokens were drafted."}}}})"},
+    {"anthropicstop", R"("stop_reason": {"enum": ["end_turn", "max_tokens", "stop_sequence",
+  "tool_use", "model_context_window_exceeded", null]},
+  "stop_sequence": {"type": ["string", "null"]})"},
     {"chunkusage", R"("usage": {"anyOf": [@Usage, {"type": "null"}],
   "description": "So far, with continuous_usage_stats; of all in the last one, with include_usage."})"},
 };
@@ -182,6 +185,47 @@ constexpr std::string_view kTexts = R"(
     "usage": @Usage}},
 "GeneratedChunk": {"description": "A piece of the text, or, with include_usage, what ends the stream.",
   "anyOf": [@GeneratedPiece, @GeneratedUsage]},
+)";
+
+// Of Anthropic's API.
+constexpr std::string_view kAnthropic = R"(
+"AnthropicError": {"type": "object", "required": ["type", "error"], "properties": {
+    "type": {"const": "error"}, "request_id": {"type": "string"},
+    "error": {"type": "object", "required": ["type", "message"], "properties": {
+      "type": {"enum": ["invalid_request_error", "authentication_error", "permission_error",
+        "not_found_error", "request_too_large", "rate_limit_error", "timeout_error", "api_error",
+        "overloaded_error"]},
+      "message": {"type": "string", "minLength": 1}}}}},
+"AnthropicUsage": {"type": "object", "required": ["input_tokens", "cache_creation_input_tokens",
+    "cache_read_input_tokens", "output_tokens"], "properties": {
+    "input_tokens": {"type": "integer", "minimum": 0, "description": "Without those of the cache."},
+    "cache_creation_input_tokens": {"const": 0},
+    "cache_read_input_tokens": {"type": "integer", "minimum": 0},
+    "output_tokens": {"type": "integer", "minimum": 0},
+    "output_tokens_details": {"type": "object", "required": ["thinking_tokens"], "properties": {
+      "thinking_tokens": {"type": "integer", "minimum": 0}}}}},
+"AnthropicBlock": {"type": "object", "required": ["type"], "properties": {
+    "type": {"enum": ["thinking", "text", "tool_use"]}, "text": {"type": "string"},
+    "thinking": {"type": "string"},
+    "signature": {"type": "string", "description": "The reasoning, sealed."},
+    "id": {"type": "string"}, "name": {"type": "string"}, "input": {"type": "object"}}},
+"AnthropicMessage": {"type": "object", "required": ["id", "type", "role", "model", "content",
+    "stop_reason", "stop_sequence", "usage"], "properties": {
+    "id": {"type": "string", "pattern": "^msg_"}, "type": {"const": "message"},
+    "role": {"const": "assistant"}, "model": {"type": "string"}, @warnings,
+    "content": {"type": "array", "items": @AnthropicBlock}, @anthropicstop,
+    "usage": @AnthropicUsage}},
+"AnthropicEvent": {"type": "object", "required": ["type"], "properties": {
+    "type": {"enum": ["message_start", "content_block_start", "content_block_delta",
+      "content_block_stop", "message_delta", "message_stop", "ping"]},
+    "message": @AnthropicMessage, "index": {"type": "integer", "minimum": 0},
+    "content_block": @AnthropicBlock, "usage": @AnthropicUsage,
+    "delta": {"type": "object", "properties": {
+      "type": {"enum": ["thinking_delta", "signature_delta", "text_delta", "input_json_delta"]},
+      "thinking": {"type": "string"}, "signature": {"type": "string"}, "text": {"type": "string"},
+      "partial_json": {"type": "string"}, @anthropicstop}}}},
+"AnthropicCount": {"type": "object", "required": ["input_tokens"], "properties": {
+    "input_tokens": {"type": "integer", "minimum": 0}}},
 )";
 
 // Of llama.cpp's routes.
@@ -410,7 +454,7 @@ void append_expanded(std::string_view text, std::string& json) {
 std::string_view response_schemas_json() {
   static const std::string all = [] {
     std::string json;
-    for (const std::string_view part : {kShared, kTexts, kLlama, kOthers})
+    for (const std::string_view part : {kShared, kTexts, kAnthropic, kLlama, kOthers})
       append_expanded(part, json);
     return json;
   }();

@@ -31,11 +31,12 @@ std::optional<ApiError> check_host(const ServerContext& context, const HttpReque
 std::optional<ApiError> check_key(const ServerContext& context, const HttpRequest& head,
                                   const Route& route) {
   if (route.access == RouteAccess::open) return std::nullopt;
-  const std::string* authorization = head.header("authorization");
-  if (context.keys.allows(authorization)) return std::nullopt;
-  return ApiError{ErrorReason::invalid_api_key,
-                  authorization == nullptr ? "no API key; send it as \"Authorization: Bearer KEY\""
-                                           : "the API key is wrong"};
+  if (context.keys.allows(head)) return std::nullopt;
+  const bool has_key =
+      head.header("authorization") != nullptr || head.header("x-api-key") != nullptr;
+  return ApiError{
+      ErrorReason::invalid_api_key,
+      has_key ? "the API key is wrong" : "no API key; send it as \"Authorization: Bearer KEY\""};
 }
 
 // Whether a browser sends the request: for a POST it says where the page is from.
@@ -99,7 +100,7 @@ HttpGate refuse(ServerContext& context, const HttpRequest& head, const Route* ro
   context.metrics.count_error(error);
   const std::string id = request_id_of(head);
   HttpResponse response = error_response(context, route, error, id);
-  response.headers.push_back({"x-request-id", id});
+  add_request_id(route, id, response);
   add_origin_headers(head, context.options.allowed_origins, response);
   write_log(context, {.request_id = id,
                       .route = head.method + " " + head.path,

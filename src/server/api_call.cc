@@ -43,8 +43,8 @@ HttpResponse error_response(const ServerContext& context, const Route* route, co
   constexpr int kUnauthorized = 401, kTooMany = 429, kUnsupported = 501, kUnavailable = 503;
   ErrorAnswer answer =
       route != nullptr ? route->answer(error, request_id) : openai_error(error, request_id);
-  const int status = answer.status;
-  HttpResponse response{.status = status, .body = std::move(answer.body)};
+  const int status = openai_kind(error.reason).status;
+  HttpResponse response{.status = answer.status, .body = std::move(answer.body)};
   if (status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (status == kTooMany || status == kUnavailable) {
     const double wait = context.metrics.seconds_until_room(context.host.first()->link);
@@ -56,6 +56,12 @@ HttpResponse error_response(const ServerContext& context, const Route* route, co
     response.headers.push_back({"x-should-retry", "false"});
   if (context.refusing) response.close = true;
   return response;
+}
+
+void add_request_id(const Route* route, const std::string& id, HttpResponse& response) {
+  response.headers.push_back({"x-request-id", id});
+  if (route == nullptr || route->dialect == nullptr || route->dialect->id_header.empty()) return;
+  response.headers.push_back({std::string(route->dialect->id_header), id});
 }
 
 ApiCall::ApiCall(ServerContext& context, std::shared_ptr<HttpExchange> exchange,
@@ -75,7 +81,7 @@ double ApiCall::seconds() const {
 }
 
 void ApiCall::add_headers(HttpResponse& response) const {
-  response.headers.push_back({"x-request-id", entry_.request_id});
+  add_request_id(&route(), entry_.request_id, response);
   add_origin_headers(exchange_->request(), context_.options.allowed_origins, response);
   response.headers.push_back({"openai-processing-ms", fmt::format("{:.0f}", 1e3 * seconds())});
 }

@@ -25,6 +25,9 @@ std::string request_id_of(const HttpRequest& request);
 HttpResponse error_response(const ServerContext& context, const Route* route, const ApiError& error,
                             std::string_view request_id);
 
+// Adds the headers that have the request's id.
+void add_request_id(const Route* route, const std::string& id, HttpResponse& response);
+
 // The log's status of a request whose client has disconnected, as in nginx.
 constexpr int kClientClosedRequest = 499;
 

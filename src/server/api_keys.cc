@@ -11,10 +11,15 @@
 namespace paceline {
 namespace {
 
-// The key in the header's value; nothing with another scheme.
-std::optional<std::string_view> bearer_key(const std::string* authorization) {
+// Nothing with another scheme than bearer.
+std::optional<std::string_view> key_of(const HttpRequest& head) {
   constexpr std::string_view kScheme = "bearer ";
-  if (authorization == nullptr || authorization->size() < kScheme.size()) return std::nullopt;
+  const std::string* const authorization = head.header("authorization");
+  if (authorization == nullptr) {
+    const std::string* const key = head.header("x-api-key");
+    return key == nullptr ? std::nullopt : std::optional<std::string_view>(*key);
+  }
+  if (authorization->size() < kScheme.size()) return std::nullopt;
   for (size_t i = 0; i < kScheme.size(); ++i) {
     const int letter = std::tolower(static_cast<unsigned char>((*authorization)[i]));
     if (letter != kScheme[i]) return std::nullopt;
@@ -50,15 +55,15 @@ bool ApiKeys::contains(std::string_view key) const {
   return num_equal > 0;
 }
 
-bool ApiKeys::allows(const std::string* authorization) const {
+bool ApiKeys::allows(const HttpRequest& head) const {
   if (digests_.empty()) return true;
-  const auto key = bearer_key(authorization);
+  const auto key = key_of(head);
   return key && contains(*key);
 }
 
-std::string ApiKeys::tenant_of(const std::string* authorization) const {
+std::string ApiKeys::tenant_of(const HttpRequest& head) const {
   if (digests_.size() < 2) return {};
-  const Digest digest = digest_of(bearer_key(authorization).value_or(""));
+  const Digest digest = digest_of(key_of(head).value_or(""));
   return {digest.begin(), digest.end()};
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "http/http.h"
+
 namespace paceline {
 
 class ApiKeys {
@@ -17,10 +19,10 @@ class ApiKeys {
   bool empty() const { return digests_.empty(); }
   // In constant time.
   bool contains(std::string_view key) const;
-  // The value of an Authorization header: "Bearer KEY".
-  bool allows(const std::string* authorization) const;
+  // The key is in Authorization, as "Bearer KEY", else in x-api-key.
+  bool allows(const HttpRequest& head) const;
   // Identifies the key's owner; "" with a single key or none.
-  std::string tenant_of(const std::string* authorization) const;
+  std::string tenant_of(const HttpRequest& head) const;
 
  private:
   using Digest = std::array<uint8_t, 32>;

@@ -42,9 +42,10 @@ void handle_call(const CallPtr& call) {
   HttpRequest& request = call->exchange().request();
   ServerContext& context = call->context();
   on_worker(call, [dialect = call->route().dialect, &model = *call->model(),
-                   tenant = context.keys.tenant_of(request.header("authorization")),
+                   tenant = context.keys.tenant_of(request), &seal = context.seal,
                    body = take_body(*call)]() {
-    Call parsed = dialect->parse(body(), {.limits = model.rules.terms, .owner = tenant});
+    Call parsed =
+        dialect->parse(body(), {.limits = model.rules.terms, .owner = tenant, .seal = &seal});
     apply_rules(model.text, model.rules, tenant, common_fields_of(parsed));
     return std::visit(PreparingCall{model.text, model.rules}, std::move(parsed));
   });

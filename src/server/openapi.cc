@@ -83,11 +83,15 @@ void write_media(JsonWriter& writer, std::string_view type, std::string_view sch
   writer.end_object();
 }
 
+std::string_view error_schema(const Route& route) {
+  return route.dialect == nullptr ? Dialect().error_schema : route.dialect->error_schema;
+}
+
 // Events are chunks; a stream that breaks off ends with an error.
-void write_events(JsonWriter& writer, std::string_view chunk) {
-  writer.key("text/event-stream").begin_object().key("schema").begin_object().key("anyOf");
-  writer.begin_array();
-  for (const std::string_view schema : {chunk, std::string_view("Error")}) {
+void write_events(JsonWriter& writer, const Route& route) {
+  writer.key(route.dialect->stream_type).begin_object().key("schema").begin_object();
+  writer.key("anyOf").begin_array();
+  for (const std::string_view schema : {route.chunk, error_schema(route)}) {
     write_reference(writer, "schemas", schema);
   }
   writer.end_array().end_object().end_object();
@@ -97,13 +101,20 @@ void write_ok(JsonWriter& writer, const Route& route) {
   writer.key("200").begin_object().member("description", "Success.");
   writer.key("content").begin_object();
   write_media(writer, route.media_type, route.response);
-  if (!route.chunk.empty()) write_events(writer, route.chunk);
+  if (!route.chunk.empty()) write_events(writer, route);
   writer.end_object().end_object();
 }
 
 void write_responses(JsonWriter& writer, const Route& route) {
   writer.key("responses").begin_object();
   write_ok(writer, route);
+  if (error_schema(route) != Dialect().error_schema) {
+    writer.key("default").begin_object().member("description", "An error.");
+    writer.key("content").begin_object();
+    write_media(writer, "application/json", error_schema(route));
+    writer.end_object().end_object().end_object();
+    return;
+  }
   for (const ErrorDoc& error : kErrors) {
     if (!reaches(error, route)) continue;
     writer.key(error.status);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "http/http.h"
+#include "protocol/seal.h"
 #include "server/api_keys.h"
 #include "server/in_flight_limit.h"
 #include "server/memory_watch.h"
@@ -24,6 +25,7 @@ struct ServerContext {
   ApiKeys keys;
   InFlightLimit in_flight;
   RequestTerms terms;  // read on any thread
+  const Seal seal = Seal::random();
   BytesLimit body_bytes;
   BytesLimit response_bytes;  // of large ones
   MemoryWatch memory;

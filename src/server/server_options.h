@@ -44,6 +44,7 @@ struct ServerOptions {
   int64_t max_requests = 0;                // in flight; 0: as many as the engine runs and queues
   uint64_t max_choices = 16;               // the greatest n
   bool ignore_unknown_fields = false;      // count unknown fields instead of refusing them
+  bool keep_client_counters = false;       // in prompts (protocol/client_counters.h)
   int64_t max_body_bytes_held = 64 << 20;  // of all requests together
   int64_t max_response_bytes = 64 << 20;   // estimated, of one that is built whole
   int64_t max_resident_bytes = 0;          // 0: the control group's or the machine's

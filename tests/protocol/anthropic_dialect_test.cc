@@ -4,7 +4,7 @@
 #include "protocol/dialect.h"
 #include "tests/protocol/requests.h"
 
-namespace paceline {
+namespace paceline::anthropic {
 namespace {
 
 using testing::HasSubstr;
@@ -230,4 +230,4 @@ TEST(AnthropicDialect, ACount) {
 }
 
 }  // namespace
-}  // namespace paceline
+}  // namespace paceline::anthropic

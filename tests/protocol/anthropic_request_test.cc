@@ -4,15 +4,14 @@
 
 #include "tests/protocol/requests.h"
 
-namespace paceline {
+namespace paceline::anthropic {
 namespace {
 
-using anthropic::parse_request;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-anthropic::Request messages(const std::string& body, const RequestTerms& terms = {},
-                            const anthropic::SignatureReader& signatures = {}) {
+Request messages(const std::string& body, const RequestTerms& terms = {},
+                 const SignatureReader& signatures = {}) {
   return parse_request(parse_json(body, "body"), terms, signatures);
 }
 
@@ -175,7 +174,7 @@ TEST(AnthropicRequest, ClientCountersAreLeftOutUnlessTheTermsKeepThem) {
 
 TEST(AnthropicRequest, TheSealedReasoningGoesBeforeTheShownOne) {
   const Seal seal(Seal::Key{1});
-  const anthropic::SignatureReader reader{&seal, {.purpose = "thinking", .owner = "k"}};
+  const SignatureReader reader{&seal, {.purpose = "thinking", .owner = "k"}};
   const auto reasoning = [&](const std::string& block) {
     return seen(messages(body_of("", R"({"role": "assistant", "content": [)" + block +
                                          R"(, {"type": "text", "text": "y"}]})"),
@@ -267,6 +266,11 @@ TEST(AnthropicRequest, WhatClaudeCodeSendsIsTaken) {
       "cache_control": {"type": "ephemeral", "ttl": "1h"}, "service_tier": "auto",
       "diagnostics": {"previous_message_id": null}, "speed": "standard")");
   EXPECT_TRUE(request.generation.streaming.stream);
+  EXPECT_EQ(request.input.kwargs_json, R"({"preserve_thinking":true,"clear_thinking":false})");
+  EXPECT_EQ(asked(R"("chat_template_kwargs": {"a": 1}, "context_management": {"edits": [
+                {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}]})")
+                .input.kwargs_json,
+            R"({"a":1})");
   EXPECT_THAT(
       refusal_of(body_of(R"("context_management": {"edits": [{"type": "compact_20260112"}]})")),
       HasSubstr("context_management.edits[0].type: found \"compact_20260112\", only"));
@@ -277,9 +281,9 @@ TEST(AnthropicRequest, WhatClaudeCodeSendsIsTaken) {
 
 TEST(AnthropicRequest, APromptAloneHasNoFieldsOfTheAnswer) {
   const Json body = parse_json(R"({"messages": [{"role": "user", "content": "x"}]})", "body");
-  EXPECT_EQ(seen(anthropic::parse_prompt(body).chat), "user: x");
-  EXPECT_THROW(anthropic::parse_prompt(parse_json(body_of(""), "body")), RequestError);
+  EXPECT_EQ(seen(parse_prompt(body).chat), "user: x");
+  EXPECT_THROW(parse_prompt(parse_json(body_of(""), "body")), RequestError);
 }
 
 }  // namespace
-}  // namespace paceline
+}  // namespace paceline::anthropic

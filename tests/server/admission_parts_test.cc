@@ -85,15 +85,28 @@ TEST(BytesLimit, BoundsAllHoldersTogetherButNoneAlone) {
 TEST(ApiKeys, AreComparedWhole) {
   const std::vector<std::string> given = {"one", "two"};
   const ApiKeys keys(given);
-  const auto allows = [&](const std::string& header) { return keys.allows(&header); };
+  const auto request = [](const std::string& name, const std::string& value) {
+    return HttpRequest{.headers = {{name, value}}};
+  };
+  const auto allows = [&](const std::string& header) {
+    return keys.allows(request("authorization", header));
+  };
   EXPECT_TRUE(allows("Bearer one"));
   EXPECT_TRUE(allows("bearer  two"));
   for (const char* wrong : {"Bearer on", "Bearer onee", "Bearer One", "one", "Basic one", "Bearer",
                             "Bearer ", "Bearer one two", ""}) {
     EXPECT_FALSE(allows(wrong)) << wrong;
   }
-  EXPECT_FALSE(keys.allows(nullptr));
-  EXPECT_TRUE(ApiKeys({}).allows(nullptr));
+  EXPECT_FALSE(keys.allows({}));
+  EXPECT_TRUE(ApiKeys({}).allows({}));
+  // As Anthropic's client sends it; Authorization goes before it.
+  EXPECT_TRUE(keys.allows(request("x-api-key", "two")));
+  EXPECT_FALSE(keys.allows(request("x-api-key", "three")));
+  EXPECT_FALSE(keys.allows({.headers = {{"x-api-key", "one"}, {"authorization", "Bearer three"}}}));
+  EXPECT_EQ(keys.tenant_of(request("x-api-key", "two")),
+            keys.tenant_of(request("authorization", "Bearer two")));
+  EXPECT_NE(keys.tenant_of(request("x-api-key", "two")),
+            keys.tenant_of(request("x-api-key", "one")));
 }
 
 TEST(HostCheck, NamesOfTheLoopback) {

@@ -61,7 +61,7 @@ def rows(nowhere, busy):
     missing = {"says": str(nowhere)}
     table = {}
     for name in ("help-all", "no-special", "include-stop-str-in-output", "ignore-eos", "mlock", "no-prefix-caching", "jsonl",
-                 "verbose", "special", "specials-as-text", "insecure", "ignore-unknown-fields", "roofline", "plan", "no-packing",
+                 "verbose", "special", "specials-as-text", "insecure", "ignore-unknown-fields", "keep-client-counters", "roofline", "plan", "no-packing",
                  "from-scratch", "use-rslora", "no-grad-checkpoint", "resume", "dry-run", "enable-lora", "with-token-id", "help",
                  "typed-special-tokens"):
         table[name] = flag(name)

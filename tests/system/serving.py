@@ -145,6 +145,8 @@ def parse_events(text):
         if event == "" or event.startswith(":"):
             continue
         assert not done, f"an event behind [DONE]: {event}"
+        if event.startswith("event: "):  # its data has the type, too
+            event = event.split("\n", 1)[1]
         assert event.startswith("data: "), event
         if event == "data: [DONE]":
             done = True
