@@ -51,9 +51,10 @@ test: ## Everything that must pass: checks, all tests, then again under ASan and
 	@python3 tools/time_budget.py --began "$$(cat build/test_began)" build/release build/asan
 	@[ ! -e build/failed ] || { sed 's/^/make test: failed: /' build/failed; exit 1; }
 
-check: ## Layers and format
+check: ## Layers, errors and format
 	$(DEPS) build test
 	python3 tools/check_layers.py src
+	python3 tools/check_messages.py src
 	tools/check_format.sh
 
 test-release: build-test ## The tests on the optimised build

@@ -76,6 +76,7 @@ struct Completion {
 struct ErrorInfo {
   ErrorCode code = ErrorCode::internal;
   std::string message;
+  std::string field = {};  // the path of the request's field at fault; empty: none
 };
 
 // One item of a batch: a value or an error.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "paceline/error.h"
@@ -67,11 +68,15 @@ constexpr bool has_every_reason(const Row (&rows)[kNumRows]) {
   return true;
 }
 
+// The reason of an error that has none of its own.
+ErrorReason reason_of(ErrorCode code);
+
 class RequestError : public Error {
  public:
   // `field` is the path of the field at fault, such as "messages[1].content"; empty: none.
-  RequestError(std::string field, ErrorReason reason, const std::string& message)
-      : Error(ErrorCode::invalid, message), field_(std::move(field)), reason_(reason) {}
+  RequestError(std::string field, ErrorReason reason, const std::string& message,
+               ErrorCode code = ErrorCode::invalid)
+      : Error(code, message), field_(std::move(field)), reason_(reason) {}
 
   const std::string& field() const { return field_; }
   ErrorReason reason() const { return reason_; }
@@ -80,5 +85,8 @@ class RequestError : public Error {
   std::string field_;
   ErrorReason reason_;
 };
+
+// The usual error: "FIELD: WHAT", where `what` is what was found and what was expected.
+RequestError invalid_field(std::string_view field, std::string_view what);
 
 }  // namespace paceline

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.h"
 #include "base/json_cursor.h"
 #include "base/model_files.h"
+#include "base/request_error.h"
 #include "chat/builtin_templates.h"
 #include "chat/final_message.h"
 #include "chat/message_json.h"
@@ -92,12 +92,12 @@ Json::Array messages_of(const ChatInput& input) {
 
 void check_continuation(const ChatInput& input) {
   if (input.messages.empty()) {
-    throw Error(ErrorCode::invalid, "continue_final_message: there is no message");
+    throw invalid_field("continue_final_message", "there is no message");
   }
   if (input.add_generation_prompt) {
-    throw Error(ErrorCode::invalid,
-                "continue_final_message: not possible with add_generation_prompt, which begins "
-                "another message");
+    throw invalid_field("continue_final_message",
+                        "not possible with add_generation_prompt, which begins "
+                        "another message");
   }
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/error.h"
+#include "base/request_error.h"
 #include "chat/message_json.h"
 
 namespace paceline {
@@ -37,8 +37,7 @@ const std::string& text_of(const Json& message) {
     const Json::Array& parts = *content->array();
     if (const auto last = last_text(parts)) return *parts[*last].find_value("text")->string();
   }
-  throw Error(ErrorCode::invalid,
-              "continue_final_message: the last message has no text that could go on");
+  throw invalid_field("continue_final_message", "the last message has no text that could go on");
 }
 
 }  // namespace
@@ -56,8 +55,8 @@ Json mark_final_message(const Json& message) {
 std::string cut_at_mark(std::string rendered, const Json& message) {
   const size_t at = rendered.rfind(kTrimmedMark);
   if (at == std::string::npos || rendered.find(trimmed(text_of(message))) == std::string::npos) {
-    throw Error(ErrorCode::invalid,
-                "continue_final_message: the chat template leaves out some of the last message");
+    throw invalid_field("continue_final_message",
+                        "the chat template leaves out some of the last message");
   }
   const bool was_trimmed = rendered.compare(at, kMark.size(), kMark) != 0;
   rendered.resize(at);

@@ -130,25 +130,13 @@ void BatchRun::start(const BatchLine& line, size_t num_bytes, Files& files) {
   }
 }
 
-void BatchRun::submit_naming_constraint(int64_t tag, BatchJob& job, size_t index) {
-  try {
-    submit_part(pool_, llm_, tag, job, index, settings_.generate.seed);
-  } catch (const Error& error) {
-    if (const auto* generation = std::get_if<GenerationCall>(&job.call)) {
-      std::visit([&](const auto& r) { refuse_constraint(r.generation.constraint, error); },
-                 generation->request);
-    }
-    throw;
-  }
-}
-
 void BatchRun::submit_next_part(Files& files) {
   const int64_t job_id = unsubmitted_.front();
   BatchJob& job = jobs_.at(job_id)->job;
   const size_t index = job.next_part++;
   try {
     const int64_t tag = next_id_++;
-    submit_naming_constraint(tag, job, index);
+    submit_part(pool_, llm_, tag, job, index, settings_.generate.seed);
     parts_.emplace(tag, Part{.job_id = job_id, .index = index});
     ++job.num_in_flight;
   } catch (const Error& error) {
@@ -173,8 +161,7 @@ void BatchRun::collect(RequestPool::Done done, Files& files) {
     job.parts[part.index].embedding = std::move(embedding->values);
     job.parts[part.index].prompt_tokens = embedding->usage.prompt_tokens;
   } else if (!job.error) {
-    const ErrorInfo& error = std::get<ErrorInfo>(done.result);
-    job.error = api_error(error.code, error.message);
+    job.error = api_error(std::get<ErrorInfo>(done.result));
     job.stop.request_stop();
     std::erase(unsubmitted_, part.job_id);
   }

@@ -70,7 +70,6 @@ class BatchRun {
   void feed(Files& files);
   void take_line(const Line& text, Files& files);
   void start(const BatchLine& line, size_t num_bytes, Files& files);
-  void submit_naming_constraint(int64_t tag, BatchJob& job, size_t index);
   void submit_next_part(Files& files);
   void collect(RequestPool::Done done, Files& files);
   void close_if_finished(int64_t job_id, Files& files);

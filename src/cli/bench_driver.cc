@@ -39,7 +39,7 @@ int64_t BenchDriver::step() {
   for (const TokenEvent& event : events_) {
     if (event.token) ++num_tokens;
     if (!event.ending) continue;
-    if (event.ending->error) throw Error(*event.ending->error, event.ending->message);
+    if (const auto& error = event.ending->error) throw Error(error->code, error->message);
     num_cached_tokens_ += event.ending->stats.cached_tokens;
   }
   return num_tokens;

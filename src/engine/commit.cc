@@ -89,9 +89,9 @@ void EngineCore::keep_rows(Sequence& sequence, int64_t first_row, int64_t count)
 void EngineCore::keep_rows(Sequence& sequence, std::span<const uint8_t> finite) {
   const auto bad = std::find(finite.begin(), finite.end(), 0);
   if (bad != finite.end()) {
-    fail(sequence, ErrorCode::numerical,
-         fmt::format("position {}: the state holds a NaN or an infinity",
-                     sequence.num_computed + (bad - finite.begin())));
+    fail(sequence,
+         {ErrorCode::numerical, fmt::format("position {}: the state holds a NaN or an infinity",
+                                            sequence.num_computed + (bad - finite.begin()))});
     return;
   }
   sequence.num_computed += std::ssize(finite);
@@ -231,8 +231,8 @@ void EngineCore::score(const StepOutput& output, const LogitsRow& row) {
   Sample sample = sampler_.score(row, sequence.tokens[static_cast<size_t>(position)],
                                  sequence.sampling.num_top_logprobs);
   if (sample.status != SampleStatus::ok) {
-    fail(sequence, ErrorCode::numerical,
-         fmt::format("logits for position {} hold a NaN", position));
+    fail(sequence,
+         {ErrorCode::numerical, fmt::format("logits for position {} hold a NaN", position)});
     return;
   }
   sequence.prompt_outputs->scored.push_back(
@@ -349,21 +349,23 @@ void EngineCore::fail_draw(Sequence& sequence, SampleStatus status) {
   const int64_t position = sequence.num_tokens();
   const auto& constraint = sequence.constraint;
   if (constraint != nullptr && constraint->failure()) {
-    fail(sequence, ErrorCode::invalid,
-         fmt::format("{}: at position {}: {}", sequence.request().constraint_name, position,
-                     constraint->failure()->what()));
+    fail(sequence, {ErrorCode::invalid,
+                    fmt::format("{}: at position {}: {}", sequence.request().constraint_name,
+                                position, constraint->failure()->what()),
+                    sequence.request().constraint_name});
   } else if (status == SampleStatus::all_forbidden) {
-    fail(
-        sequence, ErrorCode::invalid,
-        fmt::format("position {}: {} that logit_bias, allowed_token_ids, bad_words, min_tokens "
-                    "and the model's generation_config.json allow",
-                    position,
-                    constraint != nullptr ? "the constraint leaves no token" : "no token is left"));
+    fail(sequence,
+         {ErrorCode::invalid,
+          fmt::format(
+              "position {}: {} that logit_bias, allowed_token_ids, bad_words, min_tokens "
+              "and the model's generation_config.json allow",
+              position,
+              constraint != nullptr ? "the constraint leaves no token" : "no token is left")});
   } else {
-    fail(sequence, ErrorCode::numerical,
-         fmt::format("position {}: {}", position,
-                     status == SampleStatus::nan_logits ? "the logits hold a NaN"
-                                                        : "nothing is left to draw from"));
+    fail(sequence, {ErrorCode::numerical, fmt::format("position {}: {}", position,
+                                                      status == SampleStatus::nan_logits
+                                                          ? "the logits hold a NaN"
+                                                          : "nothing is left to draw from")});
   }
 }
 
@@ -444,9 +446,10 @@ bool EngineCore::follow_constraint(Sequence& sequence, TokenEvent& event) {
   event.releasable_bytes = sequence.text_bytes;
   const int64_t min_tokens = sequence.request().min_tokens;
   if (sequence.stats.output_tokens < min_tokens) {
-    fail(sequence, ErrorCode::invalid,
-         fmt::format("position {}: the constraint allows nothing further, but min_tokens is {}",
-                     sequence.num_tokens(), min_tokens));
+    fail(sequence,
+         {ErrorCode::invalid,
+          fmt::format("position {}: the constraint allows nothing further, but min_tokens is {}",
+                      sequence.num_tokens(), min_tokens)});
     return true;
   }
   end(sequence, std::move(event),

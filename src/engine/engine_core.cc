@@ -129,7 +129,7 @@ bool EngineCore::could_admit() {
 void EngineCore::take_run_step(bool ends) {
   const auto fail_all = [this](ErrorCode code, const std::string& message) {
     for (Sequence* sequence : run_.sequences()) {
-      if (sequence != nullptr && !sequence->finished) fail(*sequence, code, message);
+      if (sequence != nullptr && !sequence->finished) fail(*sequence, {code, message});
     }
     run_.forget_finished();
   };
@@ -164,7 +164,7 @@ void EngineCore::end_run() {
 
 void EngineCore::fail_batch(ErrorCode code, const std::string& message) {
   for (const StepSlice& slice : batch_.slices()) {
-    if (!slice.sequence->finished) fail(*slice.sequence, code, message);
+    if (!slice.sequence->finished) fail(*slice.sequence, {code, message});
   }
 }
 
@@ -312,8 +312,9 @@ void EngineCore::fail_starved_sequence() {
   auto& queue = running_.empty() ? waiting_ : running_;
   if (queue.empty() || queue.front() == nullptr) return;
   Sequence& sequence = *queue.front();
-  fail(sequence, ErrorCode::exhausted,
-       "key/value cache: no block is left for it; a larger --kv-cache-memory would fit it");
+  fail(sequence,
+       {ErrorCode::exhausted,
+        "key/value cache: no block is left for it; a larger --kv-cache-memory would fit it"});
 }
 
 void EngineCore::publish() {

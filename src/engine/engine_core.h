@@ -117,7 +117,7 @@ class EngineCore {
   bool follow_constraint(Sequence& sequence, TokenEvent& event);
 
   void retire(Sequence& sequence, const Finish& finish);
-  void fail(Sequence& sequence, ErrorCode code, std::string message);
+  void fail(Sequence& sequence, ErrorInfo error);
   void end(Sequence& sequence, TokenEvent&& event, const Finish& finish);
   void post(const Sequence& sequence, TokenEvent&& event);
 

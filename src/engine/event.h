@@ -11,7 +11,7 @@
 
 #include "base/sample.h"
 #include "engine/request.h"
-#include "paceline/error.h"
+#include "paceline/results.h"
 
 namespace paceline {
 
@@ -64,8 +64,7 @@ struct PromptOutputs {
 
 struct Ending {
   Finish finish;
-  std::optional<ErrorCode> error;  // with FinishReason::error
-  std::string message;
+  std::optional<ErrorInfo> error;  // with FinishReason::error
   GenerationStats stats;
 };
 

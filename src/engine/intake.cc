@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/context_error.h"
 #include "engine/engine_core.h"
-#include "engine/request_error.h"
 #include "runner/loaded_adapter.h"
 
 namespace paceline {
@@ -18,12 +18,12 @@ void check_fits(const GenerateRequest& request, const KvCache& cache) {
   // The last token drawn needs no place.
   const int64_t drawn = request.max_tokens > 0 ? 1 : 0;
   if (prompt + request.max_tokens - drawn <= capacity) return;
-  throw ContextError(ErrorCode::exhausted,
-                     {.field = request.prompt_name,
-                      .capacity = capacity + drawn,
-                      .prompt_tokens = prompt,
-                      .output_tokens = request.max_tokens,
-                      .limit = "--kv-cache-memory-bytes, the key/value cache"});
+  throw context_error(ErrorCode::exhausted,
+                      {.field = request.prompt_name,
+                       .capacity = capacity + drawn,
+                       .prompt_tokens = prompt,
+                       .output_tokens = request.max_tokens,
+                       .limit = "--kv-cache-memory-bytes, the key/value cache"});
 }
 
 // The tokens that the request may come to, whatever memory there is.
@@ -146,12 +146,11 @@ void EngineCore::retire(Sequence& sequence, const Finish& finish) {
   end(sequence, std::move(event), finish);
 }
 
-void EngineCore::fail(Sequence& sequence, ErrorCode code, std::string message) {
+void EngineCore::fail(Sequence& sequence, ErrorInfo error) {
   TokenEvent event;
   event.releasable_bytes = sequence.text_bytes;
   event.ending = std::make_unique<Ending>();
-  event.ending->error = code;
-  event.ending->message = std::move(message);
+  event.ending->error = std::move(error);
   end(sequence, std::move(event),
       {.reason = FinishReason::error, .stop_token = {}, .stop_string = {}});
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/request_error.h"
+#include "engine/context_error.h"
 
 namespace paceline {
 namespace {
@@ -14,17 +14,17 @@ namespace {
 void check_length(const GenerateRequest& request, int64_t capacity, std::string_view limit) {
   const auto length = static_cast<int64_t>(request.prompt.size());
   if (length + (request.max_tokens > 0 ? 1 : 0) <= capacity) return;
-  throw ContextError(ErrorCode::invalid, {.field = request.prompt_name,
-                                          .capacity = capacity,
-                                          .prompt_tokens = length,
-                                          .output_tokens = request.max_tokens,
-                                          .limit = limit});
+  throw context_error(ErrorCode::invalid, {.field = request.prompt_name,
+                                           .capacity = capacity,
+                                           .prompt_tokens = length,
+                                           .output_tokens = request.max_tokens,
+                                           .limit = limit});
 }
 
 void check_prompt(const GenerateRequest& request, const EngineLimits& limits, int64_t vocab_size) {
   const std::string& field = request.prompt_name;
   if (request.prompt.empty()) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected at least one token", field));
+    throw invalid_field(field, "empty, expected at least one token");
   }
   check_token_ids(request.prompt, vocab_size, field);
   check_length(request, limits.max_model_len, "--max-model-len");
@@ -42,10 +42,11 @@ void check_pooling(const GenerateRequest& request) {
   }
   const auto length = static_cast<int64_t>(request.prompt.size());
   if (request.pooling && length > 0 && request.pool_from >= length) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} tokens, and the first {} aren't pooled: expected a text after "
-                            "the model's prompt",
-                            request.prompt_name, length, request.pool_from));
+    throw invalid_field(
+        request.prompt_name,
+        fmt::format("{} tokens, and the first {} aren't pooled: expected a text after "
+                    "the model's prompt",
+                    length, request.pool_from));
   }
 }
 
@@ -79,25 +80,23 @@ void check_task(const GenerateRequest& request, const EngineLimits& limits) {
 void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_view field) {
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || ids[i] >= vocab_size) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("{}[{}]: the token id {} is outside the vocabulary (0..{})", field, i,
-                              ids[i], vocab_size - 1));
+      const std::string place = fmt::format("{}[{}]", field, i);
+      throw invalid_field(place, fmt::format("the token id {} is outside the vocabulary (0..{})",
+                                             ids[i], vocab_size - 1));
     }
   }
 }
 
 void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t vocab_size) {
   if (request.max_tokens < 0) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("max_tokens: {}, expected 0 or more", request.max_tokens));
+    throw invalid_field("max_tokens", fmt::format("{}, expected 0 or more", request.max_tokens));
   }
   if (request.min_tokens < 0 || request.min_tokens > request.max_tokens) {
-    throw Error(ErrorCode::invalid, fmt::format("min_tokens: {}, expected 0 to max_tokens ({})",
-                                                request.min_tokens, request.max_tokens));
+    throw invalid_field("min_tokens", fmt::format("{}, expected 0 to max_tokens ({})",
+                                                  request.min_tokens, request.max_tokens));
   }
   if (request.constraint != nullptr && request.max_tokens == 0) {
-    throw Error(ErrorCode::invalid,
-                "max_tokens: 0, so a constraint of the output has nothing to constrain");
+    throw invalid_field("max_tokens", "0, so a constraint of the output has nothing to constrain");
   }
   if (request.adapter != nullptr && limits.max_adapters == 0) {
     throw Error(ErrorCode::invalid,
@@ -115,15 +114,15 @@ void check_request(GenerateRequest& request, const EngineLimits& limits, int64_t
   check_token_ids(request.stop_token_ids, vocab_size, "stop_token_ids");
   check_token_ids(request.columns, vocab_size, "labels");
   if (request.n < 1 || request.n > kMaxChoices) {
-    throw Error(ErrorCode::invalid, fmt::format("n: {}, expected 1 to {}", request.n, kMaxChoices));
+    throw invalid_field("n", fmt::format("{}, expected 1 to {}", request.n, kMaxChoices));
   }
   if (request.n > 1 && request.max_tokens == 0) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("n: {} choices of nothing, max_tokens is 0", request.n));
+    throw invalid_field("n", fmt::format("{} choices of nothing, max_tokens is 0", request.n));
   }
   for (size_t i = 0; i < request.stop_strings.size(); ++i) {
     if (request.stop_strings[i].empty()) {
-      throw Error(ErrorCode::invalid, fmt::format("stop[{}]: empty, expected some text", i));
+      const std::string place = fmt::format("stop[{}]", i);
+      throw invalid_field(place, "empty, expected some text");
     }
   }
   int64_t room = limits.max_model_len;

@@ -7,7 +7,7 @@
 namespace paceline {
 
 void throw_if_failed(const Ending& ending) {
-  if (ending.error) throw Error(*ending.error, ending.message);
+  if (ending.error) throw Error(ending.error->code, ending.error->message);
 }
 
 std::vector<TokenEvent> run_alone(Engine& engine, GenerateRequest request) {

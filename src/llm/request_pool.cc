@@ -70,9 +70,7 @@ struct Job {
 // Why the request of this event has no result.
 std::optional<ErrorInfo> failure_of(const TokenEvent& event) {
   if (!event.ending) return std::nullopt;
-  if (event.ending->error) {
-    return ErrorInfo{.code = *event.ending->error, .message = event.ending->message};
-  }
+  if (event.ending->error) return event.ending->error;
   if (event.ending->finish.reason != FinishReason::cancelled) return std::nullopt;
   return ErrorInfo{.code = ErrorCode::cancelled, .message = "cancelled by the caller"};
 }

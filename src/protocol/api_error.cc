@@ -1,63 +1,8 @@
 #include "protocol/api_error.h"
 
-#include <cctype>
-
 #include "base/json_writer.h"
-#include "engine/request_error.h"
-#include "protocol/field_list.h"
 
 namespace paceline {
-namespace {
-
-ErrorReason reason_of(ErrorCode code) {
-  using enum ErrorReason;
-  switch (code) {
-    case ErrorCode::invalid:
-      return invalid_value;
-    case ErrorCode::not_found:
-      return not_found;
-    case ErrorCode::unsupported:
-      return feature_disabled;
-    case ErrorCode::exhausted:
-      return resource_exhausted;
-    case ErrorCode::numerical:
-      return numerical_error;
-    case ErrorCode::cancelled:
-      return cancelled;
-    case ErrorCode::corrupt:
-    case ErrorCode::internal:
-      break;
-  }
-  return internal_error;
-}
-
-bool is_word_byte(char byte) {
-  return std::isalnum(static_cast<unsigned char>(byte)) != 0 || byte == '_';
-}
-
-size_t skip_word(std::string_view text, size_t at) {
-  while (at < text.size() && is_word_byte(text[at])) ++at;
-  return at;
-}
-
-// "prompt[1][3]: the token id ..." -> "prompt[1][3]"
-std::optional<std::string> leading_path(std::string_view message) {
-  size_t at = skip_word(message, 0);
-  if (!is_request_field(message.substr(0, at))) return std::nullopt;
-  while (at < message.size() && (message[at] == '[' || message[at] == '.')) {
-    if (message[at] == '.') {
-      at = skip_word(message, at + 1);
-    } else {
-      const size_t close = message.find(']', at);
-      if (close == std::string_view::npos) return std::nullopt;
-      at = close + 1;
-    }
-  }
-  if (message.substr(at, 2) != ": ") return std::nullopt;
-  return std::string(message.substr(0, at));
-}
-
-}  // namespace
 
 const ErrorKind& openai_kind(ErrorReason reason) {
   using enum ErrorReason;
@@ -106,23 +51,18 @@ const ErrorKind& openai_kind(ErrorReason reason) {
   return kKinds[static_cast<size_t>(reason)];
 }
 
-ApiError api_error(ErrorCode code, const std::string& message) {
-  return {.reason = reason_of(code), .message = message, .field = leading_path(message)};
+ApiError api_error(const Error& error) {
+  const auto* of_request = dynamic_cast<const RequestError*>(&error);
+  if (of_request == nullptr) return {reason_of(error.code()), error.what()};
+  ApiError found{of_request->reason(), error.what()};
+  if (!of_request->field().empty()) found.field = of_request->field();
+  return found;
 }
 
-ApiError api_error(const Error& error) {
-  if (const auto* context = dynamic_cast<const ContextError*>(&error)) {
-    return {ErrorReason::context_length_exceeded, error.what(), context->field()};
-  }
-  if (dynamic_cast<const AdapterError*>(&error) != nullptr) {
-    return {ErrorReason::model_not_found, error.what(), "model"};
-  }
-  if (const auto* of_request = dynamic_cast<const RequestError*>(&error)) {
-    ApiError found{.reason = of_request->reason(), .message = error.what()};
-    if (!of_request->field().empty()) found.field = of_request->field();
-    return found;
-  }
-  return api_error(error.code(), error.what());
+ApiError api_error(const ErrorInfo& error) {
+  ApiError found{reason_of(error.code), error.message};
+  if (!error.field.empty()) found.field = error.field;
+  return found;
 }
 
 std::string error_json(const ApiError& error) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/request_error.h"
+#include "paceline/results.h"
 
 namespace paceline {
 
@@ -27,9 +28,8 @@ struct ErrorKind {
 const ErrorKind& openai_kind(ErrorReason reason);
 
 ApiError api_error(const Error& error);
-// For an error that came through a queue. `field` is the path at the message's beginning, if it is
-// a field of some request.
-ApiError api_error(ErrorCode code, const std::string& message);
+// For an error that came through a queue.
+ApiError api_error(const ErrorInfo& error);
 
 // {"error": {"message", "type", "param", "code"}}
 std::string error_json(const ApiError& error);

@@ -353,8 +353,7 @@ std::vector<ChatMessage> read_messages(const FieldValue& value,
 
 void check_continuation(const ChatInput& input) {
   if (!input.continue_final_message || !input.add_generation_prompt) return;
-  throw RequestError("continue_final_message", ErrorReason::invalid_value,
-                     "continue_final_message: only allowed when add_generation_prompt is false");
+  throw invalid_field("continue_final_message", "only allowed when add_generation_prompt is false");
 }
 
 void add_template_variable(std::string_view name, Json value, ChatInput& input) {
@@ -370,8 +369,7 @@ std::string read_template_variables(const FieldValue& value) {
     if (std::find(kReservedVariables.begin(), kReservedVariables.end(), name) !=
         kReservedVariables.end()) {
       const std::string path = value.at().name_of(name);
-      throw RequestError(path, ErrorReason::invalid_value,
-                         fmt::format("{}: not a variable that a request may set", path));
+      throw invalid_field(path, "not a variable that a request may set");
     }
   }
   return to_json(value.json());

@@ -222,8 +222,7 @@ void combine_fields(ChatDraft& draft) {
   }
   if (draft.max_tokens && draft.max_completion_tokens &&
       *draft.max_tokens != *draft.max_completion_tokens) {
-    throw RequestError("max_tokens", ErrorReason::invalid_value,
-                       "max_tokens: differs from max_completion_tokens, give one of them");
+    throw invalid_field("max_tokens", "differs from max_completion_tokens, give one of them");
   }
   if (draft.max_tokens) request.options.max_tokens = draft.max_tokens;
   if (draft.max_completion_tokens) request.options.max_tokens = draft.max_completion_tokens;
@@ -232,8 +231,7 @@ void combine_fields(ChatDraft& draft) {
     draft.top_logprobs = draft.num_probabilities;
   }
   if (draft.top_logprobs && *draft.top_logprobs > 0 && !request.logprobs) {
-    throw RequestError("top_logprobs", ErrorReason::invalid_value,
-                       "top_logprobs: only allowed when logprobs is true");
+    throw invalid_field("top_logprobs", "only allowed when logprobs is true");
   }
   request.top_logprobs = draft.top_logprobs.value_or(0);
   check_stream_fields(request.generation.streaming);

@@ -152,9 +152,8 @@ std::string tools_text(const FieldValue& value, Json::Array tools) {
   if (tools.empty()) return {};
   std::string json = to_json(Json(std::move(tools)));
   if (json.size() > kMaxToolBytes) {
-    throw RequestError(
-        value.path(), ErrorReason::invalid_value,
-        fmt::format("{}: {} bytes, expected at most {}", value.path(), json.size(), kMaxToolBytes));
+    throw invalid_field(value.path(),
+                        fmt::format("{} bytes, expected at most {}", json.size(), kMaxToolBytes));
   }
   return json;
 }

@@ -87,16 +87,13 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   check_penalty_fields(request.generation, request.options);
   check_logprob_fields(request.options, request.logprobs.has_value());
   if (request.generation.streaming.stream && request.num_candidates() > request.generation.n) {
-    throw RequestError("best_of", ErrorReason::invalid_value,
-                       "best_of: more than n isn't possible with stream");
+    throw invalid_field("best_of", "more than n isn't possible with stream");
   }
   if (!request.suffix.empty() && (request.echo || request.options.truncate_prompt_tokens)) {
-    throw RequestError("suffix", ErrorReason::invalid_value,
-                       "suffix: not allowed with echo or truncate_prompt_tokens");
+    throw invalid_field("suffix", "not allowed with echo or truncate_prompt_tokens");
   }
   if (request.echo && request.options.truncate_prompt_tokens) {
-    throw RequestError("truncate_prompt_tokens", ErrorReason::invalid_value,
-                       "truncate_prompt_tokens: not allowed with echo");
+    throw invalid_field("truncate_prompt_tokens", "not allowed with echo");
   }
   return request;
 }

@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "base/request_error.h"
 #include "grammar/constraint_cache.h"
+#include "text/make_request.h"
 
 namespace paceline {
 namespace {
@@ -28,9 +29,8 @@ void set(const FieldValue& value, ConstraintSpec spec, AskedConstraint& target) 
   const std::string field(value.path());
   if (target.spec == spec) return;
   if (target.spec) {
-    throw RequestError(
-        field, ErrorReason::invalid_value,
-        fmt::format("{}: found beside {}, expected one constraint only", field, target.field));
+    throw invalid_field(field,
+                        fmt::format("found beside {}, expected one constraint only", target.field));
   }
   target.spec = std::move(spec);
   target.field = field;
@@ -126,9 +126,8 @@ void read_response_format(const FieldValue& value, AskedConstraint& target) {
   reader.finish();
   if (format.type == "text") return;
   if (format.named && format.schema.spec) {
-    throw RequestError(
-        format.schema.field, ErrorReason::invalid_value,
-        fmt::format("{}: {}.json_schema has a schema already", format.schema.field, value.path()));
+    throw invalid_field(format.schema.field,
+                        fmt::format("{}.json_schema has a schema already", value.path()));
   }
   if (format.type == "json_schema" && !format.named && !format.schema.spec) {
     reader.require("json_schema");
@@ -221,21 +220,12 @@ constexpr FieldDef<AskedConstraint> kConstraintFields[] = {
 
 FieldTable<AskedConstraint> constraint_fields() { return kConstraintFields; }
 
-void refuse_constraint(const AskedConstraint& asked, const Error& error) {
-  const std::string_view message = error.what();
-  if (!asked.spec || !message.starts_with(asked.field + ": ")) return;
-  ErrorReason reason = ErrorReason::invalid_value;
-  if (error.code() == ErrorCode::unsupported) reason = ErrorReason::unsupported_parameter;
-  if (error.code() == ErrorCode::exhausted) reason = ErrorReason::limit_exceeded;
-  throw RequestError(asked.field, reason, std::string(message));
-}
-
 void check_constraint(const AskedConstraint& asked, ConstraintCache* cache) {
   if (!asked.spec || cache == nullptr) return;
   try {
     cache->check(*asked.spec);
   } catch (const Error& error) {
-    refuse_constraint(asked, Error(error.code(), fmt::format("{}: {}", asked.field, error.what())));
+    throw constraint_error(asked.field, error);
   }
 }
 

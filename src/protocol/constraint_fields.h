@@ -23,8 +23,5 @@ FieldTable<AskedConstraint> constraint_fields();
 // Compiles it, so that the request finds it in the cache. Throws RequestError naming the field;
 // does nothing without a constraint, or a cache.
 void check_constraint(const AskedConstraint& asked, ConstraintCache* cache);
-// Throws an error of compiling the constraint, whose message begins with its field, as a
-// RequestError; does nothing with other errors.
-void refuse_constraint(const AskedConstraint& asked, const Error& error);
 
 }  // namespace paceline

@@ -9,8 +9,7 @@
 
 namespace paceline {
 void FieldValue::refuse(std::string_view expected) const {
-  throw RequestError(path(), ErrorReason::invalid_value,
-                     fmt::format("{}: {}", path(), found_instead(at_.node().shown(), expected)));
+  throw invalid_field(path(), found_instead(at_.node().shown(), expected));
 }
 
 void FieldValue::refuse_unsupported(std::string_view only) const {
@@ -45,8 +44,7 @@ void FieldValue::check_size(size_t size, const FieldType& type, std::string_view
   if (type.kind == FieldKind::tuple) refuse(type.expected);
   if (min == 1 && size == 0 && unit == "bytes") refuse("some text");
   if (min == 1 && size == 0) {
-    throw RequestError(path(), ErrorReason::invalid_value,
-                       fmt::format("{}: an empty array, expected at least one item", path()));
+    throw invalid_field(path(), "an empty array, expected at least one item");
   }
   throw RequestError(
       path(), ErrorReason::invalid_value,

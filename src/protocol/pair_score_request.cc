@@ -125,9 +125,8 @@ PairScoreRequest parse_pair_score_request(const Json& body, const RequestTerms& 
   auto request = parse<PairScoreRequest>(kPairScoreFields, body, terms);
   const size_t num_first = request.first.prompts.size(), num_second = request.second.prompts.size();
   if (num_first != 1 && num_first != num_second) {
-    throw RequestError("text_1", ErrorReason::invalid_value,
-                       fmt::format("text_1: {} texts, expected 1 or as many as text_2 has ({})",
-                                   num_first, num_second));
+    throw invalid_field("text_1", fmt::format("{} texts, expected 1 or as many as text_2 has ({})",
+                                              num_first, num_second));
   }
   return request;
 }

@@ -47,8 +47,7 @@ bool has_negative_seed(const Json& body) {
 
 void check_logprob_fields(const GenerateOptions& options, bool has_logprobs) {
   if (options.logprob_token_ids.empty() || has_logprobs) return;
-  throw RequestError("logprob_token_ids", ErrorReason::invalid_value,
-                     "logprob_token_ids: only allowed with logprobs");
+  throw invalid_field("logprob_token_ids", "only allowed with logprobs");
 }
 
 void check_penalty_fields(const GenerationFields& fields, const GenerateOptions& options) {
@@ -63,8 +62,7 @@ void check_penalty_fields(const GenerationFields& fields, const GenerateOptions&
 
 void check_stream_fields(const StreamFields& streaming) {
   if (streaming.has_options && !streaming.stream) {
-    throw RequestError("stream_options", ErrorReason::invalid_value,
-                       "stream_options: only allowed when stream is true");
+    throw invalid_field("stream_options", "only allowed when stream is true");
   }
 }
 

@@ -33,9 +33,8 @@ std::string resolved(const std::string& asked, const std::string& directory) {
   fs::path path;
   if (!problem) path = fs::canonical(root / asked, problem);
   if (problem || !is_beneath(path, root)) {
-    throw RequestError("lora_path", ErrorReason::invalid_value,
-                       fmt::format("lora_path: {} isn't in the server's directory of adapters",
-                                   asked.substr(0, kLongestName)));
+    throw invalid_field("lora_path", fmt::format("{} isn't in the server's directory of adapters",
+                                                 asked.substr(0, kLongestName)));
   }
   return path.string();
 }
@@ -44,19 +43,16 @@ void check_name(const LoadAdapterRequest& request, const RequestRules& rules,
                 const AdapterSet& adapters) {
   const std::string& name = request.name;
   if (name.empty() || name.size() > kLongestName) {
-    throw RequestError(
-        "lora_name", ErrorReason::invalid_value,
-        fmt::format("lora_name: {} bytes, expected 1 to {}", name.size(), kLongestName));
+    throw invalid_field("lora_name",
+                        fmt::format("{} bytes, expected 1 to {}", name.size(), kLongestName));
   }
   const auto& own = rules.model_names;
   if (std::find(own.begin(), own.end(), name) != own.end()) {
-    throw RequestError("lora_name", ErrorReason::invalid_value,
-                       fmt::format("lora_name: {} is the model's name", name));
+    throw invalid_field("lora_name", fmt::format("{} is the model's name", name));
   }
   if (!request.replaces && adapters.find(name) != nullptr) {
-    throw RequestError(
-        "lora_name", ErrorReason::invalid_value,
-        fmt::format("lora_name: {} is loaded already; load_inplace would replace it", name));
+    throw invalid_field("lora_name",
+                        fmt::format("{} is loaded already; load_inplace would replace it", name));
   }
 }
 
@@ -67,8 +63,7 @@ std::string load(const RuntimeAdapters& runtime, const RequestRules& rules,
   try {
     runtime.adapters->add_at_run_time(runtime.load(request.name, path), runtime.most);
   } catch (const Error& error) {
-    throw RequestError("lora_path", ErrorReason::invalid_value,
-                       fmt::format("lora_path: {}", error.what()));
+    throw invalid_field("lora_path", error.what());
   }
   return fmt::format("Success: LoRA adapter '{}' added successfully.", request.name);
 }

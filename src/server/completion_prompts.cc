@@ -77,9 +77,8 @@ void encode_suffixes(const TextModel& model, CompletionRequest& request) {
     PromptText& prompt = request.prompt.prompts[i];
     auto* const text = std::get_if<std::string>(&prompt);
     if (text == nullptr) {
-      throw RequestError("suffix", ErrorReason::invalid_value,
-                         "suffix: only with a prompt of text, found token ids in " +
-                             request.prompt.name("prompt", i));
+      throw invalid_field("suffix", "only with a prompt of text, found token ids in " +
+                                        request.prompt.name("prompt", i));
     }
     prompt = encode_infill(
         *model.tokenizer, *tokens,

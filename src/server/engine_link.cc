@@ -13,7 +13,7 @@ void protect(PendingResponse& response, const Work& work) {
   try {
     work();
   } catch (const std::exception& error) {
-    response.fail(api_error(ErrorCode::internal, error.what()));
+    response.fail({ErrorReason::internal_error, error.what()});
   }
 }
 

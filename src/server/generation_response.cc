@@ -159,8 +159,7 @@ void GenerationResponse::take(ResponsePart which, TokenEvent& event) {
     call_->metrics().count_choice(*event.ending, k == 0);
     --num_unfinished_;
     const bool is_cancelled = event.ending->finish.reason == FinishReason::cancelled;
-    if (choice.error() && !error_)
-      error_ = api_error(choice.error()->code, choice.error()->message);
+    if (choice.error() && !error_) error_ = api_error(*choice.error());
     if (is_cancelled && !is_over_ && !error_) error_ = ended_by_server();
   }
   if (is_over_ || choices_.empty()) return;

@@ -118,7 +118,7 @@ void ItemResponse::take(ResponsePart which, TokenEvent& event) {
   if (which.index == 0) item.cached_tokens = ending.stats.cached_tokens;
   if (error_) return;
   if (ending.error) {
-    error_ = api_error(*ending.error, ending.message);
+    error_ = api_error(*ending.error);
   } else if (ending.finish.reason == FinishReason::cancelled && !is_over_) {
     error_ = ended_by_server();
   }

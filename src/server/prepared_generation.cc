@@ -77,12 +77,12 @@ void check_queue(const Engine& engine, const std::vector<PreparedPart>& parts) {
   const bool are_too_many = num_sequences > engine.limits().max_queued;
   const bool are_too_long = num_tokens > engine.queue().max_tokens();
   if (!are_too_many && !are_too_long) return;
-  throw RequestError(
-      "prompt", ErrorReason::invalid_value,
-      fmt::format(
-          "prompt: {} choices with {} prompt tokens together, the queue takes {} with {}; send "
-          "fewer at once",
-          num_sequences, num_tokens, engine.limits().max_queued, engine.queue().max_tokens()));
+  throw invalid_field(
+      "prompt",
+      fmt::format("{} choices with {} prompt tokens together, the queue takes {} with {}; send "
+                  "fewer at once",
+                  num_sequences, num_tokens, engine.limits().max_queued,
+                  engine.queue().max_tokens()));
 }
 
 void show_prompts(const TextModel& model, const RequestRules& rules, PreparedGeneration& prepared) {

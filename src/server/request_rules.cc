@@ -38,12 +38,11 @@ void apply_rules(const TextModel& model, const RequestRules& rules, const std::s
 void check_response_size(const RequestRules& rules, int64_t num_bytes, std::string_view param) {
   if (num_bytes <= rules.max_response_bytes) return;
   constexpr double kMebibyte = 1 << 20;
-  throw RequestError(
-      std::string(param), ErrorReason::invalid_value,
-      fmt::format("{}: the response would hold about {:.1f} MiB, the limit is {:.1f} "
-                  "(--max-response-size); send fewer inputs at once",
-                  param, static_cast<double>(num_bytes) / kMebibyte,
-                  static_cast<double>(rules.max_response_bytes) / kMebibyte));
+  throw invalid_field(param,
+                      fmt::format("the response would hold about {:.1f} MiB, the limit is {:.1f} "
+                                  "(--max-response-size); send fewer inputs at once",
+                                  static_cast<double>(num_bytes) / kMebibyte,
+                                  static_cast<double>(rules.max_response_bytes) / kMebibyte));
 }
 
 }  // namespace paceline

@@ -18,7 +18,7 @@ ApiError as_api_error(const std::exception_ptr& problem) {
   } catch (const Error& error) {
     return fault_of_request(error);
   } catch (const std::exception& error) {
-    return api_error(ErrorCode::internal, error.what());
+    return {ErrorReason::internal_error, error.what()};
   }
 }
 

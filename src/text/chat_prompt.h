@@ -34,7 +34,7 @@ RenderedChat render_chat(const ChatRenderer& model, const ChatInput& input);
 RenderedChat render_chat(const TextModel& model, const ChatInput& input);
 
 // The same for a conversation that is to be answered: one that is far too long for the context is a
-// ContextError, also where the template's own limits are reached first.
+// RequestError context_length_exceeded, also where the template's own limits are reached first.
 RenderedChat render_within_context(const TextModel& model, const ChatInput& input);
 
 // The token ids of a rendered conversation; sets the defaults of chats in `options`.

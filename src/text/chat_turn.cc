@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "grammar/constraint.h"
 #include "grammar/constraint_cache.h"
 #include "grammar/json_schema.h"
@@ -111,7 +111,7 @@ auto naming_tools(const Call& call) {
   try {
     return call();
   } catch (const Error& error) {
-    throw Error(ErrorCode::invalid, fmt::format("tools: {}", error.what()));
+    throw invalid_field("tools", error.what());
   }
 }
 
@@ -137,7 +137,7 @@ void set_reasoning_effort(const TextModel& model, const std::string& effort, Cha
 ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
                            const TurnRequest& asked, GenerateOptions& options) {
   if (const std::string problem = tool_choice_problem(asked); !problem.empty()) {
-    throw Error(ErrorCode::invalid, problem);
+    throw RequestError("tool_choice", ErrorReason::invalid_value, problem);
   }
   ChatInput input = asked_input;
   std::shared_ptr<const TurnFormat> format;
@@ -147,9 +147,9 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   ChatTurn turn{.prompt = encode_chat_text(model, prompt, options), .shape = {}, .constraint = {}};
   const bool begins_anew = !input.continue_final_message && input.add_generation_prompt;
   if (asked.may_call()) {
-    if (format == nullptr) throw Error(ErrorCode::invalid, "tools: the model has no tokenizer");
+    if (format == nullptr) throw invalid_field("tools", "the model has no tokenizer");
     if (!begins_anew && asked.tool_choice != ToolChoice::automatic) {
-      throw Error(ErrorCode::invalid, "tool_choice: a call can't continue the final message");
+      throw invalid_field("tool_choice", "a call can't continue the final message");
     }
   }
   if (format != nullptr && format->reasoning &&

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.h"
+#include "base/request_error.h"
 #include "engine/engine.h"
 #include "text/describe.h"
 #include "text/generation_options.h"
@@ -35,14 +35,14 @@ void check_labels(const std::vector<std::vector<TokenId>>& labels, int64_t vocab
   for (size_t i = 0; i < labels.size(); ++i) {
     const std::string field = fmt::format("labels[{}]", i);
     if (labels[i].empty()) {
-      throw Error(ErrorCode::invalid, field + ": empty, expected at least one token");
+      throw invalid_field(field, "empty, expected at least one token");
     }
     check_token_ids(labels[i], vocab_size, field);
     const auto [first, is_new] = indices.emplace(labels[i], i);
     if (is_new) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: the same tokens as labels[{}], expected labels that differ", field,
-                            first->second));
+    throw invalid_field(
+        field,
+        fmt::format("the same tokens as labels[{}], expected labels that differ", first->second));
   }
 }
 
@@ -103,10 +103,9 @@ ClassifyJob::ClassifyJob(const TextModel& model, const Prompt& prompt,
 // The model's head classifies the whole text.
 void ClassifyJob::add_own_labels() {
   if (!options_.labels.empty()) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("labels: the model classifies with labels of its own ({}), expected none",
-                    fmt::join(model_.labels->names, ", ")));
+    throw invalid_field(
+        "labels", fmt::format("the model classifies with labels of its own ({}), expected none",
+                              fmt::join(model_.labels->names, ", ")));
   }
   GenerateRequest pooled = request_for(prompt_);
   pooled.pooling = Pooling::last;
@@ -169,7 +168,7 @@ void ClassifyJob::add(size_t request_index, TokenEvent& event) {
   --num_open_;
   if (error_) return;
   if (event.ending->error) {
-    error_ = ErrorInfo{.code = *event.ending->error, .message = event.ending->message};
+    error_ = event.ending->error;
   } else if (event.ending->finish.reason == FinishReason::cancelled) {
     error_ = ErrorInfo{.code = ErrorCode::cancelled, .message = "cancelled by the caller"};
   }

@@ -117,7 +117,7 @@ void CompletionBuilder::finish(const Ending& ending) {
                          .prompt_seconds = stats_.prefill_seconds,
                          .output_seconds = stats_.decode_seconds,
                          .time_to_first_token_seconds = stats_.time_to_first_token_seconds};
-  if (ending.error) error_ = ErrorInfo{.code = *ending.error, .message = ending.message};
+  error_ = ending.error;
 }
 
 }  // namespace paceline

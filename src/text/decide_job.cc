@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "base/error.h"
 #include "base/number_range.h"
+#include "base/request_error.h"
 #include "engine/engine.h"
 #include "text/decision_prompt.h"
 #include "text/make_request.h"
@@ -19,8 +19,7 @@ constexpr NumberRange kTemperatures = {0.01, 100};
 
 void check_count(const std::string& name, size_t count, size_t least, size_t most) {
   if (count >= least && count <= most) return;
-  throw Error(ErrorCode::invalid,
-              fmt::format("{}: found {}, expected {} to {}", name, count, least, most));
+  throw invalid_field(name, fmt::format("found {}, expected {} to {}", count, least, most));
 }
 
 void check_choices(const std::vector<QuestionOption>& options, const std::string& name) {
@@ -29,9 +28,9 @@ void check_choices(const std::vector<QuestionOption>& options, const std::string
   for (size_t i = 0; i < options.size(); ++i) {
     const auto [first, is_new] = known.emplace(options[i].value, i);
     if (is_new) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}[{}]: the same value as {}[{}], expected values that differ", name,
-                            i, name, first->second));
+    throw invalid_field(
+        fmt::format("{}[{}]", name, i),
+        fmt::format("the same value as {}[{}], expected values that differ", name, first->second));
   }
 }
 
@@ -49,7 +48,7 @@ void check_question(const DecisionQuestion& question, const std::string& name) {
       std::any_of(question.options.begin(), question.options.end(),
                   [](const QuestionOption& option) { return !option.description.empty(); });
   if (question.instructions.empty() && !is_described) {
-    throw Error(ErrorCode::invalid, name + ".instructions: empty, expected what is asked");
+    throw invalid_field(name + ".instructions", "empty, expected what is asked");
   }
 }
 
@@ -78,7 +77,8 @@ LabelTrie make_trie(const std::vector<std::vector<TokenId>>& labels, const std::
   try {
     return LabelTrie(labels);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
+    throw RequestError(name, reason_of(error.code()), fmt::format("{}: {}", name, error.what()),
+                       error.code());
   }
 }
 
@@ -100,9 +100,8 @@ DecideJob::DecideJob(const TextModel& model, const std::string& input,
                      std::span<const DecisionQuestion> questions, const DecideOptions& options)
     : model_(model), options_(options) {
   if (!kTemperatures.contains(options.temperature)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("temperature: found {}, expected {}", options.temperature,
-                            range_words("a number", kTemperatures)));
+    throw invalid_field("temperature", fmt::format("found {}, expected {}", options.temperature,
+                                                   range_words("a number", kTemperatures)));
   }
   check_questions(questions, options);
   for (const DecisionQuestion& question : questions) kinds_.push_back(question.kind);
@@ -175,7 +174,7 @@ void DecideJob::add(size_t request_index, TokenEvent& event) {
   if (request_index == 0) cached_tokens_ = event.ending->stats.cached_tokens;
   if (error_) return;
   if (event.ending->error) {
-    error_ = ErrorInfo{.code = *event.ending->error, .message = event.ending->message};
+    error_ = event.ending->error;
   } else if (event.ending->finish.reason == FinishReason::cancelled) {
     error_ = ErrorInfo{.code = ErrorCode::cancelled, .message = "cancelled by the caller"};
   }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "text/embedding_text.h"
 #include "text/make_request.h"
 
@@ -22,20 +22,21 @@ const EmbeddingConfig& embedding_of(const TextModel& model) {
 void check_dimensions(const EmbeddingConfig& config, const std::optional<int64_t>& dimensions) {
   if (!dimensions || *dimensions == config.width) return;
   if (!config.is_matryoshka) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("dimensions: {}, but the model isn't trained for embeddings of other "
-                            "sizes than {}; if it is, set is_matryoshka to true in its config.json",
-                            *dimensions, config.width));
+    throw invalid_field(
+        "dimensions",
+        fmt::format("{}, but the model isn't trained for embeddings of other "
+                    "sizes than {}; if it is, set is_matryoshka to true in its config.json",
+                    *dimensions, config.width));
   }
   const auto& known = config.dimensions;
   if (!known.empty() && std::find(known.begin(), known.end(), *dimensions) == known.end()) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("dimensions: {}, the model is trained for {} and {}", *dimensions,
-                            fmt::join(known, ", "), config.width));
+    throw invalid_field("dimensions",
+                        fmt::format("{}, the model is trained for {} and {}", *dimensions,
+                                    fmt::join(known, ", "), config.width));
   }
   if (*dimensions < 1 || *dimensions > config.width) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("dimensions: {}, expected 1 to {}", *dimensions, config.width));
+    throw invalid_field("dimensions",
+                        fmt::format("{}, expected 1 to {}", *dimensions, config.width));
   }
 }
 
@@ -47,18 +48,17 @@ std::string prompt_text(const EmbeddingConfig& config, const Prompt& input,
   const std::optional<std::string>& name = asked ? asked : config.default_prompt;
   if (!name) return {};
   if (!is_text) {
-    throw Error(ErrorCode::invalid,
-                "prompt_name: the input is token ids, which are used as they are");
+    throw invalid_field("prompt_name", "the input is token ids, which are used as they are");
   }
   std::vector<std::string_view> names;
   for (const auto& [known, text] : config.prompts) {
     if (known == *name) return text;
     names.push_back(known);
   }
-  throw Error(ErrorCode::invalid,
-              fmt::format("prompt_name: {}, the model {}", json_quote(*name),
-                          names.empty() ? "has no prompts"
-                                        : fmt::format("has {}", fmt::join(names, ", "))));
+  throw invalid_field("prompt_name",
+                      fmt::format("{}, the model {}", json_quote(*name),
+                                  names.empty() ? "has no prompts"
+                                                : fmt::format("has {}", fmt::join(names, ", "))));
 }
 
 void normalise(std::vector<float>& pooled) {

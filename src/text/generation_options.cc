@@ -5,7 +5,7 @@
 #include <random>
 #include <type_traits>
 
-#include "base/error.h"
+#include "base/request_error.h"
 
 namespace paceline {
 namespace {
@@ -34,8 +34,7 @@ constexpr bool kIsNumber<std::optional<T>> = kIsNumber<T> && !std::is_same_v<T, 
 
 [[noreturn]] void refuse(const GenerationOption& option, std::string_view found,
                          std::string_view expected) {
-  throw Error(ErrorCode::invalid,
-              fmt::format("{}: found {}, expected {}", option.name, found, expected));
+  throw invalid_field(option.name, fmt::format("found {}, expected {}", found, expected));
 }
 
 template <class T>
@@ -50,25 +49,22 @@ void check_value(const GenerationOption& option, T value) {
 
 void check_size(const GenerationOption& option, size_t num_items, std::string_view noun) {
   if (num_items > 0 && num_items < option.list.min_items) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {} {}, expected at least {}", option.name,
-                                                num_items, noun, option.list.min_items));
+    throw invalid_field(option.name, fmt::format("{} {}, expected at least {}", num_items, noun,
+                                                 option.list.min_items));
   }
   if (num_items <= option.list.max_items) return;
-  throw Error(ErrorCode::invalid, fmt::format("{}: {} {}, expected at most {}", option.name,
-                                              num_items, noun, option.list.max_items));
+  throw invalid_field(option.name, fmt::format("{} {}, expected at most {}", num_items, noun,
+                                               option.list.max_items));
 }
 
 void check_value(const GenerationOption& option, const std::vector<std::string>& texts) {
   check_size(option, texts.size(), "strings");
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].empty()) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("{}[{}]: found \"\", expected some text", option.name, i));
-    }
-    if (texts[i].size() <= option.list.max_bytes) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}[{}]: {} bytes, expected at most {}", option.name, i,
-                            texts[i].size(), option.list.max_bytes));
+    if (!texts[i].empty() && texts[i].size() <= option.list.max_bytes) continue;
+    const std::string place = fmt::format("{}[{}]", option.name, i);
+    if (texts[i].empty()) throw invalid_field(place, "found \"\", expected some text");
+    throw invalid_field(place, fmt::format("{} bytes, expected at most {}", texts[i].size(),
+                                           option.list.max_bytes));
   }
 }
 
@@ -81,8 +77,9 @@ void check_value(const GenerationOption& option, const LogitBias& entries) {
   check_size(option, entries.size(), "entries");
   for (const auto& [id, bias] : entries) {
     if (bias == kNever || option.range.contains(bias)) continue;
-    throw Error(ErrorCode::invalid, fmt::format("{}[{}]: found {}, expected {}", option.name, id,
-                                                bias, range_words("a number", option.range)));
+    const std::string place = fmt::format("{}[{}]", option.name, id);
+    throw invalid_field(
+        place, fmt::format("found {}, expected {}", bias, range_words("a number", option.range)));
   }
 }
 
@@ -153,8 +150,7 @@ void check_generation_options(const GenerateOptions& options, bool has_tokenizer
     std::visit([&](auto member) { check_value(option, options.*member); }, option.member);
     const auto* texts = std::get_if<std::vector<std::string> GenerateOptions::*>(&option.member);
     if (texts == nullptr || (options.*(*texts)).empty() || has_tokenizer) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: strings need a tokenizer, and the model has none", option.name));
+    throw invalid_field(option.name, "strings need a tokenizer, and the model has none");
   }
 }
 

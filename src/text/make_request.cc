@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "engine/adapter_set.h"
+#include "engine/context_error.h"
 #include "engine/engine.h"
-#include "engine/request_error.h"
 #include "grammar/constraint_cache.h"
 #include "text/generation_options.h"
 
@@ -18,9 +18,10 @@ namespace {
 std::vector<TokenId> encode_prediction(const TextModel& model, std::string_view text) {
   if (text.empty()) return {};
   if (model.tokenizer == nullptr) {
-    throw Error(
-        ErrorCode::not_found,
-        fmt::format("prediction: {} has no tokenizer.json, which a text needs", model.name));
+    throw RequestError(
+        "prediction", ErrorReason::not_found,
+        fmt::format("prediction: {} has no tokenizer.json, which a text needs", model.name),
+        ErrorCode::not_found);
   }
   check_text_length(model, text.size(), "prediction");
   return model.tokenizer->encode(text);
@@ -54,10 +55,17 @@ void check_text_length(const TextModel& model, size_t num_bytes, std::string_vie
   const auto context = static_cast<size_t>(model.engine.limits().max_model_len);
   const size_t longest = kShrinks * model.longest_token_bytes * context;
   if (longest == 0 || num_bytes <= longest) return;
-  throw ContextError(ErrorCode::invalid, {.field = std::string(name),
-                                          .capacity = static_cast<int64_t>(context),
-                                          .prompt_tokens = {},
-                                          .limit = "--max-model-len"});
+  throw context_error(ErrorCode::invalid, {.field = std::string(name),
+                                           .capacity = static_cast<int64_t>(context),
+                                           .prompt_tokens = {},
+                                           .limit = "--max-model-len"});
+}
+
+RequestError constraint_error(const std::string& field, const Error& error) {
+  ErrorReason reason = ErrorReason::invalid_value;
+  if (error.code() == ErrorCode::unsupported) reason = ErrorReason::unsupported_parameter;
+  if (error.code() == ErrorCode::exhausted) reason = ErrorReason::limit_exceeded;
+  return {field, reason, fmt::format("{}: {}", field, error.what()), error.code()};
 }
 
 std::shared_ptr<Constraint> find_constraint(const TextModel& model,
@@ -65,14 +73,15 @@ std::shared_ptr<Constraint> find_constraint(const TextModel& model,
   if (!options.constraint) return nullptr;
   const std::string name = constraint_name(options);
   if (model.constraints == nullptr) {
-    throw Error(ErrorCode::not_found,
-                fmt::format("{}: {} has no tokenizer.json, so its text can't be constrained", name,
-                            model.name));
+    throw RequestError(name, ErrorReason::not_found,
+                       fmt::format("{}: {} has no tokenizer.json, so its text can't be constrained",
+                                   name, model.name),
+                       ErrorCode::not_found);
   }
   try {
     return model.constraints->get(*options.constraint);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", name, error.what()));
+    throw constraint_error(name, error);
   }
 }
 
@@ -83,11 +92,13 @@ std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const 
   }
   std::vector<std::string> names;
   if (model.adapters != nullptr) names = model.adapters->names();
-  throw AdapterError(names.empty()
+  throw RequestError("model", ErrorReason::model_not_found,
+                     names.empty()
                          ? fmt::format("lora: {} is no adapter; --lora {}=DIR would load it",
                                        json_quote(name), name)
                          : fmt::format("lora: {} is no adapter, expected {}", json_quote(name),
-                                       fmt::join(names, ", ")));
+                                       fmt::join(names, ", ")),
+                     ErrorCode::not_found);
 }
 
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
@@ -127,10 +138,10 @@ int64_t default_max_tokens(const TextModel& model, int64_t prompt_tokens, int64_
   const auto& longest = model.generation.max_length;
   if (!longest) return usual;
   if (*longest > prompt_tokens) return std::min(usual, *longest - prompt_tokens);
-  throw Error(ErrorCode::invalid,
-              fmt::format("max_tokens: not set, and generation_config.json has max_length {} for "
-                          "prompt and answer together, but the prompt has {} tokens",
-                          *longest, prompt_tokens));
+  throw invalid_field("max_tokens",
+                      fmt::format("not set, and generation_config.json has max_length {} for "
+                                  "prompt and answer together, but the prompt has {} tokens",
+                                  *longest, prompt_tokens));
 }
 
 GenerateOptions complete_options(const TextModel& model, const GenerateOptions& options) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/request_error.h"
 #include "engine/request.h"
 #include "paceline/options.h"
 #include "text/text_model.h"
@@ -13,21 +14,25 @@
 namespace paceline {
 
 // Token ids of a prompt; text is encoded, ids are used as they are. Throws Error not_found for text
-// when the model has no tokenizer; Error invalid, which begins with `name`, before encoding, for a
-// text far longer than the context.
+// when the model has no tokenizer; RequestError, before encoding, for a text far longer than the
+// context. The field of errors is `name`.
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    const std::string& name, EncodeOptions options);
 
-// Throws ContextError for a text so long that the context can't hold its tokens, whatever they are.
+// Throws RequestError context_length_exceeded for a text so long that the context can't hold its
+// tokens, whatever they are.
 void check_text_length(const TextModel& model, size_t num_bytes, std::string_view name);
 
 // The name of a prompt in messages: options.prompt_name, else "prompt" or "prompt_ids".
 std::string prompt_name(const Prompt& prompt, const std::string& asked);
 
-// The compiled constraint of the options; nullptr: none. Errors begin with its name.
+// An error of compiling the constraint that the request has in `field`.
+RequestError constraint_error(const std::string& field, const Error& error);
+
+// The compiled constraint of the options; nullptr: none. Throws RequestError with its name.
 std::shared_ptr<Constraint> find_constraint(const TextModel& model, const GenerateOptions& options);
 
-// The adapter of this name; nullptr for an empty one. Throws Error not_found.
+// The adapter of this name; nullptr for an empty one. Throws RequestError model_not_found.
 std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const std::string& name);
 
 // Checks the options and sets unset ones from the model's files. Throws Error invalid.

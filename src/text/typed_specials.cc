@@ -4,9 +4,9 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/request_error.h"
 
 namespace paceline {
 namespace {
@@ -124,10 +124,11 @@ RenderedChat render_typed(const Tokenizer& tokenizer, const ChatInput& input,
   // The template looked at what was typed, and saw no special token; or it changed a mark.
   const RenderedChat again = render_marked(tokenizer, input, render, mark_absent_from(text, '3'));
   if (again.text == chat.text) return chat;
-  throw Error(ErrorCode::invalid,
-              "messages: a text of a user or a tool has special tokens, and the chat template "
-              "changes it so that they can't be told from the template's own; write them in "
-              "another way, or start with --typed-special-tokens");
+  throw invalid_field(
+      "messages",
+      "a text of a user or a tool has special tokens, and the chat template "
+      "changes it so that they can't be told from the template's own; write them in "
+      "another way, or start with --typed-special-tokens");
 }
 
 }  // namespace paceline

@@ -105,7 +105,7 @@ class GpuEngine {
       }
       if (!event.ending) continue;
       answer.ending = std::to_string(static_cast<int>(event.ending->finish.reason)) + " " +
-                      event.ending->message;
+                      event.ending->error.value_or(ErrorInfo{}).message;
     }
     return more;
   }

@@ -85,7 +85,7 @@ class SpoiltModel {
           answer.tokens.push_back(event.token->id);
           answer.logprobs.push_back(event.token->logprob);
         }
-        if (event.ending) answer.failure = event.ending->message;
+        if (event.ending && event.ending->error) answer.failure = event.ending->error->message;
       }
     }
     counters = engine.counters().speculation;

@@ -45,8 +45,8 @@ TEST_F(EngineTest, ARequestThatForbidsEverythingSaysSo) {
   request.banned_sequences = {{2}, {1, 1}};
   const Answer& got = run(std::move(request));
   EXPECT_EQ(got.tokens, (Ids{1}));
-  EXPECT_EQ(got.ending->error, ErrorCode::invalid);
-  EXPECT_THAT(got.ending->message, ::testing::HasSubstr("allowed_token_ids"));
+  EXPECT_EQ(got.ending->error->code, ErrorCode::invalid);
+  EXPECT_THAT(got.ending->error->message, ::testing::HasSubstr("allowed_token_ids"));
   expect_error(ErrorCode::invalid, {"allowed_token_ids[1]", "32"}, [&] {
     GenerateRequest beyond = greedy({0}, 5);
     beyond.allowed_token_ids = {0, 32};

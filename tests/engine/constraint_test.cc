@@ -108,20 +108,21 @@ TEST_F(ConstraintTest, WhatForbidsEverythingFailsTheRequestByName) {
   request.allowed_token_ids = {0, 3};
   const Answer& got = run(request);
   EXPECT_EQ(text_of(got), "a");
-  EXPECT_EQ(got.ending->error, ErrorCode::invalid);
-  EXPECT_THAT(got.ending->message, HasSubstr("the constraint leaves no token"));
-  EXPECT_THAT(got.ending->message, HasSubstr("allowed_token_ids"));
+  EXPECT_EQ(got.ending->error->code, ErrorCode::invalid);
+  EXPECT_THAT(got.ending->error->message, HasSubstr("the constraint leaves no token"));
+  EXPECT_THAT(got.ending->error->message, HasSubstr("allowed_token_ids"));
 
   request = under("dec");
   request.sampling.logit_bias = {{4, -std::numeric_limits<float>::infinity()}};
-  EXPECT_EQ(run(request).ending->error, ErrorCode::invalid) << "a forbidden token isn't forced";
+  EXPECT_EQ(run(request).ending->error->code, ErrorCode::invalid)
+      << "a forbidden token isn't forced";
 
   request = under("abc");
   request.min_tokens = 5;
-  EXPECT_THAT(run(request).ending->message, HasSubstr("min_tokens is 5"));
+  EXPECT_THAT(run(request).ending->error->message, HasSubstr("min_tokens is 5"));
   request = under("a?");
   request.min_tokens = 2;
-  EXPECT_EQ(run(request).ending->error, ErrorCode::invalid);
+  EXPECT_EQ(run(request).ending->error->code, ErrorCode::invalid);
   request.min_tokens = 0;
   request.max_tokens = 0;
   expect_error(ErrorCode::invalid, {"max_tokens", "constraint"},
@@ -137,8 +138,8 @@ TEST_F(ConstraintTest, ATextThatIsTooComplexFailsAlone) {
   const RequestId bad = submit(request);
   const RequestId good = submit(under("bcd"));
   run_all();
-  EXPECT_EQ(answer(bad).ending->error, ErrorCode::invalid);
-  EXPECT_THAT(answer(bad).ending->message, ::testing::HasSubstr("too complex"));
+  EXPECT_EQ(answer(bad).ending->error->code, ErrorCode::invalid);
+  EXPECT_THAT(answer(bad).ending->error->message, ::testing::HasSubstr("too complex"));
   EXPECT_EQ(text_of(answer(good)), "bcd");
 }
 

@@ -292,8 +292,8 @@ TEST_F(DecodeRunTest, AnErrorEndsTheRunsSequencesAlone) {
   runner_.loop.fails_at_step = 4;
   run_all();
   for (const RequestId id : {a, b}) {
-    EXPECT_EQ(answer(id).ending->error, ErrorCode::internal);
-    EXPECT_EQ(answer(id).ending->message, "the loop fails");
+    EXPECT_EQ(answer(id).ending->error->code, ErrorCode::internal);
+    EXPECT_EQ(answer(id).ending->error->message, "the loop fails");
   }
   EXPECT_EQ(free_blocks(), 64);
   EXPECT_EQ(run(greedy({1}, 5)).tokens.size(), 5u);
@@ -304,8 +304,8 @@ TEST_F(DecodeRunTest, ABadRowEndsItsSequence) {
   runner_.is_bad = [](int32_t token, int32_t) { return token == 6; };
   const RequestId a = submit(greedy({1}, 20)), b = submit(greedy({15}, 9));
   run_all();
-  EXPECT_EQ(answer(a).ending->error, ErrorCode::numerical);
-  EXPECT_EQ(answer(a).ending->message, "position 5: the state holds a NaN or an infinity");
+  EXPECT_EQ(answer(a).ending->error->code, ErrorCode::numerical);
+  EXPECT_EQ(answer(a).ending->error->message, "position 5: the state holds a NaN or an infinity");
   EXPECT_EQ(answer(b).tokens.size(), 9u);
 }
 

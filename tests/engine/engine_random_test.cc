@@ -147,7 +147,8 @@ class RandomEngine : public EngineTest {
     EXPECT_EQ(found.tokens, alone.tokens);
     EXPECT_EQ(found.logprobs, alone.logprobs);
     EXPECT_EQ(found.releasable, alone.releasable);
-    EXPECT_EQ(found.ending->finish.reason, alone.ending->finish.reason) << found.ending->message;
+    EXPECT_EQ(found.ending->finish.reason, alone.ending->finish.reason)
+        << found.ending->error.value_or(ErrorInfo{}).message;
     EXPECT_EQ(found.ending->finish.stop_string, alone.ending->finish.stop_string);
     EXPECT_EQ(found.ending->stats.output_tokens, alone.ending->stats.output_tokens);
     ASSERT_EQ(found.prompt == nullptr, alone.prompt == nullptr);

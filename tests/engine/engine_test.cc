@@ -367,8 +367,8 @@ TEST_F(BrokenRows, NanAndNothingToDrawFailThatRequestAlone) {
       request.sampling.temperature = temperature;
       const RequestId id = submit(std::move(request));
       run_all();
-      EXPECT_EQ(answer(id).ending->error, ErrorCode::numerical);
-      EXPECT_NE(answer(id).ending->message.find("position"), std::string::npos);
+      EXPECT_EQ(answer(id).ending->error->code, ErrorCode::numerical);
+      EXPECT_NE(answer(id).ending->error->message.find("position"), std::string::npos);
     }
   }
   EXPECT_EQ(answer(healthy).tokens, (Ids{2, 3, 4, 5, 6}));
@@ -379,7 +379,7 @@ TEST_F(EngineTest, ARowThatIsNotFiniteNeverEntersThePrefixCache) {
   engine();
   runner_.is_bad = [](int32_t, int32_t position) { return position == 5; };
   const Answer& bad = run(greedy({1, 2, 3, 4, 5, 6, 7}, 2));
-  EXPECT_EQ(bad.ending->error, ErrorCode::numerical);
+  EXPECT_EQ(bad.ending->error->code, ErrorCode::numerical);
   EXPECT_EQ(cache_->pool(0).num_cached(), 2) << "positions 0 to 3, a step before it";
   runner_.is_bad = nullptr;
   EXPECT_EQ(run(greedy({1, 2, 3, 4, 5, 6, 7}, 2)).tokens, (Ids{8, 9}));

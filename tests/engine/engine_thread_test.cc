@@ -94,8 +94,8 @@ TEST_F(LostDeviceTest, TheStepsSequencesFailAndTheEngineSaysIt) {
   const RequestId early = submit(greedy({1}, 2)), failed = submit(greedy({5}, 9));
   run_all();
   EXPECT_EQ(answer(early).tokens, (std::vector<TokenId>{2, 3}));
-  EXPECT_EQ(answer(failed).ending->error, ErrorCode::internal);
-  EXPECT_EQ(answer(failed).ending->message, "the GPU is gone");
+  EXPECT_EQ(answer(failed).ending->error->code, ErrorCode::internal);
+  EXPECT_EQ(answer(failed).ending->error->message, "the GPU is gone");
   EXPECT_EQ(engine_->lost_device(), "the GPU is gone");
 }
 

@@ -124,7 +124,7 @@ TEST_F(PoolingTest, CancelledOrNotFiniteItHasNoResult) {
 
   runner_.is_bad = [](int32_t token, int32_t position) { return token == 3 && position == 4; };
   const Answer& failed = run(pooled(Pooling::mean));
-  EXPECT_EQ(failed.ending->error, ErrorCode::numerical);
+  EXPECT_EQ(failed.ending->error->code, ErrorCode::numerical);
   EXPECT_EQ(free_blocks(), 64);
 }
 

@@ -116,7 +116,7 @@ TEST_F(SpeculationTest, ANanInARowThatCountsFailsTheSequenceWhereItStands) {
   runner_.is_bad = [](int32_t token, int32_t /*position*/) { return token == 5; };
   const Answer& answer = run(greedy({1}, 12));
   EXPECT_EQ(answer.tokens, (std::vector<TokenId>{2, 3, 4, 5}));
-  EXPECT_EQ(answer.ending->error, ErrorCode::numerical);
+  EXPECT_EQ(answer.ending->error->code, ErrorCode::numerical);
   EXPECT_EQ(free_blocks(), 64);
 }
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/request_error.h"
+#include "engine/context_error.h"
 
 namespace paceline {
 namespace {
@@ -31,19 +31,16 @@ TEST(ApiError, AReasonHasItsStatusTypeAndCode) {
   EXPECT_EQ(openai_kind(ErrorReason::host_not_allowed).type, "permission_error");
 }
 
-TEST(ApiError, TheParameterIsThePathThatAMessageBeginsWith) {
-  const auto param = [](const std::string& message) {
-    return api_error(ErrorCode::invalid, message).field;
-  };
-  EXPECT_EQ(param("prompt: empty, expected at least one token"), "prompt");
-  EXPECT_EQ(param("prompt[1][3]: the token id 9 is outside"), "prompt[1][3]");
-  EXPECT_EQ(param("messages[0].tool_calls[1].function: x"), "messages[0].tool_calls[1].function");
-  EXPECT_EQ(param("position 12: the logits hold a NaN"), std::nullopt);
-  EXPECT_EQ(param("Conversation: roles must alternate"), std::nullopt);
-  EXPECT_EQ(param("chat_template.jinja:3:5: x"), std::nullopt);
-  EXPECT_EQ(param("prompt[1: x"), std::nullopt);
-  EXPECT_EQ(param("prompt"), std::nullopt);
-  EXPECT_EQ(param(""), std::nullopt);
+TEST(ApiError, TheFieldIsTheOneThatTheErrorNames) {
+  EXPECT_EQ(api_error(RequestError("prompt[1][3]", ErrorReason::invalid_value, "m")).field,
+            "prompt[1][3]");
+  EXPECT_EQ(api_error(RequestError("", ErrorReason::not_enabled, "m")).field, std::nullopt);
+  EXPECT_EQ(api_error(Error(ErrorCode::invalid, "prompt: m")).field, std::nullopt);
+  const ApiError queued =
+      api_error(ErrorInfo{.code = ErrorCode::invalid, .message = "m", .field = "guided_regex"});
+  EXPECT_EQ(queued.field, "guided_regex");
+  EXPECT_EQ(queued.reason, ErrorReason::invalid_value);
+  EXPECT_EQ(api_error(ErrorInfo{.code = ErrorCode::numerical, .message = "m"}).field, std::nullopt);
 }
 
 TEST(ApiError, EveryCodeHasAStatus) {
@@ -75,14 +72,14 @@ TEST(ApiError, ARequestThatDoesNotFitHasTheWordsAndTheCodeThatClientsLookFor) {
                          .output_tokens = 4,
                          .limit = "--max-model-len"};
   };
-  const ApiError chat = api_error(ContextError(ErrorCode::invalid, excess("messages")));
+  const ApiError chat = api_error(context_error(ErrorCode::invalid, excess("messages")));
   EXPECT_EQ(chat.reason, ErrorReason::context_length_exceeded);
   EXPECT_EQ(chat.field, "messages");
   EXPECT_EQ(chat.message,
             "This model's maximum context length is 8 tokens. However, you requested 13 tokens (9 "
             "in the messages, 4 in the completion). Please reduce the length of the messages or "
             "completion. (context_length_exceeded; field: messages; limit: --max-model-len)");
-  const ApiError prompt = api_error(ContextError(ErrorCode::exhausted, excess("prompt[1]")));
+  const ApiError prompt = api_error(context_error(ErrorCode::exhausted, excess("prompt[1]")));
   EXPECT_EQ(prompt.reason, ErrorReason::context_length_exceeded);
   EXPECT_EQ(prompt.field, "prompt[1]");
   EXPECT_EQ(prompt.message,
@@ -93,14 +90,8 @@ TEST(ApiError, ARequestThatDoesNotFitHasTheWordsAndTheCodeThatClientsLookFor) {
   by_bytes.prompt_tokens.reset();
   by_bytes.output_tokens = 0;
   EXPECT_NE(
-      api_error(ContextError(ErrorCode::invalid, by_bytes)).message.find("more than 8 tokens"),
+      api_error(context_error(ErrorCode::invalid, by_bytes)).message.find("more than 8 tokens"),
       std::string::npos);
-}
-
-TEST(ApiError, AnAdapterThatIsGoneIsAModelThatIsNotThere) {
-  const ApiError error = api_error(AdapterError("lora: \"x\" is no adapter, expected y"));
-  EXPECT_EQ(error.field, "model");
-  EXPECT_EQ(error.reason, ErrorReason::model_not_found);
 }
 
 }  // namespace

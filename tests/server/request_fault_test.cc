@@ -4,13 +4,14 @@
 
 #include <string>
 
-#include "engine/request_error.h"
+#include "engine/context_error.h"
 
 namespace paceline {
 namespace {
 
 TEST(RequestFault, AnAdapterThatWasJustUnloadedIsAModelThatIsNotThere) {
-  const ApiError error = fault_of_request(AdapterError("lora: \"x\" is no adapter, expected y"));
+  const ApiError error = fault_of_request(RequestError(
+      "model", ErrorReason::model_not_found, "lora: \"x\" is no adapter", ErrorCode::not_found));
   EXPECT_EQ(error.field, "model");
   EXPECT_EQ(error.reason, ErrorReason::model_not_found);
 }
@@ -22,10 +23,10 @@ TEST(RequestFault, WhatTheModelLacksIsNotSupported) {
 
 TEST(RequestFault, WhatIsTooMuchIsTheRequestsOwn) {
   const auto reason = [](const Error& thrown) { return fault_of_request(thrown).reason; };
-  EXPECT_EQ(reason(ContextError(ErrorCode::exhausted, {.field = "prompt",
-                                                       .capacity = 8,
-                                                       .prompt_tokens = 9,
-                                                       .limit = "--kv-cache-memory-bytes"})),
+  EXPECT_EQ(reason(context_error(ErrorCode::exhausted, {.field = "prompt",
+                                                        .capacity = 8,
+                                                        .prompt_tokens = 9,
+                                                        .limit = "--kv-cache-memory-bytes"})),
             ErrorReason::context_length_exceeded);
   EXPECT_EQ(reason(Error(ErrorCode::exhausted, "the constraint is too large")),
             ErrorReason::request_too_complex);

@@ -1,4 +1,4 @@
-#include "engine/request_error.h"
+#include "engine/context_error.h"
 
 #include <fmt/format.h>
 
@@ -31,7 +31,8 @@ std::string context_message(const ContextExcess& excess) {
 
 }  // namespace
 
-ContextError::ContextError(ErrorCode code, const ContextExcess& excess)
-    : Error(code, context_message(excess)), field_(excess.field) {}
+RequestError context_error(ErrorCode code, const ContextExcess& excess) {
+  return {excess.field, ErrorReason::context_length_exceeded, context_message(excess), code};
+}
 
 }  // namespace paceline

@@ -1,13 +1,12 @@
-// Errors about requests that have a code of their own in the API.
+// The error of a request that has no room.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
-#include "paceline/error.h"
+#include "base/request_error.h"
 
 namespace paceline {
 
@@ -23,20 +22,6 @@ struct ContextExcess {
 
 // More tokens than the context, the cache or a step holds. The messages begin as those of OpenAI's
 // API do, because clients find out by them that a conversation must be shortened.
-class ContextError : public Error {
- public:
-  ContextError(ErrorCode code, const ContextExcess& excess);
-
-  const std::string& field() const { return field_; }
-
- private:
-  std::string field_;
-};
-
-// The request names an adapter that isn't loaded, or no longer.
-class AdapterError : public Error {
- public:
-  explicit AdapterError(const std::string& message) : Error(ErrorCode::not_found, message) {}
-};
+RequestError context_error(ErrorCode code, const ContextExcess& excess);
 
 }  // namespace paceline
