@@ -17,10 +17,12 @@ int64_t now_ns() {
 }  // namespace
 
 EngineThread::EngineThread(Engine& engine, AdmissionWindow window,
-                           std::function<void(const std::string& message)> on_failure)
+                           std::function<void(const std::string& message)> on_failure,
+                           StepTurns* turns)
     : engine_(engine),
       window_(window),
       on_failure_(std::move(on_failure)),
+      turns_(turns),
       thread_(start_thread([this] { run(); })) {}
 
 EngineThread::~EngineThread() {
@@ -50,11 +52,15 @@ void EngineThread::step_until_stopped() {
     }
     do {
       busy_since_ns_.store(now_ns(), std::memory_order_relaxed);
-    } while (engine_.step() && !stopping_.load() && !has_failed());
+    } while (step() && !stopping_.load() && !has_failed());
     busy_since_ns_.store(0, std::memory_order_relaxed);
     if (has_failed()) throw Error(ErrorCode::internal, engine_.lost_device());
   }
   engine_.end_all();
+}
+
+bool EngineThread::step() {
+  return turns_ == nullptr ? engine_.step() : turns_->take([this] { return engine_.step(); });
 }
 
 // Without on_failure the thread goes on, and each request has the error of its own step.

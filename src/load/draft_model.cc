@@ -145,6 +145,8 @@ std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
   if (method_of(options) != Method::model) return nullptr;
   const ModelSource source = open_draft_source(options.speculative_model);
   auto draft = std::make_unique<LoadedModel>(target.machine);
+  draft->threads = target.threads;
+  draft->backend = target.backend;
   draft->path = source.path();
   LoadOptions draft_options = options;
   draft_options.dtype = "auto";

@@ -13,7 +13,6 @@
 #include "base/thread_pool.h"
 #include "engine/adapter_set.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/make_cuda_backend.h"
 #include "load/model_adapter_base.h"
 #include "models/decoder.h"
 #include "models/pack_adapter.h"
@@ -42,12 +41,6 @@ void check_rank(const Adapter& adapter, const LoraSource& source, int64_t max_ra
   if (adapter.max_rank() <= max_rank) return;
   throw Error(ErrorCode::invalid, fmt::format("{}: rank {}, --max-lora-rank allows {}", source.path,
                                               adapter.max_rank(), max_rank));
-}
-
-std::unique_ptr<Backend> own_backend(const LoadedModel& model, ThreadPool& threads) {
-  const auto& device = model.machine->device;
-  return device ? cuda::make_cuda_backend(*device, threads, model.backend->memory())
-                : make_cpu_backend(model.isa, threads, model.memory);
 }
 
 // An error says which adapter it is about.
@@ -94,7 +87,7 @@ std::shared_ptr<const LoadedAdapter> load_adapter(const LoadedModel& model,
                                                   const LoraSource& source, int64_t max_rank) {
   // Beside an engine that computes, on a backend of its own in the same memory.
   ThreadPool threads(1);
-  const auto backend = own_backend(model, threads);
+  const auto backend = model.machine->make_backend(threads);
   const Adapter adapter = read_scaled(model, source);
   check_rank(adapter, source, max_rank);
   auto loaded = std::make_shared<LoadedAdapter>();

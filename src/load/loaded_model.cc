@@ -310,8 +310,8 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                                           token_texts_of(model.tokenizer), model.drafter.get());
 }
 
-// What follows the decoder where a text is made one vector.
-void set_up_embeddings(LoadedModel& model, const ModelFiles& files) {
+// What follows the decoder where a text is made one vector, packed by `backend`.
+void set_up_embeddings(LoadedModel& model, const ModelFiles& files, Backend& backend) {
   if (model.score_head != nullptr) {
     model.runner->set_pooled_head(std::move(model.score_head->head));
     read_cross_encoder(files, model.score_head->labels);
@@ -322,7 +322,7 @@ void set_up_embeddings(LoadedModel& model, const ModelFiles& files) {
                                                .config_json = config_json,
                                                .hidden_size = model.decoder->config().hidden_size,
                                                .has_chat_template = model.has_chat_template},
-                                              *model.backend);
+                                              backend);
   model.embedding = std::move(parts.config);
   model.runner->set_pooled_head(std::move(parts.head));
 }
@@ -343,6 +343,11 @@ void check_context(const LoadOptions& options, const DecoderConfig& config) {
 
 Machine::Machine() = default;
 Machine::~Machine() = default;
+
+std::unique_ptr<Backend> Machine::make_backend(ThreadPool& its_threads) {
+  return device ? cuda::make_cuda_backend(*device, its_threads, backend->memory())
+                : make_cpu_backend(isa, its_threads, memory);
+}
 
 LoadedModel::LoadedModel(std::shared_ptr<Machine> its_machine)
     : machine(std::move(its_machine)),
@@ -369,13 +374,35 @@ std::shared_ptr<Machine> make_machine(const LoadOptions& options) {
   return machine;
 }
 
-std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
+namespace {
+
+// Packs weights with threads and scratch of its own, beside models that compute.
+struct Packing {
+  Packing(Machine& machine, const LoadOptions& options)
+      : threads(options.num_threads), backend(machine.make_backend(threads)) {}
+
+  ThreadPool threads;
+  std::unique_ptr<Backend> backend;
+};
+
+void compute_with(LoadedModel& model, ThreadPool& threads, Backend& backend) {
+  model.threads = &threads;
+  model.backend = &backend;
+  if (model.draft) compute_with(*model.draft, threads, backend);
+}
+
+}  // namespace
+
+std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked,
+                                        std::shared_ptr<Machine> machine) {
   const LoadOptions options = with_speculative_config(asked);
   check_options(options);
   const ModelSource source = open_model_source(options.model);
   source.check_supported();
   const ModelFiles& files = source.files();
-  auto model = std::make_unique<LoadedModel>(make_machine(options));
+  const bool is_shared = machine != nullptr;
+  auto model =
+      std::make_unique<LoadedModel>(is_shared ? std::move(machine) : make_machine(options));
   const DecoderConfig config = read_model_config(source, options.load_format);
   check_for_model(options, *model->machine, config);
   model->path = source.path();
@@ -391,14 +418,25 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked) {
     set_up_texts(*model, files, config.vocab_size, options.chat_template);
   };
   if (options.weights_cache.empty()) read_texts();
+  std::optional<Packing> packing;
+  if (is_shared) {
+    packing.emplace(*model->machine, options);
+    compute_with(*model, packing->threads, *packing->backend);
+  }
+  const size_t bytes_before = model->backend->memory().stats().active_bytes;
   const auto weights = load_decoder(*model, source, options);
   if (tokenizer.valid()) read_texts();
-  model->weight_bytes = model->backend->memory().stats().active_bytes + mapped_bytes(*model);
+  model->weight_bytes =
+      model->backend->memory().stats().active_bytes - bytes_before + mapped_bytes(*model);
   model->memory.clear_cache();
   load_adapters(*model, options);
   model->draft = load_draft_model(*model, options);
+  if (is_shared) {
+    model->own_backend = model->machine->make_backend(*model->machine->threads);
+    compute_with(*model, *model->machine->threads, *model->own_backend);
+  }
   build_engine(*model, options);
-  set_up_embeddings(*model, files);
+  set_up_embeddings(*model, files, packing ? *packing->backend : *model->backend);
   if (options.fingerprint) {
     model->weights_digest = weights;
     model->fingerprint = model_fingerprint(*model, files, options, *weights);

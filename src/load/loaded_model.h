@@ -40,7 +40,8 @@ class PreparedFile;
 struct ScoreHead;
 class ThreadPool;
 
-// What computes; a model and the one that drafts for it share it.
+// What computes. A model and the one that drafts for it share it, and so may models whose engines
+// take turns.
 struct Machine {
   Machine();
   ~Machine();
@@ -50,6 +51,9 @@ struct Machine {
   std::unique_ptr<cuda::CudaDevice> device;  // null: the CPU computes
   std::unique_ptr<Backend> backend;
   Isa isa{};  // the baseline
+
+  // A further backend on the same device, in the same memory.
+  std::unique_ptr<Backend> make_backend(ThreadPool& its_threads);
 };
 
 // Each member depends only on earlier ones.
@@ -58,12 +62,13 @@ struct LoadedModel {
   ~LoadedModel();
 
   std::shared_ptr<Machine> machine;
-  Memory& memory;  // the machine's, as the next three
+  Memory& memory;  // the machine's, as the next three by default
   ThreadPool* threads;
   Backend* backend;
   Isa isa;
-  std::filesystem::path path;          // the directory, or the GGUF file
-  std::optional<Tokenizer> tokenizer;  // nothing when the model has none
+  std::unique_ptr<Backend> own_backend;  // where it shares the machine with other models
+  std::filesystem::path path;            // the directory, or the GGUF file
+  std::optional<Tokenizer> tokenizer;    // nothing when the model has none
   GenerationConfig generation;
   bool has_chat_template = false;     // of its own
   bool typed_special_tokens = false;  // LoadOptions
@@ -99,8 +104,12 @@ size_t lock_memory(LoadedModel& model);
 // scaled ropes included.
 void check_context(const LoadOptions& options, const DecoderConfig& config);
 
-// Throws Error naming the file and the field or tensor at fault.
-std::unique_ptr<LoadedModel> load_model(const LoadOptions& options);
+std::shared_ptr<Machine> make_machine(const LoadOptions& options);
+
+// Throws Error naming the file and the field or tensor at fault. A `machine` that is given may be
+// computing for other models meanwhile; without one the model has its own.
+std::unique_ptr<LoadedModel> load_model(const LoadOptions& options,
+                                        std::shared_ptr<Machine> machine = nullptr);
 
 // What drafts for the model; requests with a prediction have drafts without it.
 DrafterInfo drafter_info(const LoadedModel& model);

@@ -46,9 +46,11 @@ MemoryRoom memory_room(const LoadedModel& model, const LoadOptions& options) {
     room = {static_cast<double>(model.machine->device->info().free_bytes),
             "of the GPU's memory are free"};
   }
-  if (options.memory_limit_bytes && static_cast<double>(*options.memory_limit_bytes) < room.bytes) {
-    room = {static_cast<double>(*options.memory_limit_bytes), "are allowed by --memory-limit"};
-  }
+  if (!options.memory_limit_bytes) return room;
+  const size_t used = model.backend->memory().stats().active_bytes;  // by other models
+  const double left =
+      std::max(0.0, static_cast<double>(*options.memory_limit_bytes) - static_cast<double>(used));
+  if (left < room.bytes) room = {left, "are allowed by --memory-limit"};
   return room;
 }
 

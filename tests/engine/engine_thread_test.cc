@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -180,6 +182,34 @@ TEST_F(EngineThreadTest, AnIdleEngineIsInspected) {
   auto seen = steps.get_future();
   ASSERT_EQ(seen.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   EXPECT_EQ(seen.get(), 0);
+}
+
+TEST(StepTurns, AreTakenInTheOrderInWhichTheyAreAskedFor) {
+  constexpr int kNumThreads = 3, kNumTurns = 50;
+  StepTurns turns;
+  std::atomic<int> num_inside = 0, num_ready = 0;
+  std::array<int, kNumThreads> taken{};
+  int most_ahead = 0;
+  const auto step = [&](size_t own) {
+    ++num_ready;
+    while (num_ready < kNumThreads) std::this_thread::yield();
+    for (int i = 0; i < kNumTurns; ++i) {
+      turns.take([&] {
+        EXPECT_EQ(++num_inside, 1);
+        ++taken[own];
+        // Long enough that the others ask meanwhile.
+        std::this_thread::sleep_for(milliseconds(1));
+        const auto [least, most] = std::minmax_element(taken.begin(), taken.end());
+        if (*least < kNumTurns) most_ahead = std::max(most_ahead, *most - *least);
+        --num_inside;
+        return true;
+      });
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kNumThreads; ++i) threads.emplace_back(step, i);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(most_ahead, 4) << "one takes turns that others wait for";
 }
 
 }  // namespace
