@@ -1,4 +1,5 @@
 // Options of the model, how it runs, and the memory it takes.
+#include "cli/lora_source.h"
 #include "cli/option_groups.h"
 
 namespace paceline {
@@ -7,8 +8,7 @@ namespace {
 using enum CommandId;
 
 // An empty name is that of an unset variable in a script: not the bundled model.
-std::string model_named(const OptionValue& value) {
-  const std::string& name = as_text(value);
+std::string model_named(const std::string& name) {
   if (!name.empty()) return name;
   throw Error(
       ErrorCode::invalid,
@@ -17,7 +17,7 @@ std::string model_named(const OptionValue& value) {
 }
 
 // Commands that work on a model alone, and take it without its flag.
-constexpr CommandSet kModelIsBare = set_of({serve, inspect, bench, quantize, convert});
+constexpr CommandSet kModelIsBare = set_of({inspect, bench, quantize, convert});
 
 constexpr OptionDef kModelOptions[] = {
     // The model and how it runs.
@@ -28,9 +28,53 @@ constexpr OptionDef kModelOptions[] = {
      .default_text = "the small model that comes with Paceline",
      .help = "Model directory, GGUF file, or OWNER/NAME from the local Hugging Face cache.",
      .group = OptionGroup::model,
-     .commands = kEveryCommand & ~set_of({adapter, trace, list}),
+     .commands = kEveryCommand & ~set_of({adapter, trace, list, serve}),
      .bare_in = kModelIsBare,
-     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},
+     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(as_text(v)); }},
+    {.name = "model",
+     .aliases = "-m",
+     .placeholder = "MODEL",
+     .kind = OptionKind::texts,
+     .default_text = "the small model that comes with Paceline",
+     .help =
+         "Model to serve, as MODEL or NAME=MODEL: a directory, GGUF file, or OWNER/NAME from the "
+         "local Hugging Face cache; repeat for several.",
+     .group = OptionGroup::model,
+     .commands = set_of({serve}),
+     .bare_in = set_of({serve}),
+     .apply =
+         [](Settings& s, const OptionValue& v) {
+           s.models = std::get<std::vector<std::string>>(v);
+           for (const std::string& model : s.models) model_named(model);
+           const auto first = read_lora_source(s.models.front());  // NAME=MODEL, too
+           s.load.model = first ? first->path : s.models.front();
+         }},
+    {.name = "models-dir",
+     .placeholder = "DIR",
+     .kind = OptionKind::text,
+     .help = "Directory of further models to serve, folders and GGUF files by their names; each is "
+             "loaded by its first request.",
+     .group = OptionGroup::model,
+     .commands = set_of({serve}),
+     .apply = [](Settings& s, const OptionValue& v) { s.models_directory = as_text(v); }},
+    {.name = "unknown-model",
+     .placeholder = "WHAT",
+     .kind = OptionKind::choice,
+     .choices = "refuse first",
+     .default_text = "refuse",
+     .help = "What a request gets that names none of the models: refuse (404), or the first model.",
+     .group = OptionGroup::model,
+     .commands = set_of({serve}),
+     .apply = [](Settings& s, const OptionValue& v) { s.unknown_model = as_text(v); }},
+    {.name = "sleep-idle-seconds",
+     .placeholder = "S",
+     .kind = OptionKind::number,
+     .limits = {0, 31536000},
+     .default_text = "0, never",
+     .help = "Seconds without requests after which a model is unloaded; the next request loads it.",
+     .group = OptionGroup::model,
+     .commands = set_of({serve}),
+     .apply = [](Settings& s, const OptionValue& v) { s.sleep_idle_s = std::get<double>(v); }},
     {.name = "model",
      .aliases = "-m",
      .placeholder = "MODEL",
@@ -40,7 +84,7 @@ constexpr OptionDef kModelOptions[] = {
      .group = OptionGroup::model,
      .commands = set_of({trace}),
      .needs = "replay",
-     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},
+     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(as_text(v)); }},
     {.name = "model",
      .aliases = "-m",
      .placeholder = "MODEL",
@@ -49,7 +93,7 @@ constexpr OptionDef kModelOptions[] = {
      .help = "Base model that the adapter must fit.",
      .group = OptionGroup::model,
      .commands = set_of({adapter}),
-     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(v); }},
+     .apply = [](Settings& s, const OptionValue& v) { s.load.model = model_named(as_text(v)); }},
     {.name = "load-format",
      .placeholder = "FORMAT",
      .kind = OptionKind::choice,

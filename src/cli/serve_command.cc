@@ -8,16 +8,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/line_writer.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
+#include "cli/served_models.h"
 #include "engine/engine.h"
-#include "engine/trace_writer.h"
 #include "http/descriptor_limit.h"
 #include "load/generation_config.h"
-#include "load/load_adapter.h"
 #include "load/loaded_model.h"
 #include "models/decoder.h"
 #include "paceline/error.h"
@@ -28,8 +28,6 @@
 
 namespace paceline {
 namespace {
-
-constexpr double kStepSlowdown = 2.5;
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
@@ -64,34 +62,6 @@ void check_runtime_lora(const Settings& settings) {
                     "that --allow-runtime-lora may load",
                     settings.lora_directory));
   }
-}
-
-RuntimeAdapters runtime_adapters(const Settings& settings, LoadedModel& model) {
-  if (!settings.allow_runtime_lora) return {};
-  const int64_t max_rank = settings.load.max_lora_rank;
-  return {.load =
-              [&model, max_rank](const std::string& name, const std::string& path) {
-                return load_adapter(model, {.name = name, .path = path}, max_rank);
-              },
-          .adapters = model.adapters.get(),
-          .directory = settings.lora_directory,
-          .most = settings.max_cpu_loras.value_or(settings.load.max_loras)};
-}
-
-LoadOptions loading(const Settings& settings) {
-  LoadOptions options = load_options(settings);
-  if (settings.allow_runtime_lora) options.enable_lora = true;
-  options.max_step_slowdown = settings.max_step_slowdown.value_or(kStepSlowdown);
-  options.fingerprint = true;
-  return options;
-}
-
-// Clients don't see the path of the model's files, unless it was given as a name.
-std::vector<std::string> public_names(const Settings& settings) {
-  std::vector<std::string> names = served_names(settings);
-  if (!settings.served_model_names.empty()) return names;
-  std::erase_if(names, [](const std::string& name) { return name.starts_with('/'); });
-  return names;
 }
 
 void check_size(std::string_view option, size_t bytes, size_t most) {
@@ -157,20 +127,14 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
                         .keep_client_counters = settings.keep_client_counters,
                         .max_response_bytes = static_cast<int64_t>(settings.max_response_bytes),
                         .max_resident_bytes = static_cast<int64_t>(settings.max_resident_bytes),
+                        .accepts_any_model = settings.unknown_model == "first",
+                        .sleep_after = milliseconds(settings.sleep_idle_s),
                         .metrics_prefix = settings.metrics_prefix,
                         .log_json = settings.log_json};
   options.http = wire_limits(settings);
   if (settings.log_requests && !settings.quiet) options.log = &log;
   if (!settings.quiet) options.warnings = &log;
   return options;
-}
-
-// Replaces the model's path by its name in messages to clients.
-TextModel named(TextModel text, const std::string& name) {
-  const size_t at = text.chat_problem.find(text.name);
-  if (at != std::string::npos) text.chat_problem.replace(at, text.name.size(), name);
-  text.name = name;
-  return text;
 }
 
 // Notes about what was loaded.
@@ -191,25 +155,28 @@ void describe_model(const LoadedModel& model, const Settings& settings, Session&
   if (!drafter.empty()) session.print_note(drafter);
 }
 
-// The frontend's address is said once the options and the model's configuration were found right. A
-// signal ends the process at once: nothing is being answered.
-std::unique_ptr<LoadedModel> load_for(ServerFrontend& frontend, const Settings& settings,
-                                      Session& session) {
+// The frontend's address is said once the options and the first model's configuration were found
+// right. A signal ends the process at once: nothing is being answered.
+void load_at_start(ServerFrontend& frontend, const Settings& settings, Session& session,
+                   ServedModels& models) {
   const Interrupt::Handler handler(session.interrupt(), [&](int number) {
     if (!settings.unix_socket.empty()) ::unlink(settings.unix_socket.c_str());
     session.interrupt().end(number);
   });
-  LoadOptions options = loading(settings);
   std::optional<LoadProgress> bar;
-  const auto say_opened = [&] {
-    if (!settings.quiet) session.print_note("opened " + frontend.url() + ", loading the model");
-    bar.emplace(settings, session);
-  };
-  options.progress = [&](uint64_t done, uint64_t total) {
-    if (!bar) say_opened();
-    bar->update(done, total);
-  };
-  return load_model(options);
+  bool is_said = false;
+  models.load(
+      [&](uint64_t done, uint64_t total) {
+        if (!std::exchange(is_said, true) && !settings.quiet) {
+          session.print_note("opened " + frontend.url() + ", loading the model");
+        }
+        if (!bar) bar.emplace(settings, session);
+        bar->update(done, total);
+      },
+      [&](const LoadedModel& model, const Settings& its) {
+        bar.reset();
+        if (!settings.quiet) describe_model(model, its, session);
+      });
 }
 
 // A limit below what the loaded model takes would refuse every request.
@@ -225,32 +192,6 @@ void check_resident_memory(const Settings& settings) {
                   bytes_text(static_cast<double>(watch.used()))));
 }
 
-// The message of an engine that failed, else empty.
-std::string serve_model(const Settings& settings, Session& session, ServerFrontend& frontend,
-                        LoadedModel& model, const ServerOptions& options) {
-  const std::vector<std::string> names = public_names(settings);
-  std::unique_ptr<TraceWriter> trace;
-  if (!settings.load.trace_file.empty()) {
-    trace =
-        std::make_unique<TraceWriter>(settings.load.trace_file, model.path.string(), *model.engine);
-  }
-  const std::string failure = serve_until_drained(
-      frontend,
-      {.names = names,
-       .text = named(text_model(model), names[0]),
-       .observer = trace.get(),
-       .window = {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
-                  .num_requests = settings.load.batch_size},
-       .fingerprint = model.fingerprint,
-       .cache_dtype = std::string(dtype_name(model.kv_dtype)),
-       .runtime_adapters = runtime_adapters(settings, model)},
-      options, [&](std::string_view line) {
-        if (!settings.quiet) session.print_note(line);
-      });
-  if (trace && failure.empty()) trace->finish();
-  return failure;
-}
-
 }  // namespace
 
 int run_serve(const Settings& settings, Session& session) {
@@ -263,17 +204,22 @@ int run_serve(const Settings& settings, Session& session) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed log must not end the server
   LineWriter log(STDERR_FILENO);
   const ServerOptions options = serving(settings, log);
-  check_adapter_names(settings, public_names(settings));
+  ServedModels models(settings, settings.quiet ? nullptr : &log);
   ServerFrontend frontend(options.address, options.http);
   const auto lack = lack_of_descriptors(options.http.max_connections);
   if (lack && !settings.quiet) session.print_note("note: " + *lack);
-  const auto model = load_for(frontend, settings, session);
+  load_at_start(frontend, settings, session, models);
   check_resident_memory(settings);
-  if (!settings.quiet) describe_model(*model, settings, session);
   DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(session.interrupt(), [&drain](int) { drain(); });
-  const std::string failure = serve_model(settings, session, frontend, *model, options);
-  if (failure.empty()) return 0;
+  const std::string failure =
+      serve_until_drained(frontend, models.take_entries(), options, [&](std::string_view line) {
+        if (!settings.quiet) session.print_note(line);
+      });
+  if (failure.empty()) {
+    models.finish_trace();
+    return 0;
+  }
   log.write("paceline: the engine failed: " + failure);
   return kEngineFailedExit;
 }

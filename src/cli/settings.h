@@ -164,6 +164,10 @@ struct Settings {
   std::vector<std::string> served_model_names;
 
   // serve
+  std::vector<std::string> models;  // --model, each MODEL or NAME=MODEL
+  std::string models_directory;
+  std::string unknown_model = "refuse";
+  double sleep_idle_s = 0;
   std::optional<double> max_step_slowdown;  // load.max_step_slowdown when it was given
   std::string host = "127.0.0.1";
   int64_t port = 8080;

@@ -9,6 +9,19 @@
 namespace paceline {
 namespace {
 
+// How long "http://" is, 0 for a target without it.
+size_t scheme_size(std::string_view target) {
+  constexpr std::string_view kScheme = "http://";
+  constexpr std::string_view kSecureScheme = "https://";
+  if (same_http_token(target.substr(0, kScheme.size()), kScheme)) return kScheme.size();
+  if (same_http_token(target.substr(0, kSecureScheme.size()), kSecureScheme)) {
+    return kSecureScheme.size();
+  }
+  return 0;
+}
+
+}  // namespace
+
 std::string percent_decoded(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
@@ -27,19 +40,6 @@ std::string percent_decoded(std::string_view text) {
   }
   return decoded;
 }
-
-// How long "http://" is, 0 for a target without it.
-size_t scheme_size(std::string_view target) {
-  constexpr std::string_view kScheme = "http://";
-  constexpr std::string_view kSecureScheme = "https://";
-  if (same_http_token(target.substr(0, kScheme.size()), kScheme)) return kScheme.size();
-  if (same_http_token(target.substr(0, kSecureScheme.size()), kSecureScheme)) {
-    return kSecureScheme.size();
-  }
-  return 0;
-}
-
-}  // namespace
 
 HttpTarget parse_http_target(std::string_view target) {
   const auto is_printable = [](char c) { return c > 0x20 && c < 0x7f; };

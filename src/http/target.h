@@ -16,4 +16,7 @@ struct HttpTarget {
 // ill-formed percent escape, and a path that decodes to what a path can't hold.
 HttpTarget parse_http_target(std::string_view target);
 
+// Throws HttpRefusal 400 for an ill-formed escape.
+std::string percent_decoded(std::string_view text);
+
 }  // namespace paceline

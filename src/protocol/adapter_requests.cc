@@ -19,6 +19,10 @@ constexpr FieldDef<LoadAdapterRequest> kLoadFields[] = {
      .by_default = false,
      .help = "Replace an adapter of this name; its running requests end with the old one.",
      .read = [](const FieldValue& v, LoadAdapterRequest& t) { t.replaces = v.boolean(); }},
+    {.name = "model",
+     .type = kAnyText,
+     .help = "The model that it is for; the first one by default.",
+     .read = [](const FieldValue& v, LoadAdapterRequest& t) { t.model = v.text(); }},
 };
 
 constexpr FieldDef<UnloadAdapterRequest> kUnloadFields[] = {

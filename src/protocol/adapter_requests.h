@@ -1,6 +1,7 @@
 // The bodies of /v1/load_lora_adapter and /v1/unload_lora_adapter, in vLLM's shapes.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "protocol/request_fields.h"
@@ -11,6 +12,7 @@ struct LoadAdapterRequest {
   std::string name;
   std::string path;
   bool replaces = false;
+  std::optional<std::string> model;  // that it is for; nothing: the first one
 };
 
 struct UnloadAdapterRequest {

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "engine/adapter_set.h"
 #include "protocol/adapter_requests.h"
+#include "server/model_call.h"
 #include "server/routes.h"
-#include "server/worker_call.h"
 
 namespace paceline {
 namespace {
@@ -46,8 +46,8 @@ void check_name(const LoadAdapterRequest& request, const RequestRules& rules,
     throw invalid_field("lora_name",
                         fmt::format("{} bytes, expected 1 to {}", name.size(), kLongestName));
   }
-  const auto& own = rules.model_names;
-  if (std::find(own.begin(), own.end(), name) != own.end()) {
+  const auto& taken = rules.all_names;
+  if (std::find(taken.begin(), taken.end(), name) != taken.end()) {
     throw invalid_field("lora_name", fmt::format("{} is the model's name", name));
   }
   if (!request.replaces && adapters.find(name) != nullptr) {
@@ -56,9 +56,9 @@ void check_name(const LoadAdapterRequest& request, const RequestRules& rules,
   }
 }
 
-std::string load(const RuntimeAdapters& runtime, const RequestRules& rules,
-                 const LoadAdapterRequest& request) {
-  check_name(request, rules, *runtime.adapters);
+std::string load(const HostedModel& model, const LoadAdapterRequest& request) {
+  const RuntimeAdapters& runtime = model.runtime_adapters;
+  check_name(request, model.rules, *runtime.adapters);
   const std::string path = resolved(request.path, runtime.directory);
   try {
     runtime.adapters->add_at_run_time(runtime.load(request.name, path), runtime.most);
@@ -68,8 +68,8 @@ std::string load(const RuntimeAdapters& runtime, const RequestRules& rules,
   return fmt::format("Success: LoRA adapter '{}' added successfully.", request.name);
 }
 
-std::string unload(const RuntimeAdapters& runtime, const UnloadAdapterRequest& request) {
-  if (!runtime.adapters->remove(request.name)) {
+std::string unload(const HostedModel& model, const UnloadAdapterRequest& request) {
+  if (!model.runtime_adapters.adapters->remove(request.name)) {
     throw RequestError(
         "lora_name", ErrorReason::model_not_found,
         fmt::format("lora_name: there is no adapter {}", request.name.substr(0, kLongestName)));
@@ -85,35 +85,44 @@ void check_on(const RuntimeAdapters& runtime) {
 }
 
 // Runs `work` with the body on a worker, so that nothing waits for files.
-void run(const CallPtr& call, std::function<std::string(const Json& body)> work) {
-  on_worker(call, [body = take_body(*call), work = std::move(work)]() -> Continuation {
-    auto text = std::make_shared<std::string>(work(body()));
-    return [text](const CallPtr& ready) {
-      ready->respond({.content_type = "text/plain; charset=utf-8", .body = std::move(*text)});
-    };
+template <class Request>
+void run(const CallPtr& call, Request (*parse)(const Json& body, const RequestTerms& terms),
+         std::optional<std::string> (*model_of)(const ModelHost& host, const Request& request),
+         std::string (*work)(const HostedModel& model, const Request& request)) {
+  on_model(call, [body = take_body(*call), parse, model_of, work, &context = call->context()] {
+    const Request request = parse(body(), context.terms);
+    return ModelJob{
+        .model = model_of(context.host, request),
+        .run = [work, request](HostedModel& model) -> Continuation {
+          check_on(model.runtime_adapters);
+          auto text = std::make_shared<std::string>(work(model, request));
+          return [text](const CallPtr& ready) {
+            ready->respond({.content_type = "text/plain; charset=utf-8", .body = std::move(*text)});
+          };
+        }};
   });
 }
 
 }  // namespace
 
 void handle_load_adapter(const CallPtr& call) {
-  const RuntimeAdapters& runtime = call->model()->runtime_adapters;
-  const RequestRules& rules = call->model()->rules;
-  run(call, [&runtime, &rules](const Json& body) {
-    const LoadAdapterRequest request = parse_load_adapter_request(body, rules.terms);
-    check_on(runtime);
-    return load(runtime, rules, request);
-  });
+  run<LoadAdapterRequest>(
+      call, parse_load_adapter_request,
+      [](const ModelHost& host, const LoadAdapterRequest& request) {
+        host.choose(request.model);  // refuses an unknown one
+        return request.model;
+      },
+      load);
 }
 
+// The model that has it; without one the first one says that there is none.
 void handle_unload_adapter(const CallPtr& call) {
-  const RuntimeAdapters& runtime = call->model()->runtime_adapters;
-  const RequestRules& rules = call->model()->rules;
-  run(call, [&runtime, &rules](const Json& body) {
-    const UnloadAdapterRequest request = parse_unload_adapter_request(body, rules.terms);
-    check_on(runtime);
-    return unload(runtime, request);
-  });
+  run<UnloadAdapterRequest>(
+      call, parse_unload_adapter_request,
+      [](const ModelHost& host, const UnloadAdapterRequest& request) {
+        return host.find(request.name) ? std::optional(request.name) : std::nullopt;
+      },
+      unload);
 }
 
 }  // namespace paceline

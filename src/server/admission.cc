@@ -97,7 +97,7 @@ constexpr Route kPreflight = {
 // `route` is null where the request has none.
 HttpGate refuse(ServerContext& context, const HttpRequest& head, const Route* route,
                 const ApiError& error, const std::string& allow = "") {
-  context.metrics.count_error(error);
+  context.errors.count(error);
   const std::string id = request_id_of(head);
   HttpResponse response = error_response(context, route, error, id);
   add_request_id(route, id, response);

@@ -20,6 +20,14 @@ bool is_id_character(char byte) {
          std::string_view("-_.:").find(byte) != std::string_view::npos;
 }
 
+double seconds_until_room(const ServerContext& context) {
+  double longest = 1;
+  for (const ModelLease& model : context.host.loaded()) {
+    longest = std::max(longest, model->metrics.seconds_until_room(model->link));
+  }
+  return longest;
+}
+
 std::string now_text() {
   const auto now = std::chrono::system_clock::now();
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
@@ -47,7 +55,7 @@ HttpResponse error_response(const ServerContext& context, const Route* route, co
   HttpResponse response{.status = answer.status, .body = std::move(answer.body)};
   if (status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   if (status == kTooMany || status == kUnavailable) {
-    const double wait = context.metrics.seconds_until_room(context.host.first()->link);
+    const double wait = seconds_until_room(context);
     response.headers.push_back({"Retry-After", fmt::format("{:.0f}", std::ceil(wait))});
     response.headers.push_back({"retry-after-ms", fmt::format("{:.0f}", 1e3 * wait)});
   }
@@ -67,7 +75,6 @@ void add_request_id(const Route* route, const std::string& id, HttpResponse& res
 ApiCall::ApiCall(ServerContext& context, std::shared_ptr<HttpExchange> exchange,
                  std::shared_ptr<void> held)
     : context_(context),
-      model_(context.host.first()),
       exchange_(std::move(exchange)),
       held_(std::move(held)),
       entry_{.request_id = request_id_of(exchange_->request()),
@@ -113,12 +120,18 @@ bool ApiCall::reserve_response(int64_t num_bytes) {
 void ApiCall::respond_json(std::string body) { respond({.body = std::move(body)}); }
 
 void ApiCall::fail(const ApiError& error) {
-  entry_.error_code = openai_kind(error.reason).code;
-  context_.metrics.count_error(error);
-  respond(error_response(context_, &route(), error, entry_.request_id));
+  const ErrorKind& kind = openai_kind(error.reason);
+  entry_.error_code = kind.code;
+  context_.errors.count(error);
+  HttpResponse response = error_response(context_, &route(), error, entry_.request_id);
+  if (!has_events_) return respond(std::move(response));
+  exchange_->write(fmt::format("event: error\ndata: {}\n\n", response.body));
+  exchange_->end();
+  finish(kind.status);
 }
 
 void ApiCall::begin_events() {
+  if (std::exchange(has_events_, true)) return;
   const Dialect* dialect = route().dialect;
   HttpResponse response{.content_type = std::string(dialect->stream_type),
                         .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}};

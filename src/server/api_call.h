@@ -52,21 +52,23 @@ class ApiCall {
           std::shared_ptr<void> held);
 
   ServerContext& context() const { return context_; }
-  // The model that answers it: the one it names, or else the server's first.
-  const std::shared_ptr<HostedModel>& model() const { return model_; }
-  ServerMetrics& metrics() { return context_.metrics; }
+  // The model that answers it, once it is chosen (model_call.h).
+  const ModelLease& model() const { return model_; }
+  void set_model(ModelLease model) { model_ = std::move(model); }
+  ServerMetrics& metrics() const { return model_->metrics; }
   HttpExchange& exchange() { return *exchange_; }
   const Route& route() const;
   bool is_open() const { return exchange_->is_open(); }
 
-  // Each ends it, releases its permit and writes its line to the log.
+  // Each ends it, releases its permit and writes its line to the log. After begin_events() an error
+  // is the stream's last event.
   void respond(HttpResponse response);
   void respond_json(std::string body);
   void fail(const ApiError& error);
   // Ends a streamed response; 499 when the client has disconnected.
   void end_stream(int status, const std::string& error_code = "");
 
-  // Sends the head of a streamed response.
+  // Sends the head of a streamed response, unless it has been sent.
   void begin_events();
 
   // hold_permit(false) lets others have its permit. hold_permit(true) takes one again if one is
@@ -88,11 +90,12 @@ class ApiCall {
   double seconds() const;
 
   ServerContext& context_;
-  std::shared_ptr<HostedModel> model_;
+  ModelLease model_;
   std::shared_ptr<HttpExchange> exchange_;
   std::shared_ptr<void> held_;
   LogEntry entry_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  bool has_events_ = false;
   bool is_finished_ = false;
 };
 

@@ -19,18 +19,19 @@ constexpr std::chrono::milliseconds kTick{250};
 constexpr std::chrono::milliseconds kDrainLook{20};
 constexpr std::chrono::milliseconds kLastErrorTime{500};  // to send the last errors
 
-int64_t most_requests(const ServedModel& model, const ServerOptions& options) {
+int64_t most_requests(const std::vector<ModelEntry>& models, const ServerOptions& options) {
   if (options.max_requests > 0) return options.max_requests;
-  const EngineLimits& limits = model.text.engine.limits();
-  return limits.max_num_seqs + limits.max_queued;
+  int64_t most = 0;
+  for (const ModelEntry& model : models) most += model.max_requests;
+  return most;
 }
 
 }  // namespace
 
 struct ApiServer::State {
-  State(ServerFrontend& the_frontend, ServedModel model, const ServerOptions& asked)
+  State(ServerFrontend& the_frontend, std::vector<ModelEntry> models, const ServerOptions& asked)
       : options(asked), frontend(the_frontend), http(frontend.http()) {
-    const int64_t limit = most_requests(model, options);
+    const int64_t limit = most_requests(models, options);
     context = std::unique_ptr<ServerContext>(new ServerContext{
         .options = options,
         .http = http,
@@ -41,16 +42,29 @@ struct ApiServer::State {
         .body_bytes = BytesLimit(options.max_body_bytes_held),
         .response_bytes = BytesLimit(kLargeResponses * options.max_response_bytes),
         .memory = MemoryWatch(options.max_resident_bytes),
-        .metrics = {},
-        .host = {},
+        .metrics = std::vector<ServerMetrics>(models.size()),
+        .host = ModelHost(
+            std::move(models),
+            {.sleep_after = options.sleep_after, .accepts_any_name = options.accepts_any_model},
+            [this](size_t index, ServedModel model) { return open(index, std::move(model)); }),
         .workers = WorkerPool(kNumWorkers, static_cast<size_t>(limit))});
     if (options.ignore_unknown_fields) {
       context->terms.on_unknown_field = [count = &context->num_unknown_fields](const std::string&) {
         ++*count;
       };
     }
-    context->host.add(
-        std::make_shared<HostedModel>(std::move(model), context->terms, options, http));
+  }
+
+  std::shared_ptr<HostedModel> open(size_t index, ServedModel model) {
+    RequestRules rules{.model_names = model.names,
+                       .all_names = context->host.names(),
+                       .accepts_any_name = options.accepts_any_model,
+                       .terms = context->terms,
+                       .max_response_bytes = options.max_response_bytes};
+    auto hosted = std::make_shared<HostedModel>(std::move(model), std::move(rules), *context,
+                                                context->metrics[index]);
+    hosted->start([this](const std::string& message) { engine_failed(message); });
+    return hosted;
   }
 
   FrontendHandlers handlers() {
@@ -85,12 +99,13 @@ struct ApiServer::State {
   }
 
   void each_response(const std::function<void(PendingResponse& response)>& work) {
-    for (const auto& model : context->host.models()) {
+    for (const auto& model : context->host.loaded()) {
       for (const auto& response : model->link.responses()) work(*response);
     }
   }
 
   void fail_all(const ApiError& error) {
+    context->host.fail_waiting(error.message);
     each_response([&error](PendingResponse& response) { response.fail(error); });
   }
 
@@ -136,16 +151,15 @@ struct ApiServer::State {
   std::string failure;
 };
 
-ApiServer::ApiServer(ServerFrontend& frontend, ServedModel model, const ServerOptions& options)
-    : state_(std::make_unique<State>(frontend, std::move(model), options)) {}
+ApiServer::ApiServer(ServerFrontend& frontend, std::vector<ModelEntry> models,
+                     const ServerOptions& options)
+    : state_(std::make_unique<State>(frontend, std::move(models), options)) {}
 
 ApiServer::~ApiServer() { state_->frontend.close(); }
 
 bool ApiServer::open() {
   State* const state = state_.get();
-  for (const auto& model : state->context->host.models()) {
-    model->start([state](const std::string& message) { state->engine_failed(message); });
-  }
+  state->context->host.start();
   if (!state->frontend.open(state->handlers())) return false;
   state->http.post([state] {
     state->context->manager.notify("READY=1");
@@ -156,7 +170,7 @@ bool ApiServer::open() {
 
 std::string ApiServer::wait() {
   state_->frontend.wait();
-  for (const auto& model : state_->context->host.models()) model->stop();
+  state_->context->host.stop();
   return state_->failure;
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "server/served_model.h"
 #include "server/server_options.h"
@@ -13,8 +14,8 @@ class ServerFrontend;
 
 class ApiServer {
  public:
-  // The frontend and the model's parts must outlive it.
-  ApiServer(ServerFrontend& frontend, ServedModel model, const ServerOptions& options);
+  // The frontend, and what models that are loaded already refer to, must outlive it.
+  ApiServer(ServerFrontend& frontend, std::vector<ModelEntry> models, const ServerOptions& options);
   // Closes the frontend.
   ~ApiServer();
 

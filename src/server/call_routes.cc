@@ -4,9 +4,9 @@
 
 #include "server/generation_response.h"
 #include "server/item_response.h"
+#include "server/model_call.h"
 #include "server/route_table.h"
 #include "server/routes.h"
-#include "server/worker_call.h"
 
 namespace paceline {
 namespace {
@@ -36,18 +36,29 @@ struct PreparingCall {
   }
 };
 
+// Whether the answer is an event stream, which may have comments.
+bool has_event_stream(const Dialect& dialect, const Call& call) {
+  const auto* generation = std::get_if<GenerationCall>(&call);
+  return generation != nullptr && dialect.stream_type == "text/event-stream" &&
+         std::visit([](const auto& one) { return one.generation.streaming.stream; },
+                    generation->request);
+}
+
 }  // namespace
 
 void handle_call(const CallPtr& call) {
-  HttpRequest& request = call->exchange().request();
   ServerContext& context = call->context();
-  on_worker(call, [dialect = call->route().dialect, &model = *call->model(),
-                   tenant = context.keys.tenant_of(request), &seal = context.seal,
-                   body = take_body(*call)]() {
-    Call parsed =
-        dialect->parse(body(), {.limits = model.rules.terms, .owner = tenant, .seal = &seal});
-    apply_rules(model.text, model.rules, tenant, common_fields_of(parsed));
-    return std::visit(PreparingCall{model.text, model.rules}, std::move(parsed));
+  on_model(call, [dialect = call->route().dialect, &context,
+                  tenant = context.keys.tenant_of(call->exchange().request()),
+                  body = take_body(*call)] {
+    const auto parsed = std::make_shared<Call>(
+        dialect->parse(body(), {.limits = context.terms, .owner = tenant, .seal = &context.seal}));
+    return ModelJob{.model = common_fields_of(*parsed).model,
+                    .has_stream = has_event_stream(*dialect, *parsed),
+                    .run = [parsed, tenant](HostedModel& model) {
+                      apply_rules(model.text, model.rules, tenant, common_fields_of(*parsed));
+                      return std::visit(PreparingCall{model.text, model.rules}, std::move(*parsed));
+                    }};
   });
 }
 

@@ -1,6 +1,7 @@
 #include "server/engine_link.h"
 
 #include <exception>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -22,10 +23,18 @@ void protect(PendingResponse& response, const Work& work) {
 EngineLink::EngineLink(Engine& engine, HttpServer& http)
     : engine_(engine), http_(http), channel_(std::make_shared<Channel>([this] { wake(); })) {}
 
+EngineLink::~EngineLink() {
+  const std::weak_ptr<char> dispatching = alive_;
+  alive_ = nullptr;
+  while (!dispatching.expired()) std::this_thread::yield();
+}
+
 void EngineLink::wake() {
   if (is_awake_.exchange(true)) return;
   came_at_.store(std::chrono::steady_clock::now());
-  http_.post([this] { dispatch(); });
+  http_.post([this, alive = std::weak_ptr<char>(alive_)] {
+    if (const auto held = alive.lock()) dispatch();
+  });
 }
 
 std::optional<RequestId> EngineLink::submit(const std::shared_ptr<PendingResponse>& response,

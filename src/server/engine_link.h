@@ -53,6 +53,8 @@ class EngineLink {
  public:
   // Both must outlive the engine's thread.
   EngineLink(Engine& engine, HttpServer& http);
+  // Any thread; no response is pending.
+  ~EngineLink();
 
   // Nothing when the engine's queue is full.
   std::optional<RequestId> submit(const std::shared_ptr<PendingResponse>& response,
@@ -94,7 +96,8 @@ class EngineLink {
 
   Engine& engine_;
   HttpServer& http_;
-  std::atomic<bool> is_awake_ = false;  // a dispatch is scheduled
+  std::shared_ptr<char> alive_ = std::make_shared<char>();  // held by the dispatch that runs
+  std::atomic<bool> is_awake_ = false;                      // a dispatch is scheduled
   // The first event came that the scheduled dispatch will find.
   std::atomic<std::chrono::steady_clock::time_point> came_at_ = {};
   std::shared_ptr<Channel> channel_;

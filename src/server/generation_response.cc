@@ -138,7 +138,7 @@ void GenerationResponse::fail(const ApiError& error) {
   if (is_accepted_) ++call_->metrics().failed;
   if (!has_begun_) return call_->fail(error);
   // A stream that breaks off ends with an error event and without [DONE].
-  context.metrics.count_error(error);
+  context.errors.count(error);
   prepared_.writer->fail(error, output_);
   send();
   call_->exchange().end();

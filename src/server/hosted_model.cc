@@ -6,18 +6,19 @@
 
 namespace paceline {
 
-HostedModel::HostedModel(ServedModel served, const RequestTerms& terms,
-                         const ServerOptions& options, HttpServer& http)
+HostedModel::HostedModel(ServedModel served, RequestRules its_rules, ServerContext& context,
+                         ServerMetrics& its_metrics)
     : ServedModel(std::move(served)),
-      rules{.model_names = names, .terms = terms, .max_response_bytes = options.max_response_bytes},
+      rules(std::move(its_rules)),
       token_names(text.tokenizer),
+      metrics(its_metrics),
       steps(observer),
-      link(text.engine, http) {
-  steps.on_first_draft_failure(
-      [log = options.warnings, as_json = options.log_json](const std::string& failure) {
-        if (log == nullptr) return;
-        write_warning(*log, failure + "; its sequences are decoded without drafts", as_json);
-      });
+      link(text.engine, context.http) {
+  steps.on_first_draft_failure([log = context.options.warnings,
+                                as_json = context.options.log_json](const std::string& failure) {
+    if (log == nullptr) return;
+    write_warning(*log, failure + "; its sequences are decoded without drafts", as_json);
+  });
   text.engine.set_observer(&steps);
 }
 
@@ -27,7 +28,7 @@ HostedModel::~HostedModel() {
 }
 
 void HostedModel::start(std::function<void(const std::string& message)> on_failure) {
-  thread_ = std::make_unique<EngineThread>(text.engine, window, std::move(on_failure));
+  thread_ = std::make_unique<EngineThread>(text.engine, window, std::move(on_failure), turns);
 }
 
 double HostedModel::step_age() const {

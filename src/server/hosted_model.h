@@ -10,15 +10,18 @@
 #include "server/engine_link.h"
 #include "server/request_rules.h"
 #include "server/served_model.h"
+#include "server/server_metrics.h"
 #include "server/step_history.h"
 
 namespace paceline {
 
+struct ServerContext;
+
 // Used on the I/O thread; `text` and `rules` on any.
-struct HostedModel : ServedModel {
-  // The engine, `http` and the log of `options` must outlive it.
-  HostedModel(ServedModel served, const RequestTerms& terms, const ServerOptions& options,
-              HttpServer& http);
+struct HostedModel : ServedModel, std::enable_shared_from_this<HostedModel> {
+  // All but the served model must outlive it.
+  HostedModel(ServedModel served, RequestRules its_rules, ServerContext& context,
+              ServerMetrics& its_metrics);
   // Ends the engine's thread and what still runs.
   ~HostedModel();
 
@@ -31,6 +34,7 @@ struct HostedModel : ServedModel {
 
   const RequestRules rules;
   const TokenNames token_names;
+  ServerMetrics& metrics;  // of this model, also after it was loaded again
   StepHistory steps;
   EngineLink link;
   EngineSnapshot last_snapshot;  // the last one taken

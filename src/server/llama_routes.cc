@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "engine/engine_snapshot.h"
 #include "protocol/llama_response.h"
+#include "server/model_call.h"
 #include "server/routes.h"
 #include "text/generation_options.h"
 #include "text/make_request.h"
@@ -50,10 +51,7 @@ void write_slot(JsonWriter& writer, int64_t id, const EngineLimits& limits,
   writer.end_object();
 }
 
-}  // namespace
-
-void show_props(const CallPtr& call) {
-  const HostedModel& hosted = *call->model();
+std::string props_json(const HostedModel& hosted) {
   const TextModel& model = hosted.text;
   std::string json;
   JsonWriter writer(json);
@@ -66,23 +64,30 @@ void show_props(const CallPtr& call) {
   if (model.tokenizer != nullptr) write_special_tokens(writer, *model.tokenizer);
   writer.key("modalities").begin_object().member("vision", false).member("audio", false);
   writer.end_object().member("build_info", kGitDescribe).end_object();
-  call->respond_json(std::move(json));
+  return json;
+}
+
+}  // namespace
+
+void show_props(const CallPtr& call) {
+  with_model(call, [](const CallPtr& ready) { ready->respond_json(props_json(*ready->model())); });
 }
 
 void show_slots(const CallPtr& call) {
-  with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
-    const EngineLimits& limits = ready->model()->text.engine.limits();
-    std::string json;
-    JsonWriter writer(json);
-    writer.begin_array();
-    int64_t id = 0;
-    for (const SequenceSnapshot& sequence : snapshot.sequences) {
-      if (sequence.is_running) write_slot(writer, id++, limits, &sequence);
-    }
-    while (id < limits.max_num_seqs) write_slot(writer, id++, limits, nullptr);
-    writer.end_array();
-    ready->respond_json(std::move(json));
-  });
+  with_snapshots(call, {loaded_model_of_query(*call)},
+                 [](const auto& ready, const auto& models, const auto& snapshots) {
+                   const EngineLimits& limits = models[0]->text.engine.limits();
+                   std::string json;
+                   JsonWriter writer(json);
+                   writer.begin_array();
+                   int64_t id = 0;
+                   for (const SequenceSnapshot& sequence : snapshots[0].sequences) {
+                     if (sequence.is_running) write_slot(writer, id++, limits, &sequence);
+                   }
+                   while (id < limits.max_num_seqs) write_slot(writer, id++, limits, nullptr);
+                   writer.end_array();
+                   ready->respond_json(std::move(json));
+                 });
 }
 
 }  // namespace paceline

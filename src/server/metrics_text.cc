@@ -19,32 +19,35 @@
 namespace paceline {
 namespace {
 
+// The samples of a metric stand together, whatever models they are of.
 class MetricsWriter {
  public:
-  MetricsWriter(const std::string& prefix, const std::string& model)
-      : prefix_(prefix + ":"), label_("model_name=" + json_quote(model)) {}
+  explicit MetricsWriter(const std::string& prefix) : prefix_(prefix + ":") {}
+
+  // That the samples from now on are of.
+  void set_model(const std::string& model) { label_ = "model_name=" + json_quote(model); }
 
   template <class T>
   void gauge(std::string_view name, std::string_view help, T value) {
-    begin(name, "gauge", help);
+    begin(prefix_ + std::string(name), "gauge", help);
     sample(name, "", value);
   }
   template <class T>
   void counter(std::string_view name, std::string_view help, T value) {
-    begin(name, "counter", help);
+    begin(prefix_ + std::string(name), "counter", help);
     sample(name, "", value);
   }
   // One sample for each of `counts`, with its key as the value of `label`.
   template <class Counts>
   void counters(std::string_view name, std::string_view help, std::string_view label,
                 const Counts& counts) {
-    begin(name, "counter", help);
+    begin(prefix_ + std::string(name), "counter", help);
     for (const auto& [key, count] : counts) {
       sample(name, fmt::format(",{}={}", label, json_quote(fmt::format("{}", key))), count);
     }
   }
   void histogram(std::string_view name, std::string_view help, const Histogram& histogram) {
-    begin(name, "histogram", help);
+    begin(prefix_ + std::string(name), "histogram", help);
     int64_t below = 0;
     for (size_t i = 0; i < histogram.counts().size(); ++i) {
       below += histogram.counts()[i];
@@ -59,7 +62,7 @@ class MetricsWriter {
   void info(std::string_view name, std::string_view help,
             std::initializer_list<std::pair<std::string_view, std::string>> labels,
             int64_t value = 1) {
-    begin(name, "gauge", help);
+    begin(prefix_ + std::string(name), "gauge", help);
     std::string text;
     for (const auto& [label, setting] : labels) {
       text += fmt::format(",{}={}", label, json_quote(setting));
@@ -69,26 +72,30 @@ class MetricsWriter {
   // Of Prometheus' process_*: no prefix, no labels.
   template <class T>
   void process(std::string_view name, std::string_view type, std::string_view help, T value) {
-    fmt::format_to(std::back_inserter(text_), "# HELP process_{} {}\n# TYPE process_{} {}\n", name,
-                   help, name, type);
-    fmt::format_to(std::back_inserter(text_), "process_{} {}\n", name, value);
+    begin(fmt::format("process_{}", name), type, help);
+    fmt::format_to(std::back_inserter(*family_), "process_{} {}\n", name, value);
   }
-  std::string take() { return std::move(text_); }
+  std::string text() const { return fmt::format("{}", fmt::join(families_, "")); }
 
  private:
-  void begin(std::string_view name, std::string_view type, std::string_view help) {
-    fmt::format_to(std::back_inserter(text_), "# HELP {}{} {}\n# TYPE {}{} {}\n", prefix_, name,
-                   help, prefix_, name, type);
+  void begin(const std::string& name, std::string_view type, std::string_view help) {
+    const auto [found, is_new] = index_.emplace(name, families_.size());
+    if (is_new) {
+      families_.push_back(fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type));
+    }
+    family_ = &families_[found->second];
   }
   template <class T>
   void sample(std::string_view name, std::string_view labels, T value) {
-    fmt::format_to(std::back_inserter(text_), "{}{}{{{}{}}} {}\n", prefix_, name, label_, labels,
+    fmt::format_to(std::back_inserter(*family_), "{}{}{{{}{}}} {}\n", prefix_, name, label_, labels,
                    value);
   }
 
   std::string prefix_;
   std::string label_;
-  std::string text_;
+  std::vector<std::string> families_;  // a metric's head and samples
+  std::map<std::string, size_t> index_;
+  std::string* family_ = nullptr;  // of the samples that follow
 };
 
 // The names of the adapters of running or of waiting sequences, each once.
@@ -250,8 +257,10 @@ void write_requests(MetricsWriter& out, const ServerMetrics& metrics) {
               metrics.slow_readers);
   out.counters("request_success_total", "Finished choices by finish reason.", "finished_reason",
                metrics.finished);
-  out.counters("rejected_total", "Error responses by code.", "reason", metrics.errors);
   out.counters("cancelled_total", "Cancelled choices by phase.", "phase", metrics.cancelled_in);
+  out.counter("omitted_parts_total",
+              "Parts of tool results left out because they aren't text (a note stands for each).",
+              metrics.omitted_parts);
 }
 
 void write_request_histograms(MetricsWriter& out, const ServerMetrics& metrics) {
@@ -283,6 +292,7 @@ void write_request_histograms(MetricsWriter& out, const ServerMetrics& metrics) 
 }
 
 void write_server(MetricsWriter& out, const ServerContext& context) {
+  out.counters("rejected_total", "Error responses by code.", "reason", context.errors.by_code);
   out.gauge("requests_open", "In-flight requests.", context.in_flight.num_in_flight());
   out.gauge("requests_open_limit", "Limit of in-flight requests (--max-requests).",
             context.in_flight.limit());
@@ -299,9 +309,6 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
             context.memory.limit());
   out.counter("unknown_fields_total", "Unknown request fields ignored (--ignore-unknown-fields).",
               context.num_unknown_fields.load());
-  out.counter("omitted_parts_total",
-              "Parts of tool results left out because they aren't text (a note stands for each).",
-              context.metrics.omitted_parts);
   const LineWriter* log = context.options.log;
   out.counter("log_lines_dropped_total", "Log lines dropped because nothing read the log.",
               log == nullptr ? 0 : log->num_dropped());
@@ -357,19 +364,31 @@ void write_process(MetricsWriter& out) {
 
 }  // namespace
 
+// What belongs to no model has the name of the first.
 void show_metrics(const CallPtr& call) {
-  with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
-    const ServerContext& context = ready->context();
-    MetricsWriter out(context.options.metrics_prefix, ready->model()->names[0]);
-    write_engine(out, *ready->model(), snapshot);
-    write_requests(out, context.metrics);
-    write_request_histograms(out, context.metrics);
-    write_server(out, context);
-    write_http(out, context.http.counters(), context.options.http);
-    write_process(out);
-    ready->respond(
-        {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = out.take()});
-  });
+  const ModelHost& host = call->context().host;
+  with_snapshots(
+      call, host.loaded(), [&host](const auto& ready, const auto& models, const auto& snapshots) {
+        const ServerContext& context = ready->context();
+        MetricsWriter out(context.options.metrics_prefix);
+        for (size_t i = 0; i < models.size(); ++i) {
+          out.set_model(models[i]->names[0]);
+          write_engine(out, *models[i], snapshots[i]);
+        }
+        for (size_t i = 0; i < host.num_models(); ++i) {
+          out.set_model(host.entry(i).names[0]);
+          write_requests(out, context.metrics[i]);
+          write_request_histograms(out, context.metrics[i]);
+          out.gauge("model_loaded", "1 while the model is loaded.",
+                    host.status(i).state == ModelState::loaded ? 1 : 0);
+        }
+        out.set_model(host.entry(0).names[0]);
+        write_server(out, context);
+        write_http(out, context.http.counters(), context.options.http);
+        write_process(out);
+        ready->respond(
+            {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = out.text()});
+      });
 }
 
 }  // namespace paceline

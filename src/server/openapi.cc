@@ -23,7 +23,8 @@ constexpr ErrorDoc kErrors[] = {
     {"400", ErrorReach::every_route,
      "A field has a wrong value (invalid_value, context_length_exceeded), is unknown "
      "(unknown_parameter), unsupported (unsupported_parameter) or missing "
-     "(missing_required_parameter); the body is not JSON (invalid_value); or the request is not "
+     "(missing_required_parameter); the model isn't loaded (model_not_loaded); the body is not "
+     "JSON (invalid_value); or the request is not "
      "valid HTTP (malformed_request)."},
     {"401", ErrorReach::with_key, "The API key is missing or wrong (invalid_api_key)."},
     {"403", ErrorReach::every_route,
@@ -48,8 +49,8 @@ constexpr ErrorDoc kErrors[] = {
     {"501", ErrorReach::with_body,
      "The model lacks what the request needs, such as a chat template (feature_disabled)."},
     {"503", ErrorReach::every_route,
-     "Temporarily unavailable (loading, draining, queue_timeout, engine_unhealthy, overloaded, "
-     "too_many_connections); Retry-After says when to try again."},
+     "Temporarily unavailable (loading, model_load_failed, draining, queue_timeout, "
+     "engine_unhealthy, overloaded, too_many_connections); Retry-After says when to try again."},
     {"504", ErrorReach::with_body,
      "The request took longer than --request-timeout (request_timeout)."},
 };

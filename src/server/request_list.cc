@@ -1,12 +1,13 @@
 // GET /v1/requests: running and waiting sequences, the last steps, and the holders of blocks.
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
 
 #include "base/json_writer.h"
 #include "engine/engine_snapshot.h"
+#include "server/model_call.h"
 #include "server/routes.h"
-#include "server/worker_call.h"
 
 namespace paceline {
 namespace {
@@ -16,8 +17,8 @@ void write_optional(JsonWriter& writer, std::string_view name, std::optional<dou
   value ? writer.number(*value) : writer.null();
 }
 
-void write_engine(JsonWriter& writer, const HostedModel& model, const ServerMetrics& metrics,
-                  const EngineSnapshot& snapshot) {
+void write_engine(JsonWriter& writer, const HostedModel& model, const EngineSnapshot& snapshot) {
+  const ServerMetrics& metrics = model.metrics;
   const EngineLimits& limits = model.text.engine.limits();
   int64_t num_running = 0;
   for (const SequenceSnapshot& sequence : snapshot.sequences) num_running += sequence.is_running;
@@ -90,14 +91,13 @@ void write_steps(JsonWriter& writer, const StepHistory& steps) {
   writer.end_array();
 }
 
-std::string requests_json(const HostedModel& model, const ServerMetrics& metrics,
-                          const EngineSnapshot& snapshot) {
+std::string requests_json(const HostedModel& model, const EngineSnapshot& snapshot) {
   std::string json;
   JsonWriter writer(json);
   writer.begin_object().member("object", "list").key("data").begin_array();
   for (const SequenceSnapshot& one : snapshot.sequences) write_sequence(writer, model.link, one);
   writer.end_array();
-  write_engine(writer, model, metrics, snapshot);
+  write_engine(writer, model, snapshot);
   writer.key("pools").begin_array();
   for (const PoolSnapshot& pool : snapshot.pools) write_pool(writer, pool);
   writer.end_array();
@@ -108,37 +108,55 @@ std::string requests_json(const HostedModel& model, const ServerMetrics& metrics
 
 }  // namespace
 
-void with_snapshot(const CallPtr& call,
-                   void (*answer)(const CallPtr& call, const EngineSnapshot& snapshot)) {
+void with_snapshots(const CallPtr& call, std::vector<ModelLease> models, SnapshotAnswer answer) {
   constexpr std::chrono::milliseconds kPatience{500};
-  HttpServer& http = call->context().http;
-  // Empty once it is answered. The engine's thread only carries it: the call lives and dies on the
-  // I/O thread.
-  auto waiting = std::make_shared<CallPtr>(call);
-  const auto answer_once = [answer](CallPtr& asked, const EngineSnapshot& snapshot) {
-    const CallPtr taken = std::exchange(asked, nullptr);
-    if (taken == nullptr) return;
-    if (!taken->is_open()) return taken->end_stream(kClientClosedRequest, "client_gone");
-    guarded(*taken, [&] { answer(taken, snapshot); });
+  // Empty once it is answered. Engines' threads only carry it: the call lives and dies on the I/O
+  // thread.
+  struct Asked {
+    CallPtr call;
+    std::vector<ModelLease> models;
+    std::vector<std::optional<EngineSnapshot>> snapshots;
+    SnapshotAnswer answer;
+
+    void finish() {
+      const CallPtr taken = std::exchange(call, nullptr);
+      if (taken == nullptr) return;
+      const std::vector<ModelLease> of = std::exchange(models, {});
+      if (!taken->is_open()) return taken->end_stream(kClientClosedRequest, "client_gone");
+      std::vector<EngineSnapshot> all;
+      for (size_t i = 0; i < of.size(); ++i) {
+        all.push_back(snapshots[i].value_or(of[i]->last_snapshot));
+      }
+      guarded(*taken, [&] { answer(taken, of, all); });
+    }
   };
-  http.after(kPatience, [waiting, answer_once] {
-    if (*waiting) answer_once(*waiting, EngineSnapshot((*waiting)->model()->last_snapshot));
-  });
-  const std::weak_ptr<HostedModel> asked = call->model();
-  call->model()->text.engine.inspect(
-      [waiting, answer_once, &http, asked](const Engine& engine) mutable {
-        auto snapshot = std::make_shared<EngineSnapshot>(snapshot_of(engine));
-        http.post([waiting = std::move(waiting), snapshot, answer_once, asked] {
-          answer_once(*waiting, *snapshot);
-          if (const auto model = asked.lock()) model->last_snapshot = std::move(*snapshot);
-        });
+  HttpServer& http = call->context().http;
+  const auto asked = std::make_shared<Asked>(
+      Asked{.call = call, .models = models, .snapshots = {}, .answer = std::move(answer)});
+  asked->snapshots.resize(models.size());
+  if (models.empty()) return asked->finish();
+  http.after(kPatience, [asked] { asked->finish(); });
+  for (size_t i = 0; i < models.size(); ++i) {
+    models[i]->text.engine.inspect([asked, i, &http, model = models[i]->weak_from_this()](
+                                       const Engine& engine) mutable {
+      auto taken = std::make_shared<EngineSnapshot>(snapshot_of(engine));
+      http.post([asked = std::move(asked), i, taken, model = std::move(model)] {
+        if (const auto same = model.lock()) same->last_snapshot = *taken;
+        asked->snapshots[i] = std::move(*taken);
+        const auto& all = asked->snapshots;
+        if (std::all_of(all.begin(), all.end(), [](const auto& one) { return one.has_value(); })) {
+          asked->finish();
+        }
       });
+    });
+  }
 }
 
 void show_requests(const CallPtr& call) {
-  with_snapshot(call, [](const CallPtr& ready, const EngineSnapshot& snapshot) {
-    ready->respond_json(requests_json(*ready->model(), ready->metrics(), snapshot));
-  });
+  with_snapshots(call, {loaded_model_of_query(*call)},
+                 [](const auto& ready, const auto& models, const auto& snapshots) {
+                   ready->respond_json(requests_json(*models[0], snapshots[0]));
+                 });
 }
 
 }  // namespace paceline

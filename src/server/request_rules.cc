@@ -10,28 +10,27 @@
 
 namespace paceline {
 
-void check_model_name(const std::optional<std::string>& model,
-                      const std::vector<std::string>& names) {
-  if (!model || std::find(names.begin(), names.end(), *model) != names.end()) return;
-  throw RequestError(
-      "model", ErrorReason::model_not_found,
-      fmt::format("model: found \"{}\", this server has {}", *model, fmt::join(names, ", ")));
+RequestError unknown_model(std::string_view name, const std::vector<std::string>& names) {
+  return {"model", ErrorReason::model_not_found,
+          fmt::format("model: found \"{}\", this server has {}", name, fmt::join(names, ", "))};
 }
 
-std::vector<std::string> accepted_names(const TextModel& model, const RequestRules& rules) {
-  std::vector<std::string> names = rules.model_names;
-  if (model.adapters == nullptr) return names;
-  for (std::string& name : model.adapters->names()) names.push_back(std::move(name));
-  return names;
+std::string adapter_named(const TextModel& model, const RequestRules& rules,
+                          const std::optional<std::string>& name) {
+  const auto& own = rules.model_names;
+  if (!name || std::find(own.begin(), own.end(), *name) != own.end()) return {};
+  if (model.adapters != nullptr && model.adapters->find(*name) != nullptr) return *name;
+  if (rules.accepts_any_name) return {};
+  std::vector<std::string> names = rules.all_names;
+  if (model.adapters != nullptr) {
+    for (std::string& adapter : model.adapters->names()) names.push_back(std::move(adapter));
+  }
+  throw unknown_model(*name, names);
 }
 
 void apply_rules(const TextModel& model, const RequestRules& rules, const std::string& tenant,
                  CommonFields& common) {
-  const auto& own = rules.model_names;
-  if (common.model && std::find(own.begin(), own.end(), *common.model) == own.end()) {
-    check_model_name(common.model, accepted_names(model, rules));
-    common.lora = *common.model;
-  }
+  common.lora = adapter_named(model, rules, common.model);
   common.cache_salt.insert(0, tenant);
 }
 

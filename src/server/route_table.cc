@@ -9,6 +9,7 @@
 
 #include "base/suggest.h"
 #include "protocol/adapter_requests.h"
+#include "protocol/model_requests.h"
 #include "protocol/text_requests.h"
 #include "server/routes.h"
 
@@ -156,9 +157,21 @@ constexpr Route kRoutes[] = {
      .handle = show_model},
     {.method = "GET",
      .path = "/models",
-     .summary = "The same as /v1/models.",
-     .response = "Models",
-     .handle = list_models},
+     .summary = "List the models and which of them are loaded.",
+     .response = "ModelStates",
+     .handle = list_model_states},
+    {.method = "POST",
+     .path = "/models/load",
+     .summary = "Begin to load a model.",
+     .body = model_request_fields,
+     .response = "Success",
+     .handle = handle_load_model},
+    {.method = "POST",
+     .path = "/models/unload",
+     .summary = "Unload a model once its requests have ended.",
+     .body = model_request_fields,
+     .response = "Success",
+     .handle = handle_unload_model},
     {.method = "GET",
      .path = "/props",
      .summary = "Describe the server, as llama.cpp's server does.",

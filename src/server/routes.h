@@ -1,13 +1,13 @@
 // The routes' handlers, called on the I/O thread with an admitted request.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "server/api_call.h"
 
 namespace paceline {
-
-struct EngineSnapshot;
 
 using CallPtr = std::shared_ptr<ApiCall>;
 
@@ -23,6 +23,9 @@ void handle_unload_adapter(const CallPtr& call);
 
 // About the server.
 void list_models(const CallPtr& call);
+void list_model_states(const CallPtr& call);
+void handle_load_model(const CallPtr& call);
+void handle_unload_model(const CallPtr& call);
 void show_model(const CallPtr& call);
 void show_version(const CallPtr& call);
 void show_health(const CallPtr& call);
@@ -37,9 +40,11 @@ void show_openapi(const CallPtr& call);
 void show_page(const CallPtr& call);
 void handle_preflight(const CallPtr& call);
 
-// Calls `answer` with a snapshot of the engine after its current step, or with the last one if that
-// step takes longer than half a second.
-void with_snapshot(const CallPtr& call,
-                   void (*answer)(const CallPtr& call, const EngineSnapshot& snapshot));
+// Calls `answer` with snapshots of the models' engines after their current steps, or with the last
+// one where that step takes longer than half a second.
+using SnapshotAnswer =
+    std::function<void(const CallPtr& call, const std::vector<ModelLease>& models,
+                       const std::vector<EngineSnapshot>& snapshots)>;
+void with_snapshots(const CallPtr& call, std::vector<ModelLease> models, SnapshotAnswer answer);
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "http/http.h"
 #include "protocol/seal.h"
@@ -29,7 +30,8 @@ struct ServerContext {
   BytesLimit body_bytes;
   BytesLimit response_bytes;  // of large ones
   MemoryWatch memory;
-  ServerMetrics metrics;
+  std::vector<ServerMetrics> metrics;  // of each model of the host
+  ErrorCounts errors = {};
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
   ServiceManager manager;
   std::atomic<int64_t> num_unknown_fields{0};

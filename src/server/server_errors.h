@@ -20,6 +20,16 @@ inline ApiError memory_is_full() {
   return {ErrorReason::overloaded, "the server's memory limit is reached (--max-resident-memory)"};
 }
 
+// A later request tries to load it again.
+inline ApiError model_not_loaded(const std::string& name, const std::string& problem) {
+  return {ErrorReason::model_load_failed, "model " + name + ": couldn't be loaded: " + problem,
+          "model"};
+}
+
+inline ApiError took_too_long() {
+  return {ErrorReason::request_timeout, "the request took too long (--request-timeout)"};
+}
+
 // Also for a request that the engine has cancelled although its client is connected.
 inline ApiError ended_by_server() { return {ErrorReason::draining, "the server is shutting down"}; }
 

@@ -6,10 +6,6 @@
 
 namespace paceline {
 
-void ServerMetrics::count_error(const ApiError& error) {
-  ++errors[std::string(openai_kind(error.reason).code)];
-}
-
 void ServerMetrics::count_choice(const Ending& ending, bool is_first) {
   const GenerationStats& stats = ending.stats;
   ++finished[std::string(finish_reason_name(ending.finish.reason))];

@@ -15,7 +15,17 @@ namespace paceline {
 
 class EngineLink;
 
-// One thread.
+// Error responses, by code. One thread.
+struct ErrorCounts {
+  // Known labels start at 0: a rate needs a first sample.
+  std::map<std::string, int64_t> by_code{
+      {"queue_full", 0},      {"queue_timeout", 0},  {"request_timeout", 0}, {"invalid_value", 0},
+      {"numerical_error", 0}, {"internal_error", 0}, {"draining", 0},        {"overloaded", 0}};
+
+  void count(const ApiError& error) { ++by_code[std::string(openai_kind(error.reason).code)]; }
+};
+
+// Of one model. One thread.
 struct ServerMetrics {
   int64_t accepted = 0;  // requests submitted to the engine
   int64_t completed = 0;
@@ -27,14 +37,9 @@ struct ServerMetrics {
   int64_t generation_tokens = 0;
   int64_t preemptions = 0;
   int64_t omitted_parts = 0;  // of tool results
-  // Known labels start at 0: a rate needs a first sample.
   // Choices, by their finish reason.
   std::map<std::string, int64_t> finished{
       {"stop", 0}, {"length", 0}, {"cancelled", 0}, {"error", 0}};
-  // Error responses, by code.
-  std::map<std::string, int64_t> errors{
-      {"queue_full", 0},      {"queue_timeout", 0},  {"request_timeout", 0}, {"invalid_value", 0},
-      {"numerical_error", 0}, {"internal_error", 0}, {"draining", 0},        {"overloaded", 0}};
   // By phase.
   std::map<std::string, int64_t> cancelled_in{{"queue", 0}, {"prefill", 0}, {"decode", 0}};
 
@@ -52,7 +57,6 @@ struct ServerMetrics {
   Histogram params_n{num_choices_bounds()};
   Histogram params_max_tokens{token_count_bounds()};
 
-  void count_error(const ApiError& error);
   // The time between two tokens of a choice.
   void count_token_gap(double seconds);
   // A choice that ended; `is_first` of its prompt.

@@ -48,6 +48,8 @@ struct ServerOptions {
   int64_t max_body_bytes_held = 64 << 20;  // of all requests together
   int64_t max_response_bytes = 64 << 20;   // estimated, of one that is built whole
   int64_t max_resident_bytes = 0;          // 0: the control group's or the machine's
+  bool accepts_any_model = false;          // an unknown name is the first model's
+  std::chrono::milliseconds sleep_after{0};  // a model without requests is unloaded; 0: never
   std::string metrics_prefix = "paceline";
   LineWriter* log = nullptr;       // gets one line per request
   LineWriter* warnings = nullptr;  // gets a line about what went wrong without ending a request

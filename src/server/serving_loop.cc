@@ -13,10 +13,10 @@ void DrainOnSignal::operator()() {
   frontend_.drain();
 }
 
-std::string serve_until_drained(ServerFrontend& frontend, ServedModel model,
+std::string serve_until_drained(ServerFrontend& frontend, std::vector<ModelEntry> models,
                                 const ServerOptions& options,
                                 const std::function<void(std::string_view)>& say) {
-  ApiServer server(frontend, std::move(model), options);
+  ApiServer server(frontend, std::move(models), options);
   if (server.open()) say("listening on " + frontend.url());
   return server.wait();
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/served_model.h"
 #include "server/server_frontend.h"
@@ -29,9 +30,9 @@ class DrainOnSignal {
   std::atomic<int> num_signals_ = 0;
 };
 
-// Runs the model's engine until the frontend has been drained or the engine fails. Returns the
+// Serves the models until the frontend has been drained or an engine fails. Returns the
 // failure's message, else "". Calls `say` once the server is listening.
-std::string serve_until_drained(ServerFrontend& frontend, ServedModel model,
+std::string serve_until_drained(ServerFrontend& frontend, std::vector<ModelEntry> models,
                                 const ServerOptions& options,
                                 const std::function<void(std::string_view)>& say);
 

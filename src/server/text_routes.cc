@@ -7,8 +7,9 @@
 #include "base/utf8.h"
 #include "engine/engine.h"
 #include "protocol/text_requests.h"
+#include "server/model_call.h"
+#include "server/request_rules.h"
 #include "server/routes.h"
-#include "server/worker_call.h"
 #include "text/chat_prompt.h"
 
 namespace paceline {
@@ -39,7 +40,7 @@ void write_piece(JsonWriter& writer, std::string_view bytes) {
 
 std::string tokenized(const TextModel& model, const Json& body, const RequestRules& rules) {
   const TokenizeRequest request = parse_tokenize_request(body, rules.terms);
-  check_model_name(request.model, accepted_names(model, rules));
+  adapter_named(model, rules, request.model);
   const Tokenizer& tokenizer = tokenizer_of(model);
   const RenderedChat chat = request.messages ? render_chat(model, *request.messages)
                                              : RenderedChat{.text = *request.text, .typed = {}};
@@ -74,7 +75,7 @@ std::string tokenized(const TextModel& model, const Json& body, const RequestRul
 // Under vLLM's name and under llama.cpp's.
 std::string detokenized(const TextModel& model, const Json& body, const RequestRules& rules) {
   const DetokenizeRequest request = parse_detokenize_request(body, rules.terms);
-  check_model_name(request.model, accepted_names(model, rules));
+  adapter_named(model, rules, request.model);
   const Tokenizer& tokenizer = tokenizer_of(model);
   check_token_ids(request.tokens, tokenizer.vocab_size(), "tokens");
   const std::string text = tokenizer.decode(request.tokens);
@@ -85,7 +86,7 @@ std::string detokenized(const TextModel& model, const Json& body, const RequestR
 
 std::string templated(const TextModel& model, const Json& body, const RequestRules& rules) {
   const TemplateRequest request = parse_template_request(body, rules.terms);
-  check_model_name(request.model, accepted_names(model, rules));
+  adapter_named(model, rules, request.model);
   std::string json;
   JsonWriter(json)
       .begin_object()
@@ -95,11 +96,13 @@ std::string templated(const TextModel& model, const Json& body, const RequestRul
 }
 
 void handle_text(const CallPtr& call, TextJob job) {
-  const TextModel& model = call->model()->text;
-  const RequestRules& rules = call->model()->rules;
-  on_worker(call, [&model, &rules, job, body = take_body(*call)]() -> Continuation {
-    auto json = std::make_shared<std::string>(job(model, body(), rules));
-    return [json](const CallPtr& ready) { ready->respond_json(std::move(*json)); };
+  on_model(call, [job, take = take_body(*call)] {
+    const auto body = std::make_shared<Json>(take());
+    return ModelJob{
+        .model = named_model(*body), .run = [job, body](HostedModel& model) -> Continuation {
+          auto json = std::make_shared<std::string>(job(model.text, *body, model.rules));
+          return [json](const CallPtr& ready) { ready->respond_json(std::move(*json)); };
+        }};
   });
 }
 

@@ -5,6 +5,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "server/server_errors.h"
+
 namespace paceline {
 namespace {
 
@@ -31,19 +33,18 @@ void take_waiting(const ServerContext& context, const EngineLink& link,
   }
 }
 
-void enforce_limits_of(ServerContext& context, const std::shared_ptr<HostedModel>& model) {
+void enforce_limits_of(ServerContext& context, const ModelLease& model) {
   bool somebody_waits = false;
   for (const auto& response : model->link.responses()) {
     if (response->age() > context.options.request_timeout) {
-      response->fail(
-          {ErrorReason::request_timeout, "the request took too long (--request-timeout)"});
+      response->fail(took_too_long());
     } else {
       somebody_waits = somebody_waits || may_wait(context, *response);
     }
   }
   if (!somebody_waits) return;
   // A request without events may be waiting or computing a long prompt: asks the engine which.
-  const std::weak_ptr<HostedModel> asked = model;
+  const std::weak_ptr<HostedModel> asked = model->weak_from_this();
   model->link.engine().inspect([&context, asked](const Engine& engine) {
     const std::vector<int64_t> tags = engine.unstarted_tags();
     auto waiting = std::make_shared<std::unordered_set<int64_t>>(tags.begin(), tags.end());
@@ -56,7 +57,7 @@ void enforce_limits_of(ServerContext& context, const std::shared_ptr<HostedModel
 }  // namespace
 
 void enforce_time_limits(ServerContext& context) {
-  for (const auto& model : context.host.models()) enforce_limits_of(context, model);
+  for (const ModelLease& model : context.host.loaded()) enforce_limits_of(context, model);
 }
 
 }  // namespace paceline

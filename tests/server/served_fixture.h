@@ -107,12 +107,10 @@ class ServedTest : public EngineTest {
                                                          .body_bytes = BytesLimit(1 << 20),
                                                          .response_bytes = BytesLimit(1 << 20),
                                                          .memory = MemoryWatch(0),
-                                                         .metrics = {},
-                                                         .host = {},
+                                                         .metrics = std::vector<ServerMetrics>(1),
+                                                         .host = ModelHost(entries(), {}, open()),
                                                          .workers = WorkerPool(1, 8)});
-    ServedModel model{.names = {"m"}, .text = {.name = "m", .engine = *engine_}};
-    context_->host.add(
-        std::make_shared<HostedModel>(std::move(model), context_->terms, options_, http_));
+    context_->host.start();
   }
 
   // A call to a route, as admission has let it in.
@@ -123,11 +121,13 @@ class ServedTest : public EngineTest {
     auto admitted = std::make_shared<AdmittedRequest>();
     admitted->route = std::get<const Route*>(find_route("POST", path, allow));
     admitted->permit = context_->in_flight.acquire();
-    return std::make_shared<ApiCall>(*context_, exchange_, admitted);
+    auto call = std::make_shared<ApiCall>(*context_, exchange_, admitted);
+    call->set_model(context_->host.try_use(0));
+    return call;
   }
 
-  const TextModel& model() const { return context_->host.first()->text; }
-  const RequestRules& rules() const { return context_->host.first()->rules; }
+  const TextModel& model() const { return context_->host.look(0)->text; }
+  const RequestRules& rules() const { return context_->host.look(0)->rules; }
 
   // One step of the engine, and what it brings to the I/O thread.
   bool turn() {
@@ -140,6 +140,21 @@ class ServedTest : public EngineTest {
     for (int tries = 0; tries < 2000 && exchange_->is_open(); ++tries) {
       if (!turn()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+  }
+
+  std::vector<ModelEntry> entries() {
+    std::vector<ModelEntry> entries;
+    entries.push_back(
+        {.names = {"m"},
+         .loaded = ServedModel{.names = {"m"}, .text = {.name = "m", .engine = *engine_}}});
+    return entries;
+  }
+  ModelHost::Open open() {
+    return [this](size_t /*index*/, ServedModel model) {
+      return std::make_shared<HostedModel>(std::move(model),
+                                           RequestRules{.model_names = {"m"}, .all_names = {"m"}},
+                                           *context_, context_->metrics[0]);
+    };
   }
 
   ServerOptions options_;

@@ -17,8 +17,9 @@ class Server:
 
     def __init__(self, *options, model=BUNDLED, env=None):
         address = [] if "--unix-socket" in options else ["--port", "0"]
+        named = [] if model is None else ["-m", model]
         self.child = subprocess.Popen(
-            [BINARY, "serve", "-m", model, *address, "--threads", "1", *map(str, options)],
+            [BINARY, "serve", *named, *address, "--threads", "1", *map(str, options)],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment(**(env or {})))
         self.lines = []
         for line in self.child.stderr:

@@ -2,12 +2,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/line_writer.h"
 #include "cli/interrupt.h"
@@ -48,9 +53,25 @@ int run(ServerArguments arguments) {
   const Interrupt::Handler handler(interrupt, [&drain](int) { drain(); });
   PacedModel model(arguments.model);
   Breaker breaker(arguments.fail_after);
-  const std::string failure = serve_until_drained(
-      frontend, {.names = {"paced"}, .text = model.text_model(), .observer = &breaker},
-      arguments.server, say);
+  const TextModel text = model.text_model();
+  const EngineLimits& limits = text.engine.limits();
+  std::vector<ModelEntry> models;
+  models.push_back({.names = {"paced"},
+                    .max_requests = limits.max_num_seqs + limits.max_queued,
+                    .loaded = ServedModel{.names = {"paced"}, .text = text, .observer = &breaker}});
+  const auto load_slowly = [&arguments](const std::atomic<bool>& cancelled) {
+    const auto end = std::chrono::steady_clock::now() + arguments.load_time;
+    while (!cancelled && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    auto loaded = std::make_shared<PacedModel>(arguments.model);
+    ServedModel served{.names = {"slow"}, .text = loaded->text_model()};
+    served.owner = std::move(loaded);
+    return served;
+  };
+  models.push_back({.names = {"slow"}, .load = load_slowly});
+  const std::string failure =
+      serve_until_drained(frontend, std::move(models), arguments.server, say);
   if (failure.empty()) return 0;
   say("the engine has failed: " + failure);
   return kEngineFailedExit;

@@ -54,6 +54,8 @@ ServerArguments read_server_arguments(int argc, char** argv) {
       "at a set rate.");
   add_model_options(options, arguments.model);
   add_serving_options(options, arguments.server);
+  options.add("--load-time", arguments.load_time,
+              "Seconds that the model \"slow\" takes to load, when a request names it.");
   options.add("--fail-after", arguments.fail_after, "Step after which the engine fails; -1: none.",
               -1);
   options.add("--log-requests", arguments.logs_requests, "A line on standard error for each.");

@@ -1,6 +1,8 @@
 // ServerArguments are the paced server's options, named as those of `paceline serve`.
 #pragma once
 
+#include <chrono>
+
 #include "server/server_options.h"
 #include "traffic/paced_server/paced_model.h"
 
@@ -9,6 +11,7 @@ namespace paceline::traffic {
 struct ServerArguments {
   PacedModelOptions model;
   ServerOptions server;
+  std::chrono::milliseconds load_time{1000};  // of the second model, "slow", at its first request
   bool logs_requests = false;
   int64_t fail_after = -1;  // the engine fails after this many steps; negative: never
 };

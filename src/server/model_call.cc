@@ -1,0 +1,131 @@
+#include "server/model_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/request_error.h"
+#include "http/refusal.h"
+#include "http/target.h"
+#include "server/server_errors.h"
+
+namespace paceline {
+namespace {
+
+using CallPtr = std::shared_ptr<ApiCall>;
+using Loaded = std::function<void(const CallPtr& call)>;
+
+// A call that waits for a model; null once it goes on. It lives and dies on the I/O thread.
+using WaitingCall = std::shared_ptr<CallPtr>;
+
+// Comments keep the stream alive.
+void ping_while_waiting(const WaitingCall& waiting) {
+  const ServerContext& context = (*waiting)->context();
+  context.http.after(context.options.ping_time, [waiting] {
+    if (*waiting == nullptr) return;
+    (*waiting)->begin_events();
+    (*waiting)->exchange().write(": ping\n\n");
+    ping_while_waiting(waiting);
+  });
+}
+
+// I/O thread.
+void load_for(const CallPtr& call, size_t index, bool has_stream, Loaded loaded) {
+  ServerContext& context = call->context();
+  const auto waiting = std::make_shared<CallPtr>(call);
+  call->exchange().on_close([waiting] {
+    const CallPtr gone = std::exchange(*waiting, nullptr);
+    if (gone != nullptr) gone->end_stream(kClientClosedRequest, "client_gone");
+  });
+  if (has_stream) ping_while_waiting(waiting);
+  context.http.after(context.options.request_timeout, [waiting] {
+    const CallPtr late = std::exchange(*waiting, nullptr);
+    if (late != nullptr) late->fail(took_too_long());
+  });
+  const std::string name = context.host.entry(index).names[0];
+  context.host.use(index, [waiting, name, &http = context.http, loaded = std::move(loaded)](
+                              ModelLease model, const std::string& problem) {
+    http.post([waiting, name, loaded, model = std::move(model), problem] {
+      const CallPtr ready = std::exchange(*waiting, nullptr);
+      if (ready == nullptr) return;
+      if (model == nullptr) return ready->fail(model_not_loaded(name, problem));
+      ready->set_model(model);
+      guarded(*ready, [&] { loaded(ready); });
+    });
+  });
+}
+
+// The value of a member of a query, decoded.
+std::optional<std::string> query_member(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view member = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), member.size() + 1));
+    if (!member.starts_with(name) || member.substr(name.size(), 1) != "=") continue;
+    std::string value(member.substr(name.size() + 1));
+    std::replace(value.begin(), value.end(), '+', ' ');
+    return percent_decoded(value);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> named_model(const Json& body) {
+  const Json* name = body.find("model");
+  const std::string* text = name == nullptr ? nullptr : name->string();
+  return text == nullptr ? std::nullopt : std::optional(*text);
+}
+
+void on_model(const CallPtr& call, std::function<ModelJob()> read) {
+  ModelHost& host = call->context().host;
+  on_worker(call, [read = std::move(read), &host]() -> Continuation {
+    const auto job = std::make_shared<ModelJob>(read());
+    // The first model refuses an unknown name once the rest of the request has been checked.
+    const bool is_first_loaded = host.status(0).state == ModelState::loaded;
+    const size_t index =
+        is_first_loaded ? host.find(job->model).value_or(0) : host.choose(job->model);
+    if (ModelLease model = host.try_use(index)) {
+      return [model, rest = job->run(*model)](const CallPtr& ready) {
+        ready->set_model(model);
+        rest(ready);
+      };
+    }
+    return [index, job](const CallPtr& early) {
+      load_for(early, index, job->has_stream, [job](const CallPtr& ready) {
+        on_worker(ready, [job, &model = *ready->model()] { return job->run(model); });
+      });
+    };
+  });
+}
+
+size_t model_of_query(ApiCall& call) {
+  const std::string& query = call.exchange().request().query;
+  try {
+    return call.context().host.choose(query_member(query, "model"));
+  } catch (const HttpRefusal& refusal) {
+    throw RequestError("model", ErrorReason::invalid_value,
+                       fmt::format("model: {}", refusal.what()));
+  }
+}
+
+ModelLease loaded_model_of_query(ApiCall& call) {
+  const ModelHost& host = call.context().host;
+  const size_t index = model_of_query(call);
+  if (ModelLease model = host.look(index)) return model;
+  throw RequestError("model", ErrorReason::model_not_loaded,
+                     fmt::format("model: {} isn't loaded; a request or POST /models/load loads it",
+                                 host.entry(index).names[0]));
+}
+
+void with_model(const CallPtr& call, Loaded answer) {
+  ModelHost& host = call->context().host;
+  const size_t index = model_of_query(*call);
+  if (ModelLease model = host.try_use(index)) {
+    call->set_model(std::move(model));
+    return answer(call);
+  }
+  load_for(call, index, false, std::move(answer));
+}
+
+}  // namespace paceline

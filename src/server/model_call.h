@@ -1,0 +1,40 @@
+// Runs a request with the model that it names, which is loaded first where it isn't.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "server/worker_call.h"
+
+namespace paceline {
+
+// A request that has been read and waits for its model.
+struct ModelJob {
+  std::optional<std::string> model;  // its name, or an adapter's; nothing: the first model
+  bool has_stream = false;  // the answer is an event stream, whose comments keep it alive meanwhile
+  // On a worker. The call has the model until it ends.
+  std::function<Continuation(HostedModel& model)> run;
+};
+
+// The member "model" of a body, if it is a name.
+std::optional<std::string> named_model(const Json& body);
+
+// Calls `read` on a worker, waits for the model, runs the job on a worker, then its continuation on
+// the I/O thread. Errors become the response, as in on_worker().
+void on_model(const std::shared_ptr<ApiCall>& call, std::function<ModelJob()> read);
+
+// The model that the query's member "model" names, or the first. Throws as ModelHost::choose()
+// does.
+size_t model_of_query(ApiCall& call);
+
+// The same one; throws Error where it isn't loaded.
+ModelLease loaded_model_of_query(ApiCall& call);
+
+// Calls `answer` on the I/O thread with the call's model set, the query's.
+void with_model(const std::shared_ptr<ApiCall>& call,
+                std::function<void(const std::shared_ptr<ApiCall>& call)> answer);
+
+}  // namespace paceline
