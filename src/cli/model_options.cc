@@ -36,9 +36,7 @@ constexpr OptionDef kModelOptions[] = {
      .placeholder = "MODEL",
      .kind = OptionKind::texts,
      .default_text = "the small model that comes with Paceline",
-     .help =
-         "Model to serve, as MODEL or NAME=MODEL: a directory, GGUF file, or OWNER/NAME from the "
-         "local Hugging Face cache; repeat for several.",
+     .help = "Directory, GGUF file, OWNER/NAME, or NAME=one of them; repeat for several.",
      .group = OptionGroup::model,
      .commands = set_of({serve}),
      .bare_in = set_of({serve}),

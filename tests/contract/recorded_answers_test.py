@@ -57,7 +57,7 @@ MARKS = [(re.compile(pattern), replacement) for pattern, replacement in [
     (r"no such route[^\"]*", "no such route"),  # the message lists routes
 ]]
 UNCOMPARED = {"/openapi.json", "/metrics", "/v1/requests", "/", "/page/page.js", "/page/page.css"}  # other tests read these
-CHANGING_HEADERS = {"date", "content-length", "x-request-id", "openai-processing-ms", "etag", "last-modified"}
+CHANGING_HEADERS = {"date", "content-length", "x-request-id", "request-id", "openai-processing-ms", "etag", "last-modified"}
 
 
 def normalised(text, folder):

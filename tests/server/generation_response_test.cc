@@ -73,7 +73,7 @@ TEST_F(GenerationResponseTest, WholeAnswerComesOnceAtTheEnd) {
   ASSERT_TRUE(exchange_->answer);
   EXPECT_EQ(exchange_->answer->status, 200);
   EXPECT_EQ(exchange_->answer->body, "whole 2 3 12 13");
-  EXPECT_EQ(context_->metrics.completed, 1);
+  EXPECT_EQ(context_->metrics[0].completed, 1);
   EXPECT_EQ(context_->in_flight.num_in_flight(), 0);
 }
 
@@ -106,7 +106,7 @@ TEST_F(GenerationResponseTest, ClientThatGoesFreesTheEngine) {
   while (turn()) {
   }
   EXPECT_EQ(free_blocks(), 64);
-  EXPECT_EQ(context_->metrics.cancelled, 1);
+  EXPECT_EQ(context_->metrics[0].cancelled, 1);
   EXPECT_EQ(exchange_->pieces.size(), 1u) << "nothing is written to nobody";
   EXPECT_EQ(context_->in_flight.num_in_flight(), 0);
 }
@@ -145,7 +145,7 @@ TEST_F(GenerationResponseTest, ReaderThatReadsNothingIsCutOff) {
   exchange_->num_buffered = 2000;
   turn();
   EXPECT_TRUE(exchange_->is_aborted);
-  EXPECT_EQ(context_->metrics.slow_readers, 1);
+  EXPECT_EQ(context_->metrics[0].slow_readers, 1);
   while (turn()) {
   }
   EXPECT_EQ(free_blocks(), 64);
@@ -156,7 +156,7 @@ TEST_F(GenerationResponseTest, SilentStreamPings) {
   serve();
   start({{1}}, 4, true);
   turn();
-  for (const auto& response : context_->host.first()->link.responses()) response->tick();
+  for (const auto& response : context_->host.look(0)->link.responses()) response->tick();
   EXPECT_THAT(exchange_->written(), ::testing::EndsWith("ping\n"));
 }
 
@@ -177,7 +177,7 @@ TEST_F(FailingGenerationTest, BrokenStreamEndsWithTheError) {
   EXPECT_THAT(exchange_->written(), HasSubstr("begin 1\n0 2\n0 3\n"));
   EXPECT_THAT(exchange_->written(), HasSubstr("fail "));
   EXPECT_THAT(exchange_->written(), ::testing::Not(HasSubstr("end ")));
-  EXPECT_EQ(context_->metrics.failed, 1);
+  EXPECT_EQ(context_->metrics[0].failed, 1);
 }
 
 TEST_F(FailingGenerationTest, WholeAnswerIsTheRoutesError) {

@@ -42,7 +42,7 @@ TEST_F(ItemResponseTest, AnswersInTheOrderOfTheInputs) {
   run_to_the_end();
   ASSERT_TRUE(exchange_->answer);
   EXPECT_EQ(exchange_->answer->body, "0 1 2 3 of 12");
-  EXPECT_EQ(context_->metrics.completed, 1);
+  EXPECT_EQ(context_->metrics[0].completed, 1);
 }
 
 TEST_F(ItemResponseTest, MoreInputsThanTheQueueTakesGoInOneByOne) {
@@ -63,7 +63,7 @@ TEST_F(ItemResponseTest, ClientThatGoesFreesTheEngine) {
   while (turn()) {
   }
   EXPECT_EQ(free_blocks(), 64);
-  EXPECT_EQ(context_->metrics.cancelled, 1);
+  EXPECT_EQ(context_->metrics[0].cancelled, 1);
   EXPECT_FALSE(exchange_->answer);
 }
 
@@ -83,7 +83,7 @@ TEST_F(FailingItemTest, OneInputThatFailsFailsTheAnswerOnce) {
   EXPECT_EQ(exchange_->answer->status, 500);
   while (turn()) {
   }
-  EXPECT_EQ(context_->metrics.failed, 1);
+  EXPECT_EQ(context_->metrics[0].failed, 1);
   EXPECT_EQ(free_blocks(), 64);
 }
 

@@ -151,9 +151,9 @@ class ServedTest : public EngineTest {
   }
   ModelHost::Open open() {
     return [this](size_t /*index*/, ServedModel model) {
-      return std::make_shared<HostedModel>(std::move(model),
-                                           RequestRules{.model_names = {"m"}, .all_names = {"m"}},
-                                           *context_, context_->metrics[0]);
+      RequestRules rules{.model_names = {"m"}, .all_names = {"m"}, .max_response_bytes = 1 << 20};
+      return std::make_shared<HostedModel>(std::move(model), std::move(rules), *context_,
+                                           context_->metrics[0]);
     };
   }
 

@@ -123,7 +123,8 @@ class RoutesTest(ServerCase):
             if method == "post":
                 schema = operation["requestBody"]["content"]["application/json"]["schema"]
                 refused = self.client.post(path, {"no_such_field": 1})
-                self.assertEqual((refused.status, refused.error["param"]), (400, "no_such_field"), path)
+                self.assertEqual(refused.status, 400, path)
+                self.assertIn("no_such_field", str(refused.json), path)
                 for name in schema.get("required", []):
                     self.assertIn(name, schema["properties"])
         chat = api["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
