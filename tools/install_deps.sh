@@ -6,7 +6,8 @@ set -euo pipefail
 packages_of() {
   case $1 in
     build) echo make g++ cmake ninja-build ccache git libfmt-dev libsimdjson-dev \
-      libpcre2-dev libutf8proc-dev libedit-dev libboost1.81-dev libssl-dev libzstd-dev ;;
+      libpcre2-dev libutf8proc-dev libedit-dev libboost1.81-dev libssl-dev libzstd-dev \
+      libtomlplusplus-dev libyaml-dev ;;
     install) echo python3 ;;
     test) echo python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 openssl zstd \
       haproxy nginx-light chromium chromium-driver ;;

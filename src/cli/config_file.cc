@@ -7,11 +7,9 @@
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "cli/command.h"
-#include "cli/mlx_config.h"
+#include "cli/config_text.h"
 #include "cli/option_source.h"
 #include "cli/option_value.h"
-#include "cli/toml.h"
-#include "cli/yaml.h"
 #include "paceline/error.h"
 
 namespace paceline {

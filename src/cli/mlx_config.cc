@@ -1,5 +1,4 @@
-#include "cli/mlx_config.h"
-
+// What mlx_lm.lora's config files call otherwise than this program's options do.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "base/json_cursor.h"
+#include "cli/config_text.h"
 #include "cli/words.h"
 #include "paceline/error.h"
 

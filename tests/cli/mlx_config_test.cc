@@ -231,7 +231,7 @@ TEST_F(MlxConfigTest, WhatIsNotSupportedIsNamedWithItsLine) {
   EXPECT_THAT(error_of("report_to: wandb"), HasSubstr("metrics.jsonl"));
   EXPECT_THAT(error_of("itres: 5"), HasSubstr("yaml:1: unknown key itres; did you mean iters?"));
   EXPECT_THAT(error_of("iters: many"), HasSubstr("yaml:1: iters: found"));
-  EXPECT_THAT(error_of("iters: [1"), HasSubstr("yaml:1: expected , or ]"));
+  EXPECT_THAT(error_of("iters: [1"), HasSubstr("yaml:2: did not find expected ',' or ']'"));
 }
 
 }  // namespace

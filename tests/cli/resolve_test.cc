@@ -251,7 +251,8 @@ TEST_F(ResolveTest, WrongConfigFilesNameLineAndKey) {
               HasSubstr("tokenize has no option max_tokens"));
   EXPECT_THAT(error("top_p = 3\n"),
               HasSubstr(".toml:1: top_p: found 3, expected a number from 0 to 1"));
-  EXPECT_THAT(error("top_p = \n"), HasSubstr(".toml:1: expected a value"));
+  EXPECT_THAT(error("top_p = \n"),
+              HasSubstr(".toml:1: Error while parsing key-value pair: expected value"));
   EXPECT_THAT(error("config = 'x'\n"), HasSubstr("can't name another"));
   EXPECT_THAT(error_of("generate", {"--config", "/nonexistent.toml"}),
               HasSubstr("/nonexistent.toml"));
