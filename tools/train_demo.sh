@@ -20,5 +20,6 @@ resume=()
 build/release/paceline train --data "$book" -o "$out" "${resume[@]}" --max-seq-length 512 --batch-size 4 --iters 100 \
   --learning-rate 5e-3 --lr-schedule cosine --warmup-steps 5 --lora-rank 16 --lora-alpha 32 \
   --steps-per-report 10 --steps-per-eval 25 --save-every 50
+python3 tools/plot.py "$out/metrics.jsonl" > "$out/losses.svg"
 echo "The losses are drawn in $out/losses.svg. To serve it beside the base model:"
 echo "    build/release/paceline serve --lora book=$out"

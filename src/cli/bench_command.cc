@@ -11,11 +11,9 @@
 #include "base/json_writer.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_model.h"
-#include "cli/bench_plot.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
-#include "cli/text_file.h"
 #include "cli/usage_error.h"
 #include "engine/engine.h"
 #include "engine/trace_writer.h"
@@ -96,9 +94,6 @@ class BenchOutput {
   }
   void write() {
     const std::lock_guard lock(mutex_);
-    if (!settings_.bench.svg.empty()) {
-      write_whole_file(settings_.bench.svg, draw_bench(machine_, reports_));
-    }
     session_.out().write(settings_.json ? bench_json(machine_, reports_)
                                         : bench_text(machine_, reports_));
     session_.out().flush();
@@ -214,8 +209,6 @@ int run_bench(const Settings& settings, Session& session) {
                     "--model or --shape, one of --formats and of --threads",
                     variants.size()));
   }
-  // Fails now rather than after minutes of measuring.
-  if (!settings.bench.svg.empty()) write_whole_file(settings.bench.svg, "");
   BenchOutput output(measure_machine(settings, variants), settings, session);
   for (const BenchVariant& variant : variants) measure_variant(settings, variant, output, session);
   output.write();

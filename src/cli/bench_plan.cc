@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "cli/trace_totals.h"
+#include "cli/figures.h"
 
 namespace paceline {
 namespace {

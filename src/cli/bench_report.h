@@ -20,7 +20,4 @@ struct MachineReport {
 std::string bench_text(const MachineReport& machine, const std::vector<BenchReport>& reports);
 std::string bench_json(const MachineReport& machine, const std::vector<BenchReport>& reports);
 
-// The name of the row's limit: "vdpbf16ps", "read bandwidth".
-std::string_view limit_name(const BenchReport& report, const BenchRow& row);
-
 }  // namespace paceline

@@ -2,14 +2,59 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/suggest.h"
-#include "cli/foreign_command.h"
 #include "cli/usage_error.h"
 
 namespace paceline {
 namespace {
+
+// "hf.co/org/name:Q4_K_M", as Ollama and llama.cpp write it: the repository, and which file of it.
+std::string download_command(std::string_view name) {
+  for (std::string_view host : {"https://", "hf.co/", "huggingface.co/"}) {
+    if (name.starts_with(host)) name.remove_prefix(host.size());
+  }
+  const size_t colon = std::min(name.find(':'), name.size());
+  const std::string_view repository = name.substr(0, colon);
+  const std::string_view variant = name.substr(std::min(colon + 1, name.size()));
+  const bool is_repository = std::count(repository.begin(), repository.end(), '/') == 1;
+  if (!is_repository) return "hf download OWNER/NAME";
+  if (variant.empty()) return fmt::format("hf download {}", repository);
+  return fmt::format("hf download {} --include \"*{}*\"", repository, variant);
+}
+
+struct ForeignCommand {
+  std::string_view name;
+  std::string_view advice;
+};
+
+// Commands of Ollama that have no counterpart.
+constexpr ForeignCommand kForeignCommands[] = {
+    {"ps",
+     "a server says what it does: curl http://127.0.0.1:8080/slots (or /v1/models, /metrics)"},
+    {"stop", "Ctrl-C or SIGTERM ends `paceline serve`"},
+    {"rm", "nothing is stored here: `paceline list` shows where each model lies"},
+    {"cp", "nothing is stored here: `paceline list` shows where each model lies"},
+    {"create", "a model needs no file here: --system, --chat-template and --lora change a run"},
+    {"push", "nothing is uploaded here: `hf upload OWNER/NAME DIR` does that"}};
+
+// What does here what Ollama's command `name` does with `argument`; nothing for an unknown name.
+std::optional<std::string> foreign_command_advice(std::string_view name,
+                                                  std::string_view argument) {
+  if (name == "pull" || name == "download") {
+    return fmt::format("{}: nothing is downloaded here; do it with: {}", name,
+                       download_command(argument));
+  }
+  for (const ForeignCommand& command : kForeignCommands) {
+    if (command.name == name) return fmt::format("{}: {}", name, command.advice);
+  }
+  return std::nullopt;
+}
 
 constexpr CommandDef kCommands[] = {
     {.id = CommandId::generate,
@@ -242,7 +287,7 @@ constexpr CommandDef kCommands[] = {
          "paceline bench -m Qwen/Qwen3-0.6B --tests prefill,batch --prompt-tokens 128,1024\n"
          "paceline bench --shape gemma-3-1b --formats q4 --tests classify",
      .basics = "shape tests prompt-tokens contexts sequences output-tokens formats threads "
-               "repetitions roofline plan svg json model",
+               "repetitions roofline plan json model",
      .notes = "Without a model, a shape or tests, it measures the bundled model and a small shape "
               "in less than a minute. Ctrl-C prints the results so far and exits with code 130.",
      .details =
@@ -273,17 +318,18 @@ constexpr CommandDef kCommands[] = {
      .run = run_quantize},
     {.id = CommandId::trace,
      .name = "trace",
-     .summary = "Draw what a batch did over time",
+     .summary = "Show what a batch did over time",
      .examples = "paceline generate --jsonl -f prompts.jsonl --trace steps.jsonl\n"
-                 "paceline trace steps.jsonl -o steps.svg\n"
+                 "paceline trace steps.jsonl -o steps.trace.json\n"
                  "paceline trace steps.jsonl --json",
      .basics = "file output json replay model",
-     .notes = "FILE is what --trace wrote. The picture is an SVG, which a browser shows.",
+     .notes = "FILE is what --trace wrote. The output is Chrome's trace events, which "
+              "ui.perfetto.dev and chrome://tracing show.",
      .details =
-         "The picture shows every sequence from its arrival to its end (waiting, prefilled, "
-         "decoded, preempted, taken from the prefix cache), then the rows of each step, then which "
-         "sequences held the blocks of the cache. --json prints the totals instead of the picture, "
-         "or beside the picture that --output names.",
+         "A track for each sequence, from its arrival to its end, has its prefill, decode and "
+         "drafted rows, preemptions and prefix hits; another has the steps, with counters of "
+         "their rows and of the blocks of the cache. --json prints the totals instead of the "
+         "events, or beside those that --output gets.",
      .run = run_trace},
     {.id = CommandId::convert,
      .name = "convert",
@@ -308,10 +354,9 @@ constexpr CommandDef kCommands[] = {
                  "paceline train -m ./small --data book.txt -o model --fine-tune-type full",
      .basics = "data output iters batch-size learning-rate fine-tune-type lora-rank max-seq-length "
                "mask-prompt resume dry-run seed model quantize threads",
-     .notes =
-         "The output directory gets checkpoints, metrics.jsonl, losses.svg and, at the end, the "
-         "adapter in PEFT's format, or the model. Ctrl-C saves a checkpoint and exits with code "
-         "130; --resume continues from the last checkpoint.",
+     .notes = "The output directory gets checkpoints, metrics.jsonl and, at the end, the adapter "
+              "in PEFT's format, or the model. Ctrl-C saves a checkpoint and exits with code "
+              "130; --resume continues from the last checkpoint.",
      .details =
          "Data files in JSON Lines have one example a line: messages (and tools), prompt and "
          "completion, or text. Any other file is one plain text. A directory has train.jsonl and "

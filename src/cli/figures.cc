@@ -44,6 +44,8 @@ std::string grouped(std::string digits) {
   return digits;
 }
 
+std::string grouped_digits(int64_t value) { return grouped(std::to_string(value)); }
+
 std::string figure(double value) {
   if (!std::isfinite(value)) return "-";
   const int decimals = std::clamp(kDigits - 1 - leading_power(value), 0, kMostDecimals);

@@ -10,6 +10,9 @@ namespace paceline {
 // Puts commas between the thousands before the decimal point: "-1,234.5".
 std::string grouped(std::string digits);
 
+// "1,234,567".
+std::string grouped_digits(int64_t value);
+
 // "1,234,567", "59.3", "0.00123"; "-" for NaN and infinities. At most six decimals.
 std::string figure(double value);
 

@@ -29,7 +29,6 @@ struct BenchChoice {
   int64_t repetitions = 3;
   bool roofline = false;
   bool plan = false;  // print the plan only
-  std::string svg;    // a file; empty: none
 };
 
 // What texts must be: at most one of the first four.

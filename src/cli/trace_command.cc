@@ -12,7 +12,7 @@
 #include "cli/model_opening.h"
 #include "cli/text_file.h"
 #include "cli/trace_file.h"
-#include "cli/trace_svg.h"
+#include "cli/trace_totals.h"
 #include "cli/usage_error.h"
 #include "engine/engine.h"
 #include "engine/run_alone.h"
@@ -137,13 +137,13 @@ int run_trace(const Settings& settings, Session& session) {
   const Timeline timeline = make_timeline(trace);
   const TraceTotals totals = add_up(trace, timeline);
   if (!settings.output.empty()) {
-    write_whole_file(settings.output, draw_trace(trace, timeline, totals));
+    write_whole_file(settings.output, trace_events(trace, timeline, totals));
     if (!settings.quiet) session.print_note(totals_text(totals));
   }
   if (settings.json) {
     session.out().write(totals_json(totals) + "\n");
   } else if (settings.output.empty()) {
-    session.out().write(draw_trace(trace, timeline, totals));
+    session.out().write(trace_events(trace, timeline, totals));
   }
   session.out().flush();
   return 0;

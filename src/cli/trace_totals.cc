@@ -122,6 +122,4 @@ std::string totals_text(const TraceTotals& totals) {
   return text;
 }
 
-std::string grouped_digits(int64_t value) { return grouped(std::to_string(value)); }
-
 }  // namespace paceline

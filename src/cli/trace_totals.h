@@ -1,4 +1,4 @@
-// TraceTotals are the totals of a trace.
+// What is told of a trace: its totals, and its events over time.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,9 @@ std::string totals_json(const TraceTotals& totals);
 // "12 requests · 1,234 tokens · ...".
 std::string totals_text(const TraceTotals& totals);
 
-// "1,234,567".
-std::string grouped_digits(int64_t value);
+// The trace as JSON that Perfetto and Chrome show: a track of the steps with counters of rows and
+// blocks, and one of each sequence with its slices, preemptions and prefix hits. `otherData` has
+// the totals.
+std::string trace_events(const Trace& trace, const Timeline& timeline, const TraceTotals& totals);
 
 }  // namespace paceline

@@ -15,7 +15,6 @@
 #include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/train_data.h"
-#include "cli/train_plot.h"
 #include "cli/train_target.h"
 #include "cli/usage_error.h"
 #include "kernels/backend.h"
@@ -306,12 +305,6 @@ int dry_run(Trainer& trainer, TrainBatches& batches, const TrainChoice& choice, 
   return 0;
 }
 
-void write_plot(const fs::path& directory, const TrainingRun& run) {
-  NewFile file(directory / "losses.svg", NewFile::Existing::replace);
-  file.append(loss_plot(run.points(), "Losses of " + directory.filename().string()));
-  file.commit();
-}
-
 std::string end_text(const RunOutcome& outcome, const fs::path& directory) {
   switch (outcome.end) {
     case RunOutcome::End::finished:
@@ -365,7 +358,6 @@ int run_train(const Settings& asked, Session& session) {
       run.run({.batches = [&](int64_t step) { return batches.step(step); },
                .validation = validation_batches(data, choice)},
               Reporter(first_step, choice.num_steps, settings, session), session.stop_token());
-  write_plot(directory, run);
   session.explain_interruption(end_text(outcome, directory));
   if (!settings.quiet && outcome.end != RunOutcome::End::stopped) {
     session.print_note(end_text(outcome, directory));

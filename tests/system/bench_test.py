@@ -1,6 +1,8 @@
 """`paceline bench`: its reports, independent of speed."""
 import json
 import re
+import subprocess
+import sys
 import unittest
 from xml.etree import ElementTree
 
@@ -82,7 +84,7 @@ class BenchTest(ProgramTest):
 
     def test_speculate_replays_answers_with_errors(self):
         asked = ["--tests", "speculate", "--prompt-tokens", "10", "--output-tokens", "40", "--sequences", "1,2", "--acceptance",
-                 "0,1", "--draft-lengths", "1,4", "--svg", self.directory / "bench.svg"]
+                 "0,1", "--draft-lengths", "1,4"]
         report = self.bench(*asked)
         rows = report["results"]
         self.assertEqual([(r["sequences"], r["acceptance"], r["drafter"]) for r in rows],
@@ -187,16 +189,16 @@ class BenchTest(ProgramTest):
         for choice in choices[0]:
             self.assertRegex(choice, r"^\S+ \d+ x \d+, 1 row: (still being measured|\d panels? at a time, prefetch \d+ bytes ahead; .*)$")
 
-    def test_the_picture_is_an_svg_of_every_variant(self):
-        picture = self.directory / "bench.svg"
-        self.bench("--tests", "prefill,batch", "--prompt-tokens", "8,64", "--sequences", "1,2", "--output-tokens", "4", "--threads",
-                   "1,2", "--svg", picture)
-        texts = [element.text for element in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")]
-        for text in ["tiny, float32, 1 thread", "tiny, float32, 2 threads", "roofline", "time of the prompt", "time of a step",
-                     "tokens of the prompt", "sequences", "loading"]:
-            self.assertIn(text, texts)
-        missing = self.directory / "no" / "bench.svg"
-        self.assertIn(str(missing), self.fail_with(1, "bench", *self.tiny, "--svg", missing))
+    def test_the_plots_have_every_size_and_acceptance(self):
+        sizes = self.write("sizes.json", self.succeed("bench", *self.tiny, "--json", "--tests", "prefill,batch", "--prompt-tokens",
+                                                      "8,64", "--sequences", "1,2", "--output-tokens", "4").stdout)
+        losses = self.write("metrics.jsonl", '{"step":0,"validation_loss":4.1}\n{"step":5,"loss":3}\n{"step":9,"loss":2}\n')
+        for path, texts in (sizes, ["prefill: seconds", "batch: seconds", "prompt_tokens", "sequences"]), \
+                           (losses, ["losses", "steps", "training", "validation"]):
+            done = subprocess.run([sys.executable, ROOT / "tools/plot.py", path], capture_output=True, text=True, check=True)
+            found = [element.text for element in ElementTree.fromstring(done.stdout).iter("{http://www.w3.org/2000/svg}text")]
+            for text in texts:
+                self.assertIn(text, found)
 
     def test_wrong_options_say_what_was_expected(self):
         for options, expected in [

@@ -217,7 +217,6 @@ def rows(nowhere, busy):
                         ("temperatures", "1"), ("prompt-texts", "random")]:
         table[name] += idle(name, value, says=f"warning: --{name}: no effect on what is measured")
     table["prompt-tokens"] += idle("prompt-tokens", "9", "--tests", "decode", says="no effect on what is measured")
-    table["svg"] = [Row("--svg", nowhere, **missing)]
     table["shape"] += [Row("--shape", "small", says="--shape and --model exclude each other")]
     table["formats"] += [Row("--formats", "q4", "--quantize", "q8", says="--formats and --quantize exclude each other")]
 

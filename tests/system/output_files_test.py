@@ -52,8 +52,6 @@ class OutputFilesTest(ProgramTest):
         self.check_full(FULL, "perplexity", "-m", BUNDLED, "-q", "-f", text, "--dump-logits", FULL)
         request = {"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "A", "max_tokens": 1}}
         self.check_full(FULL, "batch", "-m", BUNDLED, "-i", self.write("in.jsonl", lines(request)), "-o", FULL)
-        self.check_full(FULL, "bench", "-m", BUNDLED, "-q", "--tests", "decode", "--output-tokens", "2", "--repetitions", "1",
-                        "--svg", FULL)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""`paceline trace`: the file as argument, flag or standard input, the picture and the totals, errors."""
+"""`paceline trace`: the file as argument, flag or standard input, the events and the totals, errors."""
 import json
 import unittest
-import xml.etree.ElementTree as ElementTree
 
 from program import BUNDLED, ProgramTest, lines, run
 
@@ -21,34 +20,34 @@ TRACE = lines(START, REQUEST, STEP, LAST)
 
 
 class TraceTest(ProgramTest):
-    def test_the_picture_is_the_same_from_everywhere(self):
+    def test_the_events_are_the_same_from_everywhere(self):
         path = self.write("trace.jsonl", TRACE)
-        picture = self.succeed("trace", path).stdout
-        self.assertEqual(ElementTree.fromstring(picture).tag, "{http://www.w3.org/2000/svg}svg")
-        self.assertIn("stop, 2", "".join(ElementTree.fromstring(picture).itertext()))
-        self.assertEqual(self.succeed("trace", "-f", path).stdout, picture)
-        self.assertEqual(self.succeed("trace", "-", stdin=TRACE).stdout, picture)
-        self.assertEqual(self.succeed("trace", stdin=TRACE).stdout, picture)
-        done = self.succeed("trace", path, "-o", self.directory / "trace.svg")
+        events = self.succeed("trace", path).stdout
+        track = [(e["name"], e["ts"], e["dur"]) for e in json.loads(events)["traceEvents"] if e["ph"] == "X" and e["tid"] == 7]
+        self.assertEqual(track, [("stop", 0, 2000), ("prefill", 0, 1000), ("decode", 1000, 1000)])
+        self.assertEqual(self.succeed("trace", "-f", path).stdout, events)
+        self.assertEqual(self.succeed("trace", "-", stdin=TRACE).stdout, events)
+        self.assertEqual(self.succeed("trace", stdin=TRACE).stdout, events)
+        done = self.succeed("trace", path, "-o", self.directory / "events.json")
         self.assertEqual(done.stdout, "")
         self.assertIn("1 request · 2 tokens out of 3 in · 2 steps", done.stderr)
-        self.assertEqual((self.directory / "trace.svg").read_text(), picture)
+        self.assertEqual((self.directory / "events.json").read_text(), events)
 
     def test_totals(self):
         path = self.write("trace.jsonl", TRACE)
         totals = json.loads(self.succeed("trace", "--json", path).stdout)
         self.assertEqual({key: totals[key] for key in ("model", "requests", "steps", "output_tokens", "seconds")},
                          {"model": "<tiny>", "requests": 1, "steps": 2, "output_tokens": 2, "seconds": 0.002})
-        done = self.succeed("trace", path, "--json", "-q", "-o", self.directory / "trace.svg")
+        done = self.succeed("trace", path, "--json", "-q", "-o", self.directory / "events.json")
         self.assertEqual((json.loads(done.stdout), done.stderr), (totals, ""))
-        ElementTree.parse(self.directory / "trace.svg")
+        self.assertEqual(json.loads((self.directory / "events.json").read_text())["otherData"], totals)
 
     def test_errors(self):
         cut = self.write("cut.jsonl", TRACE[:-20])
         self.assertIn("cut.jsonl, line 4: ", self.fail_with(1, "trace", cut))
         self.assertIn("nowhere.jsonl: No such file", self.fail_with(1, "trace", "nowhere.jsonl"))
         self.assertIn("standard input: empty", self.fail_with(1, "trace"))
-        self.assertIn("No such file", self.fail_with(1, "trace", "-", "-o", "/nowhere/x.svg", stdin=TRACE))
+        self.assertIn("No such file", self.fail_with(1, "trace", "-", "-o", "/nowhere/x.json", stdin=TRACE))
         self.assertIn("No space left", self.fail_with(1, "trace", "-", "-o", "/dev/full", stdin=TRACE))
         self.assertIn('unexpected argument "b"', self.fail_with(2, "trace", "a", "b"))
         self.assertIn("unknown option --threads", self.fail_with(2, "trace", cut, "--threads", "1"))

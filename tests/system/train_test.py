@@ -60,7 +60,6 @@ class TrainTest(ProgramTest):
         config = json.loads((out / "adapter_config.json").read_text())
         self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"]), ("LORA", 4, 16))
         self.assertEqual(sorted(path.name for path in out.glob("checkpoint-*")), ["checkpoint-000008", "checkpoint-000012"])
-        self.assertIn("</svg>", (out / "losses.svg").read_text())
 
     def test_a_resumed_run_has_the_bits_of_an_unbroken_one(self):
         data = self.data()

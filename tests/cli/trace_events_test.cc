@@ -1,38 +1,20 @@
-#include "cli/trace_svg.h"
+#include "cli/trace_totals.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "base/json.h"
-#include "cli/svg_writer.h"
-#include "cli/words.h"
+#include "base/json_writer.h"
 #include "tests/cli/small_trace.h"
-#include "tests/cli/well_formed.h"
 
 namespace paceline {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using testing::Pair;
 using testing::SizeIs;
-
-std::string draw(const Trace& trace) {
-  const Timeline timeline = make_timeline(trace);
-  return draw_trace(trace, timeline, add_up(trace, timeline));
-}
-
-int count(std::string_view text, std::string_view part) {
-  int found = 0;
-  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) {
-    ++found;
-  }
-  return found;
-}
 
 std::vector<std::pair<SpanKind, int64_t>> kinds_and_tokens(const Lane& lane) {
   std::vector<std::pair<SpanKind, int64_t>> spans;
@@ -108,17 +90,6 @@ TEST(Timeline, DraftsAreRowsOfADecode) {
   EXPECT_THAT(totals_json(totals), HasSubstr(R"("drafted_tokens":3,"accepted_tokens":2,)"));
 }
 
-TEST(DrawTrace, DraftsHaveTheirOwnParts) {
-  const std::string plain = draw(read_lines(small_trace_lines()));
-  const std::string drafting = draw(read_lines(drafting_trace_lines()));
-  EXPECT_THAT(plain, Not(HasSubstr("accepted drafts")));
-  EXPECT_THAT(drafting, HasSubstr("rejected drafts"));
-  EXPECT_EQ(count(drafting, "<rect class=\"accepted\"") - count(plain, "<rect class=\"accepted\""),
-            3)
-      << "a part of the lane, and two legends";
-  EXPECT_THAT(drafting, HasSubstr("drafted 3 tokens, accepted 2 (67%)"));
-}
-
 TEST(Timeline, CountsTheRowsOfEachStep) {
   const Timeline timeline = make_timeline(read_lines(small_trace_lines()));
   std::vector<std::pair<int64_t, int64_t>> rows;
@@ -174,140 +145,48 @@ TEST(TraceTotals, OfNothingAreZero) {
   EXPECT_TRUE(json.find("median_first_token_ms")->is_null());
 }
 
-TEST(XmlCheck, KnowsWhatIsWrong) {
-  EXPECT_EQ(XmlCheck("<a b=\"c\"><d/>e &amp; f</a>\n").run(), "");
-  for (std::string_view wrong : {"<a>", "<a></b>", "<a>&</a>", "<a b=c/>", "<a b=\"<\"/>",
-                                 "<a/><b/>", "<a b=\"&x;\"/>", "<a/>text", "<a", "</a>"}) {
-    EXPECT_NE(XmlCheck(wrong).run(), "") << wrong;
+Json events_of(const Trace& trace) {
+  const Timeline timeline = make_timeline(trace);
+  return parse_json(trace_events(trace, timeline, add_up(trace, timeline)), "events");
+}
+
+// "NAME PHASE PROCESS/TRACK at BEGIN for DURATION ARGUMENTS" of every event.
+std::vector<std::string> lines_of(const Json& events) {
+  std::vector<std::string> lines;
+  for (const Json& event : events.find("traceEvents")->as_array("")) {
+    std::string line = fmt::format("{} {} {}/{} at {}", event.find("name")->as_string(""),
+                                   event.find("ph")->as_string(""), event.find("pid")->as_int(""),
+                                   event.find("tid")->as_int(""), event.find("ts")->as_int(""));
+    if (const Json* dur = event.find("dur")) line += fmt::format(" for {}", dur->as_int(""));
+    lines.push_back(line + " " + to_json(*event.find("args")));
   }
+  return lines;
 }
 
-TEST(TraceSvg, ShowsWhatHappened) {
-  const std::string svg = draw(read_lines(small_trace_lines()));
-  EXPECT_EQ(XmlCheck(svg).run(), "");
-  const auto num_bars = [&](const std::string& name) {
-    return count(svg, "<rect class=\"" + name + "\"") - 1;  // less that of the legend
-  };
-  EXPECT_EQ(num_bars("prefill"), 3 + 1);  // another legend's
-  EXPECT_EQ(num_bars("decode"), 3 + 1);
-  EXPECT_EQ(num_bars("again"), 1);
-  EXPECT_EQ(num_bars("cached"), 2 + 1);
-  EXPECT_EQ(num_bars("wait"), 3);
-  EXPECT_EQ(count(svg, "class=\"cross\""), 2);
-  EXPECT_EQ(count(svg, "<circle class=\"end\""), 3);
-  for (std::string_view text : {">stop, 3<", ">length, 4<", ">cancelled, 1<", ">10<", ">0.2 ms<",
-                                "a pool of 8 blocks of 4 tokens", "held if nothing were shared",
-                                "@media (prefers-color-scheme: dark)"}) {
-    EXPECT_THAT(svg, HasSubstr(std::string(text)));
+TEST(TraceEvents, ShowWhatHappened) {
+  const Json events = events_of(read_lines(drafting_trace_lines()));
+  EXPECT_EQ(events.find("otherData")->find("drafted_tokens")->as_int(""), 3);
+  const std::vector<std::string> lines = lines_of(events);
+  for (
+      const char* expected :
+      {R"(process_name M 2/0 at 0 {"name":"sequences"})",
+       R"(step 1 X 1/0 at 600 for 100 {"rows":5,"sequences":2,"waiting":0,"plan_us":2,"forward_us":90})",
+       R"(rows C 1/0 at 600 {"prefill":0,"decode":2,"accepted drafts":2,"rejected drafts":1})",
+       R"(blocks of group 0 C 1/0 at 700 {"held":4,"cached":1,"free":3})",
+       R"(thread_name M 2/1 at 0 {"name":"sequence 1"})",
+       R"(stop X 2/1 at 0 for 900 {"prompt_tokens":10,"cached_tokens":0,"output_tokens":5,"drafted_tokens":3,"accepted_tokens":2,"first_token_us":500})",
+       R"(prefill X 2/1 at 0 for 500 {"rows":10,"drafted":0,"accepted":0})",
+       R"(decode X 2/1 at 600 for 300 {"rows":5,"drafted":3,"accepted":2})",
+       R"(computed again X 2/2 at 1000 for 100 {"rows":4,"drafted":0,"accepted":0})",
+       R"(preempted i 2/2 at 700 {})", R"(from the prefix cache i 2/3 at 700 {"tokens":8})",
+       R"(cancelled X 2/3 at 700 for 300 {"prompt_tokens":12,"cached_tokens":8,"output_tokens":1,"drafted_tokens":0,"accepted_tokens":0,"first_token_us":200})"}) {
+    EXPECT_THAT(lines, testing::Contains(expected));
   }
+  EXPECT_THAT(lines, SizeIs(2 + 5 * 3 + 3 + 3 + 8 + 2 + 1));
 }
 
-// The height of an area.
-double tallest_of(const std::string& svg, std::string_view css_class) {
-  const std::string start = fmt::format("<polygon class=\"{}\" points=\"", css_class);
-  const size_t begin = svg.find(start) + start.size();
-  EXPECT_GT(begin, start.size());
-  const std::string points = svg.substr(begin, svg.find('"', begin) - begin);
-  std::vector<double> ys;
-  for (const std::string_view point : split_words(points)) {
-    ys.push_back(std::stod(std::string(point.substr(point.find(',') + 1))));
-  }
-  return *std::max_element(ys.begin(), ys.end()) - *std::min_element(ys.begin(), ys.end());
-}
-
-TEST(TraceSvg, ThePanelOfALargePoolShowsWhatIsUsed) {
-  Trace trace = read_lines(small_trace_lines());
-  const double small = tallest_of(draw(trace), "held");
-  trace.start.groups[0].blocks += 12'000;
-  for (StepRecord& step : trace.steps) step.free_blocks[0] += 12'000;
-  const std::string svg = draw(trace);
-  EXPECT_THAT(svg, HasSubstr("a pool of 12,008 blocks of 4 tokens, at most 6 in use"));
-  EXPECT_THAT(svg, Not(HasSubstr(">12,008<")));
-  EXPECT_GT(tallest_of(svg, "held"), small);
-}
-
-TEST(TraceSvg, RunsNothing) {
-  const std::string svg = draw(read_lines(small_trace_lines()));
-  for (std::string_view part : {"<script", "javascript:", "onload", "href", "@import"}) {
-    EXPECT_THAT(svg, Not(HasSubstr(std::string(part))));
-  }
-  EXPECT_EQ(count(svg, "http"), 1);  // the namespace
-}
-
-TEST(TraceSvg, EscapesWhatTheFileSays) {
-  Trace trace = read_lines(small_trace_lines());
-  trace.start.model = "</title><script>alert(1)</script>&\"'\x01\xff";
-  const std::string svg = draw(trace);
-  EXPECT_EQ(XmlCheck(svg).run(), "");
-  EXPECT_THAT(svg, Not(HasSubstr("<script")));
-  EXPECT_THAT(
-      svg,
-      HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;\xEF\xBF\xBD\xEF\xBF\xBD"));
-}
-
-TEST(TraceSvg, AnEmptyTraceSaysSo) {
-  const std::string svg = draw(read_lines({small_trace_lines()[0]}));
-  EXPECT_EQ(XmlCheck(svg).run(), "");
-  EXPECT_THAT(svg, HasSubstr("no step ran"));
-}
-
-// `num_sequences` that decode side by side, each beginning a step after the one before.
-Trace long_trace(int64_t num_sequences, int64_t num_steps) {
-  Trace trace;
-  trace.start = {.model = "long",
-                 .block_size = 16,
-                 .groups = {{.window = 0, .blocks = 1000}},
-                 .max_num_seqs = 1000,
-                 .max_batched_tokens = 512};
-  for (int64_t i = 0; i < num_steps; ++i) {
-    StepRecord step;
-    step.step = i;
-    step.at_us = i * 1000;
-    step.total_us = 990;
-    step.free_blocks = {1000 - i % 500};
-    step.cached_blocks = {0};
-    if (i < num_sequences) {
-      TraceRequest request;
-      request.id = i;
-      request.step = i;
-      request.prompt_tokens = 1;
-      trace.requests.push_back(request);
-    }
-    for (int64_t id = 0; id < std::min(i + 1, num_sequences); ++id) {
-      step.slices.push_back({.id = id, .first = i - id, .count = 1});
-      step.tokens.push_back({.id = id, .token = 1});
-    }
-    trace.steps.push_back(std::move(step));
-  }
-  return trace;
-}
-
-TEST(TraceSvg, StaysSmallHoweverLongTheTrace) {
-  const std::string svg = draw(long_trace(400, 3000));
-  EXPECT_EQ(XmlCheck(svg).run(), "");
-  EXPECT_LT(svg.size(), 500'000u);
-  EXPECT_EQ(count(svg, "<rect class=\"decode\""), 400 + 2);  // one bar each, two in the legends
-  const size_t at = svg.find("height=\"") + 8;
-  EXPECT_LT(std::stoi(svg.substr(at)), 1500);
-  EXPECT_LT(std::stoi(draw(long_trace(2000, 2001)).substr(at)), 1500);
-}
-
-TEST(SvgWriter, NumbersAreShort) {
-  EXPECT_EQ(svg_number(0), "0");
-  EXPECT_EQ(svg_number(-0.001), "0");
-  EXPECT_EQ(svg_number(100), "100");
-  EXPECT_EQ(svg_number(1.5), "1.5");
-  EXPECT_EQ(svg_number(-2.346), "-2.35");
-}
-
-TEST(SvgWriter, ClosesWhatIsOpen) {
-  SvgWriter svg(10, 20, "");
-  svg.open_group("a");
-  svg.open_group("b");
-  svg.text("c", {1, 2}, "x < y");
-  const std::string text = svg.finish();
-  EXPECT_EQ(XmlCheck(text).run(), "");
-  EXPECT_THAT(text, HasSubstr("x &lt; y"));
+TEST(TraceEvents, OfAnEmptyTraceAreJsonToo) {
+  EXPECT_THAT(lines_of(events_of(read_lines({small_trace_lines()[0]}))), SizeIs(2));
 }
 
 }  // namespace
