@@ -81,7 +81,6 @@ constexpr OptionDef kAdapterOptions[] = {
      .kind = OptionKind::texts,
      .default_text = "none",
      .help = "Run with the LoRA adapter in DIR (or NAME=DIR): of PEFT or mlx-lm, or a GGUF file.",
-     .group = OptionGroup::model,
      .commands = kWithOne,
      .apply =
          [](Settings& s, const OptionValue& v) {
@@ -92,7 +91,6 @@ constexpr OptionDef kAdapterOptions[] = {
      .kind = OptionKind::texts,
      .default_text = "none",
      .help = "Use a LoRA adapter (DIR or NAME=DIR), its scale multiplied by SCALE.",
-     .group = OptionGroup::model,
      .commands = kWithOne,
      .apply =
          [](Settings& s, const OptionValue& v) {
@@ -104,8 +102,6 @@ constexpr OptionDef kAdapterOptions[] = {
      .default_text = "none",
      .help = "Load a LoRA adapter that requests choose as their model; without NAME= it is called "
              "as its directory; repeat for several.",
-     .group = OptionGroup::model,
-     .commands = kChoosing,
      .apply =
          [](Settings& s, const OptionValue& v) {
            for (const std::string& text : as_texts(v)) s.load.loras.push_back(plain_source(text));
@@ -115,8 +111,6 @@ constexpr OptionDef kAdapterOptions[] = {
      .kind = OptionKind::texts,
      .default_text = "none",
      .help = "Load a LoRA adapter, its scale multiplied by SCALE; repeat for several.",
-     .group = OptionGroup::model,
-     .commands = kChoosing,
      .apply =
          [](Settings& s, const OptionValue& v) {
            for (const std::string& text : as_texts(v)) s.load.loras.push_back(scaled_source(text));
@@ -127,8 +121,6 @@ constexpr OptionDef kAdapterOptions[] = {
      .default_text = "none",
      .help = "The same as --lora, under vLLM's name: one or several, each also as a JSON object "
              "with name and path.",
-     .group = OptionGroup::model,
-     .commands = kChoosing,
      .takes_list = true,
      .apply =
          [](Settings& s, const OptionValue& v) {
@@ -138,27 +130,23 @@ constexpr OptionDef kAdapterOptions[] = {
          }},
     {.name = "enable-lora",
      .help = "Make room for LoRA adapters also without --lora.",
-     .group = OptionGroup::model,
-     .commands = kChoosing,
-     .apply = [](Settings& s, const OptionValue& v) { s.load.enable_lora = as_flag(v); }},
+     .to = kTo<&Settings::load, &LoadOptions::enable_lora>},
     {.name = "allow-runtime-lora",
      .help = "Let clients load and unload LoRA adapters that lie beneath --lora-directory; needs "
              "--api-key.",
      .group = OptionGroup::serving,
      .commands = set_of({serve}),
-     .apply = [](Settings& s, const OptionValue& v) { s.allow_runtime_lora = as_flag(v); }},
+     .to = kTo<&Settings::allow_runtime_lora>},
     {.name = "lora-directory",
      .placeholder = "DIR",
-     .kind = OptionKind::text,
      .default_text = "none",
      .help = "Directory of the LoRA adapters that clients may load.",
      .group = OptionGroup::serving,
      .commands = set_of({serve}),
      .needs = "allow-runtime-lora",
-     .apply = [](Settings& s, const OptionValue& v) { s.lora_directory = as_text(v); }},
+     .to = kTo<&Settings::lora_directory>},
     {.name = "max-cpu-loras",
      .placeholder = "N",
-     .kind = OptionKind::integer,
      .limits = {1, 65536},
      .default_text = "--max-loras",
      .help =
@@ -167,31 +155,28 @@ constexpr OptionDef kAdapterOptions[] = {
      .group = OptionGroup::serving,
      .commands = set_of({serve}),
      .needs = "allow-runtime-lora",
-     .apply = [](Settings& s, const OptionValue& v) { s.max_cpu_loras = as_integer(v); }},
+     .to = kTo<&Settings::max_cpu_loras>},
     {.name = "max-lora-rank",
      .placeholder = "N",
-     .kind = OptionKind::integer,
      .limits = {1, 1024},
      .default_text = "1024",
      .help = "Largest rank of a LoRA adapter.",
-     .group = OptionGroup::model,
-     .commands = kChoosing,
      .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora",
-     .apply = [](Settings& s, const OptionValue& v) { s.load.max_lora_rank = as_integer(v); }},
+     .to = kTo<&Settings::load, &LoadOptions::max_lora_rank>},
     {.name = "max-loras",
      .placeholder = "N",
-     .kind = OptionKind::integer,
      .limits = {1, 65536},
      .default_text = "8",
      .help = "Different LoRA adapters computed at once; requests of others wait.",
      .group = OptionGroup::batching,
-     .commands = kChoosing,
      .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora",
-     .apply = [](Settings& s, const OptionValue& v) { s.load.max_loras = as_integer(v); }},
+     .to = kTo<&Settings::load, &LoadOptions::max_loras>},
 };
 
 }  // namespace
 
-std::span<const OptionDef> adapter_options() { return kAdapterOptions; }
+std::vector<OptionDef> adapter_options() {
+  return section(OptionGroup::model, kChoosing, kAdapterOptions);
+}
 
 }  // namespace paceline

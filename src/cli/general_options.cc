@@ -14,55 +14,47 @@ constexpr OptionDef kGeneralOptions[] = {
      .kind = OptionKind::seed,
      .default_text = "random",
      .help = "Seed of the draw, and of dummy weights: the same seed gives the same text.",
-     .group = OptionGroup::general,
      .commands = kSeeded,
      .apply =
          [](Settings& s, const OptionValue& v) {
            s.generate.seed = std::get<uint64_t>(v);
            s.load.seed = std::get<uint64_t>(v);
          }},
-    {.name = "seed",
-     .aliases = "-s",
-     .placeholder = "N",
-     .kind = OptionKind::seed,
+    {.kind = OptionKind::seed,
      .default_text = "0",
      .help = "Seed of the random weights of --load-format dummy.",
-     .group = OptionGroup::general,
      .commands = kLoading & ~kSeeded,
      .needs = "load-format=dummy shape",
-     .apply = [](Settings& s, const OptionValue& v) { s.load.seed = std::get<uint64_t>(v); }},
+     .to = kTo<&Settings::load, &LoadOptions::seed>},
     {.name = "config",
      .placeholder = "FILE",
      .kind = OptionKind::text,
      .help = "Read options from a TOML file, or from a YAML file (.yaml, .yml).",
-     .group = OptionGroup::general,
      .apply = [](Settings&, const OptionValue&) {}},  // read before all other options
     {.name = "verbose",
      .aliases = "-v",
      .help = "Report what was loaded and how fast it ran, on standard error.",
-     .group = OptionGroup::general,
-     .apply = [](Settings& s, const OptionValue& v) { s.verbose = as_flag(v); }},
+     .to = kTo<&Settings::verbose>},
     {.name = "quiet",
      .aliases = "-q",
      .help = "Print only errors on standard error: no notes, no progress.",
-     .group = OptionGroup::general,
      .excludes = "verbose",
-     .apply = [](Settings& s, const OptionValue& v) { s.quiet = as_flag(v); }},
+     .to = kTo<&Settings::quiet>},
     {.name = "help",
      .aliases = "-h",
      .help = "Print the most used options.",
-     .group = OptionGroup::general,
      .flag_only = true,
-     .apply = [](Settings& s, const OptionValue& v) { s.help = as_flag(v); }},
+     .to = kTo<&Settings::help>},
     {.name = "help-all",
      .help = "Print every option.",
-     .group = OptionGroup::general,
      .flag_only = true,
-     .apply = [](Settings& s, const OptionValue& v) { s.help_all = as_flag(v); }},
+     .to = kTo<&Settings::help_all>},
 };
 
 }  // namespace
 
-std::span<const OptionDef> general_options() { return kGeneralOptions; }
+std::vector<OptionDef> general_options() {
+  return section(OptionGroup::general, kEveryCommand, kGeneralOptions);
+}
 
 }  // namespace paceline

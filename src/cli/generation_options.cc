@@ -103,7 +103,7 @@ struct Definitions {
 
 }  // namespace
 
-std::span<const OptionDef> generation_options() {
+std::vector<OptionDef> generation_options() {
   static const Definitions definitions = [] {
     Definitions made;
     for (const GenerationOption& option : kGenerationOptions) {

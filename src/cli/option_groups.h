@@ -3,26 +3,28 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <variant>
 
 #include "cli/option.h"
 
 namespace paceline {
 
-std::span<const OptionDef> input_options();       // groups input and output
-std::span<const OptionDef> constraint_options();  // constraint
-std::span<const OptionDef> generation_options();  // sampling and stopping
-std::span<const OptionDef> measuring_options();   // measuring
-std::span<const OptionDef> quantizing_options();  // quantizing
-std::span<const OptionDef> training_options();    // data and training
-std::span<const OptionDef> model_options();       // model and memory
-std::span<const OptionDef> adapter_options();     // model: LoRA
-std::span<const OptionDef> batching_options();    // batching
-std::span<const OptionDef> speculation_options();
-std::span<const OptionDef> serving_options();  // serving
-std::span<const OptionDef> general_options();  // general
+std::vector<OptionDef> input_options();       // groups input and output
+std::vector<OptionDef> constraint_options();  // constraint
+std::vector<OptionDef> generation_options();  // sampling and stopping
+std::vector<OptionDef> measuring_options();   // measuring
+std::vector<OptionDef> quantizing_options();  // quantizing
+std::vector<OptionDef> training_options();    // data and training
+std::vector<OptionDef> model_options();       // model and memory
+std::vector<OptionDef> adapter_options();     // model: LoRA
+std::vector<OptionDef> batching_options();    // batching
+std::vector<OptionDef> speculation_options();
+std::vector<OptionDef> serving_options();  // serving
+std::vector<OptionDef> general_options();  // general
 
 // Shared by several of the files: sets of commands, and the largest count of tokens.
 constexpr CommandSet kLoading = set_of({CommandId::generate, CommandId::chat, CommandId::classify,
@@ -33,22 +35,56 @@ constexpr CommandSet kChatting = set_of({CommandId::chat, CommandId::render});
 constexpr CommandSet kWriting = set_of({CommandId::generate, CommandId::chat});
 constexpr double kMaxTokens = 2147483647;
 
-// Convert the stored value of a kind to the type of a setting.
 inline bool as_flag(const OptionValue& value) { return std::get<bool>(value); }
-inline int64_t as_integer(const OptionValue& value) { return std::get<int64_t>(value); }
-inline const std::vector<int64_t>& as_integers(const OptionValue& value) {
-  return std::get<std::vector<int64_t>>(value);
+// Of an integer, or of a choice that is one.
+inline int64_t as_integer(const OptionValue& value) {
+  const auto* choice = std::get_if<std::string>(&value);
+  return choice == nullptr ? std::get<int64_t>(value) : std::stoll(*choice);
 }
-inline const std::vector<double>& as_numbers(const OptionValue& value) {
-  return std::get<std::vector<double>>(value);
-}
+inline const std::string& as_text(const OptionValue& value) { return std::get<std::string>(value); }
 inline const std::vector<std::string>& as_texts(const OptionValue& value) {
   return std::get<std::vector<std::string>>(value);
 }
-inline float as_real(const OptionValue& value) {
-  return static_cast<float>(std::get<double>(value));
+
+template <class T>
+struct StoredOption {
+  using Type = T;
+};
+template <class T>
+struct StoredOption<std::optional<T>> : StoredOption<T> {};
+
+template <class T>
+consteval OptionKind kind_stored_in() {
+  if (std::is_same_v<T, bool>) return OptionKind::flag;
+  if (std::is_same_v<T, std::string>) return OptionKind::text;
+  if (std::is_same_v<T, std::vector<std::string>>) return OptionKind::texts;
+  if (std::is_same_v<T, uint64_t>) return OptionKind::bytes;
+  if (std::is_integral_v<T>) return OptionKind::integer;
+  if (std::is_same_v<T, std::vector<int64_t>>) return OptionKind::integers;
+  if (std::is_floating_point_v<T>) return OptionKind::number;
+  return std::is_same_v<T, std::vector<double>> ? OptionKind::numbers : OptionKind::named_numbers;
 }
-inline size_t as_bytes(const OptionValue& value) { return std::get<uint64_t>(value); }
-inline const std::string& as_text(const OptionValue& value) { return std::get<std::string>(value); }
+
+// The member of Settings that a path of members leads to: kTo<&Settings::train,
+// &TrainChoice::seed>.
+template <auto... kPath>
+constexpr OptionTarget kTo = [] {
+  using Member = std::remove_reference_t<decltype((std::declval<Settings&>().*....*kPath))>;
+  using Value = typename StoredOption<Member>::Type;
+  return OptionTarget{kind_stored_in<Value>(), [](Settings& settings, const OptionValue& value) {
+                        auto& member = (settings.*....*kPath);
+                        if constexpr (std::is_floating_point_v<Value>) {
+                          member = static_cast<Value>(std::get<double>(value));
+                        } else if constexpr (std::is_signed_v<Value>) {
+                          member = static_cast<Value>(as_integer(value));
+                        } else {
+                          member = std::get<Value>(value);
+                        }
+                      }};
+}();
+
+// The options of a table, most of which have this group and these commands.
+std::vector<OptionDef> section(OptionGroup group, CommandSet commands,
+                               std::span<const OptionDef> options);
 
 }  // namespace paceline

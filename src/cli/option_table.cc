@@ -1,16 +1,52 @@
-// Every option of every command, in the order in which the help shows them.
 #include "cli/option_groups.h"
 
 namespace paceline {
+namespace {
 
+OptionKind kind_of(const OptionDef& option) {
+  if (option.kind != OptionKind::flag || option.to.apply == nullptr) return option.kind;
+  if (option.choices.empty()) return option.to.kind;
+  return option.to.kind == OptionKind::texts ? OptionKind::choices : OptionKind::choice;
+}
+
+// What `option`, which is `above` for other commands, doesn't say itself.
+void inherit(const OptionDef& above, OptionDef& option) {
+  option.name = above.name;
+  if (option.aliases.empty()) option.aliases = above.aliases;
+  if (option.placeholder.empty()) option.placeholder = above.placeholder;
+  if (option.group == OptionGroup::of_section) option.group = above.group;
+  if (option.to.apply != nullptr || option.apply != nullptr) return;
+  option.kind = above.kind;
+  option.limits = above.limits;
+  option.choices = above.choices;
+  option.apply = above.apply;
+}
+
+}  // namespace
+
+std::vector<OptionDef> section(OptionGroup group, CommandSet commands,
+                               std::span<const OptionDef> options) {
+  std::vector<OptionDef> all(options.begin(), options.end());
+  for (size_t i = 0; i < all.size(); ++i) {
+    OptionDef& option = all[i];
+    if (option.name.empty()) inherit(all[i - 1], option);
+    if (option.group == OptionGroup::of_section) option.group = group;
+    if (option.commands == 0) option.commands = commands;
+    option.kind = kind_of(option);
+    if (option.to.apply != nullptr) option.apply = option.to.apply;
+  }
+  return all;
+}
+
+// In the order in which the help shows them.
 std::span<const OptionDef> option_table() {
   static const std::vector<OptionDef> table = [] {
     std::vector<OptionDef> all;
     for (const auto group :
-         {input_options(), constraint_options(), generation_options(), measuring_options(),
-          quantizing_options(), model_options(), adapter_options(), batching_options(),
-          speculation_options(), serving_options(), general_options(), training_options()}) {
-      all.insert(all.end(), group.begin(), group.end());
+         {input_options, constraint_options, generation_options, measuring_options,
+          quantizing_options, model_options, adapter_options, batching_options, speculation_options,
+          serving_options, general_options, training_options}) {
+      for (const OptionDef& option : group()) all.push_back(option);
     }
     return all;
   }();
