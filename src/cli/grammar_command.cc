@@ -1,24 +1,115 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/constraint_choice.h"
-#include "cli/grammar_walk.h"
 #include "cli/items.h"
 #include "cli/line_fields.h"
 #include "cli/model_opening.h"
 #include "cli/option_value.h"
 #include "cli/usage_error.h"
+#include "grammar/constraint.h"
+#include "grammar/matcher.h"
+#include "grammar/token_trie.h"
+#include "paceline/error.h"
+#include "text/text_tokens.h"
 
 namespace paceline {
 namespace {
+
+struct WalkTimes {
+  double compile_us = 0;
+  double first_mask_us = 0;      // compilation included
+  std::vector<double> token_us;  // of every token: its mask, and the step past it
+};
+
+// A compiled constraint, and what walking texts through it took.
+class GrammarWalk {
+ public:
+  // The vocabulary of `tokens` as a trie, which walks share.
+  static std::shared_ptr<const TokenTrie> trie_of(const TextTokens& tokens);
+
+  // Compiles the constraint and computes the mask of the first token. `tokens` must outlive it.
+  GrammarWalk(const ConstraintSpec& spec, const TextTokens& tokens,
+              std::shared_ptr<const TokenTrie> trie);
+
+  // Whether the text obeys the constraint.
+  bool accepts(std::string_view text);
+  // The bytes of the text up to the first that can't come there; all of them: it ends too early.
+  size_t accepted_bytes(std::string_view text) const;
+  const WalkTimes& times() const { return times_; }
+
+ private:
+  ConstraintSpec spec_;
+  const TextTokens& tokens_;
+  std::shared_ptr<Constraint> constraint_;
+  WalkTimes times_;
+};
+
+class WalkClock {
+ public:
+  double microseconds() const {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin_)
+        .count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+Grammar compile_accepting(const ConstraintSpec& spec) {
+  return compile_constraint(spec, {}, JsonTexts::accepted);
+}
+
+std::shared_ptr<const TokenTrie> GrammarWalk::trie_of(const TextTokens& tokens) {
+  return std::make_shared<const TokenTrie>(tokens.bytes());
+}
+
+GrammarWalk::GrammarWalk(const ConstraintSpec& spec, const TextTokens& tokens,
+                         std::shared_ptr<const TokenTrie> trie)
+    : spec_(spec), tokens_(tokens) {
+  const WalkClock watch;
+  constraint_ = std::make_shared<Constraint>(compile_accepting(spec), std::move(trie));
+  times_.compile_us = watch.microseconds();
+  Matcher(constraint_).mask();
+  times_.first_mask_us = watch.microseconds();
+}
+
+bool GrammarWalk::accepts(std::string_view text) {
+  Matcher matcher(constraint_);
+  for (const TokenId id : tokens_.tokens_of(text)) {
+    const auto token = static_cast<uint32_t>(id);
+    const WalkClock watch;
+    const bool is_allowed = matcher.mask()->allows(token) && matcher.accept(token);
+    times_.token_us.push_back(watch.microseconds());
+    if (!is_allowed) return false;
+  }
+  const WalkClock watch;
+  matcher.mask();
+  times_.token_us.push_back(watch.microseconds());
+  return matcher.is_complete();
+}
+
+size_t GrammarWalk::accepted_bytes(std::string_view text) const {
+  std::vector<std::string> bytes;
+  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+  Matcher matcher(std::make_shared<Constraint>(compile_accepting(spec_),
+                                               std::make_shared<const TokenTrie>(bytes)));
+  size_t count = 0;
+  while (count < text.size() && matcher.accept(static_cast<uint8_t>(text[count]))) ++count;
+  return count;
+}
 
 constexpr std::string_view kGrammarFields[] = {"texts"};
 
