@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kHangupPoll{25};
 }  // namespace
 
 std::string_view HttpConnectionPool::date() {
-  const std::time_t now = std::time(nullptr);
+  const std::time_t now = std::chrono::system_clock::to_time_t(limits.time->wall_time());
   if (now != date_time_) {
     date_time_ = now;
     date_ = http_date(now);
@@ -172,7 +172,7 @@ Awaitable<bool> HttpConnection::read_body(HttpRequestReader& reader) {
     if (!co_await send_all()) co_return false;
   }
   feed(reader);
-  const HttpClock::time_point start = HttpClock::now();
+  const HttpClock::time_point start = pool_.limits.time->now();
   for (size_t turn = 1; reader.state() == HttpRequestReader::State::body; ++turn) {
     const auto earned =
         std::chrono::milliseconds(reader.request().body.size() * 1000 / kMinBodyBytesPerSecond);
@@ -421,7 +421,7 @@ void HttpConnection::count_unsent() {
   const auto size = static_cast<int64_t>(output_.size());
   pool_.num_unsent_bytes += size - std::exchange(unsent_bytes_, size);
   if (was_waiting || size == 0) return;
-  unsent_since_ = HttpClock::now();
+  unsent_since_ = pool_.limits.time->now();
   delivered_before_ = num_delivered();
 }
 
@@ -447,14 +447,14 @@ HttpClock::time_point HttpConnection::rate_deadline() const {
 
 void HttpConnection::start_stall_timer() {
   delivered_at_start_ = num_delivered();
-  stall_deadline_ = HttpClock::now() + pool_.limits.write_stall;
+  stall_deadline_ = pool_.limits.time->now() + pool_.limits.write_stall;
   set_deadline(std::min(stall_deadline_, rate_deadline()));
 }
 
 // The kernel accepts output in large steps, so a slow client looks like a stalled one from here.
 // The bytes that its kernel has confirmed tell the two apart.
 bool HttpConnection::is_stalled() {
-  const HttpClock::time_point now = HttpClock::now();
+  const HttpClock::time_point now = pool_.limits.time->now();
   const bool takes_some = num_delivered() > delivered_at_start_;
   if (takes_some && now < rate_deadline()) {
     start_stall_timer();
@@ -467,7 +467,7 @@ bool HttpConnection::is_stalled() {
 }
 
 void HttpConnection::set_deadline(std::chrono::milliseconds from_now) {
-  set_deadline(HttpClock::now() + from_now);
+  set_deadline(pool_.limits.time->now() + from_now);
 }
 
 // A timer that rings early enough is left alone: a deadline moves far more often than it passes.
@@ -484,7 +484,7 @@ void HttpConnection::start_timer(HttpClock::time_point when) {
     if (error || self->is_gone_) return;
     self->timer_at_ = HttpClock::time_point::max();
     if (self->deadline_ == HttpClock::time_point::max()) return;
-    if (HttpClock::now() < self->deadline_) return self->start_timer(self->deadline_);
+    if (self->pool_.limits.time->now() < self->deadline_) return self->start_timer(self->deadline_);
     self->is_expired_ = true;
     self->deadline_ = HttpClock::time_point::max();
     self->wake();

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_source.h"
+
 namespace paceline {
 
 struct HttpHeader {
@@ -118,6 +120,7 @@ struct HttpLimits {
   size_t min_send_rate = 4096;
   // Of all connections together; the one whose output has waited longest is closed beyond it.
   size_t max_unsent_bytes = 256 << 20;
+  const TimeSource* time = &machine_time();  // outlives the server
 };
 
 struct HttpAddress {

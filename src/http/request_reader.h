@@ -2,17 +2,27 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "http/chunk_decoder.h"
-#include "http/framing.h"
 #include "http/head.h"
 #include "http/http.h"
 #include "http/refusal.h"
 
 namespace paceline {
+
+// How long a request is and what becomes of its connection, as its header says.
+struct HttpFraming {
+  uint64_t content_length = 0;
+  bool is_chunked = false;
+  bool keep_alive = true;
+  bool expects_continue = false;
+
+  bool has_body() const { return is_chunked || content_length > 0; }
+};
 
 // For one request. It stops at the end of the head, until accept_body().
 class HttpRequestReader {

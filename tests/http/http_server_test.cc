@@ -37,6 +37,26 @@ TEST_F(HttpServerTest, AnswersOnOneConnectionAgainAndAgain) {
   EXPECT_EQ(counters.malformed, 0);
 }
 
+// A wall clock that says what it is told.
+class HeldTime final : public TimeSource {
+ public:
+  std::chrono::steady_clock::time_point now() const override { return machine_time().now(); }
+  std::chrono::system_clock::time_point wall_time() const override {
+    return std::chrono::system_clock::time_point(seconds.load());
+  }
+  std::atomic<std::chrono::seconds> seconds{};
+};
+
+TEST_F(HttpServerTest, DatesAreOfTheGivenTime) {
+  HeldTime time;
+  limits_.time = &time;
+  start();
+  EXPECT_EQ(ask(get("/echo")).header("Date"), "Thu, 01 Jan 1970 00:00:00 GMT");
+  time.seconds = std::chrono::seconds(784111777);
+  EXPECT_EQ(ask(get("/echo")).header("Date"), "Sun, 06 Nov 1994 08:49:37 GMT");
+  stop();
+}
+
 TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
   start();
   RawHttpClient client = connect();
