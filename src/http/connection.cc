@@ -35,8 +35,9 @@ std::string_view HttpConnectionPool::date() {
   return date_;
 }
 
-std::string HttpConnectionPool::error_body(int status, std::string_view message) const {
-  return handler.error_body ? handler.error_body(status, message) : std::string(message);
+std::string HttpConnectionPool::error_body(const HttpRequest& head, int status,
+                                           std::string_view message) const {
+  return handler.error_body ? handler.error_body(head, status, message) : std::string(message);
 }
 
 void HttpConnectionPool::flush_soon(std::shared_ptr<HttpConnection> connection) {
@@ -104,7 +105,7 @@ Awaitable<void> HttpConnection::run() {
 Awaitable<void> HttpConnection::serve() {
   if (admission_ == HttpAdmission::rejected) {
     HttpResponse response{.status = 503, .headers = {{"Retry-After", "1"}}};
-    response.body = pool_.error_body(503, "too many connections are open");
+    response.body = pool_.error_body({}, 503, "too many connections are open");
     co_await refuse(std::move(response), false);
     co_return;
   }
@@ -249,7 +250,7 @@ Awaitable<bool> HttpConnection::refuse_malformed(HttpRequestReader& reader, int 
                                                  std::string message) {
   ++pool_.num_malformed;
   HttpResponse response{.status = status};
-  response.body = pool_.error_body(status, message);
+  response.body = pool_.error_body(reader.request(), status, message);
   co_await refuse(std::move(response), reader.is_head());
   co_return false;
 }

@@ -47,7 +47,7 @@ struct HttpConnectionPool {
   std::string_view date();
   // Sends the output of every connection that asked in this turn of the loop, in the next turn.
   void flush_soon(std::shared_ptr<HttpConnection> connection);
-  std::string error_body(int status, std::string_view message) const;
+  std::string error_body(const HttpRequest& head, int status, std::string_view message) const;
   // Closes connections until the unsent bytes are within their limit.
   void shed_unsent();
 

@@ -98,8 +98,9 @@ struct HttpHandler {
   std::function<HttpGate(const HttpRequest& head)> gate;
   std::function<void(std::shared_ptr<HttpExchange> exchange, std::shared_ptr<void> held)> handle;
   // The body of an answer to what never became a request: 400 of a malformed one, 408, 413, 414,
-  // 431, 503 over a connection limit. JSON.
-  std::function<std::string(int status, std::string_view message)> error_body;
+  // 431, 503 over a connection limit. JSON. `head` has a path once its first line was read.
+  std::function<std::string(const HttpRequest& head, int status, std::string_view message)>
+      error_body;
 };
 
 struct HttpLimits {

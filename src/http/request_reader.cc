@@ -97,10 +97,10 @@ void HttpRequestReader::read_head() {
 
   is_head_ = head.method == "HEAD";
   version_minor_ = head.version_minor;
-  framing_ = read_http_framing(head, limits_->max_body_bytes);
   HttpTarget target = parse_http_target(head.target);
   request_.method = is_head_ ? "GET" : std::move(head.method);
   request_.path = std::move(target.path);
+  framing_ = read_http_framing(head, limits_->max_body_bytes);
   request_.query = std::move(target.query);
   request_.authority = std::move(target.authority);
   request_.headers = join_http_fields(std::move(head.fields));

@@ -42,7 +42,7 @@ class HttpRequestReader {
   bool has_begun() const { return has_begun_; }
   const HttpRefusal& refusal() const { return *refusal_; }
 
-  // From the gate on. A HEAD is a GET here, and `is_head`.
+  // From the gate on; of a refused one, what was read. A HEAD is a GET here, and `is_head`.
   HttpRequest& request() { return request_; }
   const HttpFraming& framing() const { return framing_; }
   bool is_head() const { return is_head_; }

@@ -34,9 +34,13 @@ ErrorReason wire_reason(int status) {
   }
 }
 
-// What the wire itself refuses.
-std::string wire_error_body(int status, std::string_view message) {
-  return error_json({wire_reason(status), std::string(message)});
+// What the wire itself refuses, as the API of the request's route has it.
+std::string wire_error_body(const HttpRequest& head, int status, std::string_view message) {
+  const ApiError error{wire_reason(status), std::string(message)};
+  std::string allow;
+  const auto found = find_route(head.method, head.path, allow);
+  const auto* route = std::get_if<const Route*>(&found);
+  return route != nullptr ? (*route)->error(error, {}).body : error_json(error);
 }
 
 HttpResponse without_model(const ApiError& error) {

@@ -49,7 +49,7 @@ class HttpFixture : public ::testing::Test {
     handler.handle = [this](std::shared_ptr<HttpExchange> exchange, std::shared_ptr<void> held) {
       handle(std::move(exchange), std::move(held));
     };
-    handler.error_body = [](int status, std::string_view message) {
+    handler.error_body = [](const HttpRequest&, int status, std::string_view message) {
       return "{\"status\":" + std::to_string(status) + ",\"message\":\"" + std::string(message) +
              "\"}";
     };
