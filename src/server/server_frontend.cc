@@ -40,7 +40,7 @@ std::string wire_error_body(const HttpRequest& head, int status, std::string_vie
   std::string allow;
   const auto found = find_route(head.method, head.path, allow);
   const auto* route = std::get_if<const Route*>(&found);
-  return route != nullptr ? (*route)->error(error, {}).body : error_json(error);
+  return route != nullptr ? (*route)->answer(error, {}).body : error_json(error);
 }
 
 HttpResponse without_model(const ApiError& error) {
