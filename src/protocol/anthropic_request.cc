@@ -30,9 +30,11 @@ struct Draft {
 };
 
 struct CustomTool {
-  std::string type = "custom";
-  ToolSpec spec;
-  Json::Object shown;  // the function, as the template shows it
+  std::string name;
+  Json description;  // null: none
+  Json input_schema;
+  Json input_examples;
+  bool is_strict = false;
 };
 
 constexpr FieldDef<CustomTool> kToolFields[] = {
@@ -40,25 +42,16 @@ constexpr FieldDef<CustomTool> kToolFields[] = {
      .type = text_type(1, kMaxNameBytes),
      .is_required = true,
      .help = "What the model calls it by.",
-     .read =
-         [](const FieldValue& v, CustomTool& t) {
-           t.spec.name = v.text();
-           t.shown.emplace_back("name", v.json());
-         }},
+     .read = store<&CustomTool::name>},
     {.name = "description",
      .type = kAnyText,
      .help = "What it does.",
-     .read = [](const FieldValue& v,
-                CustomTool& t) { t.shown.emplace_back("description", v.json()); }},
+     .read = store<&CustomTool::description>},
     {.name = "input_schema",
      .type = kAnyObject,
      .is_required = true,
      .help = "A JSON Schema of its input, which calls obey.",
-     .read =
-         [](const FieldValue& v, CustomTool& t) {
-           t.spec.parameters = to_json(v.json());
-           t.shown.emplace_back("parameters", v.json());
-         }},
+     .read = store<&CustomTool::input_schema>},
     {.name = "type",
      .type = kAnyText,
      .by_default = std::string_view("custom"),
@@ -68,12 +61,11 @@ constexpr FieldDef<CustomTool> kToolFields[] = {
      .by_default = false,
      .help = "Refuse an input_schema with a part that can't be enforced, or a format that isn't "
              "known; else such parts are left out and named in the answer's warnings.",
-     .read = [](const FieldValue& v, CustomTool& t) { t.spec.is_strict = v.boolean(); }},
+     .read = store<&CustomTool::is_strict>},
     {.name = "input_examples",
      .type = {.kind = FieldKind::array},
      .help = "Examples of inputs, where the template shows them.",
-     .read = [](const FieldValue& v,
-                CustomTool& t) { t.shown.emplace_back("input_examples", v.json()); }},
+     .read = store<&CustomTool::input_examples>},
 };
 
 FieldList tool_fields() {
@@ -83,42 +75,53 @@ FieldList tool_fields() {
 }
 constexpr FieldType kTool = object_type(tool_fields);
 
-// Tools whose types Anthropic defines have a date in them: web_search_20250305. They run at its
-// servers, or its models know their schemas.
-bool is_defined_elsewhere(std::string_view type) {
-  constexpr std::string_view kKinds[] = {
-      "advisor_", "bash_",        "browser_",          "code_execution_", "computer_",  "memory_",
-      "mcp_",     "text_editor_", "tool_search_tool_", "web_fetch_",      "web_search_"};
-  return std::any_of(std::begin(kKinds), std::end(kKinds),
-                     [&](std::string_view kind) { return type.starts_with(kind); });
-}
+// Kinds of tools that run at Anthropic's servers, or whose schemas its models know; types have a
+// date behind them.
+constexpr std::string_view kOtherKinds[] = {
+    "advisor_", "bash_",        "browser_",          "code_execution_", "computer_",  "memory_",
+    "mcp_",     "text_editor_", "tool_search_tool_", "web_fetch_",      "web_search_"};
 
-void skip_tool(const FieldValue& value, const std::string& type, Draft& draft) {
+// Whether it is one of them, which is then left out.
+bool skips_tool(const FieldValue& value, Draft& draft) {
+  const auto type = value.at().find("type");
+  if (!type || !type->is_string() || type->string() == "custom") return false;
+  const std::string& kind = type->string();
+  if (std::none_of(std::begin(kOtherKinds), std::end(kOtherKinds),
+                   [&](std::string_view other) { return kind.starts_with(other); })) {
+    FieldValue(*type, value.terms()).refuse_unsupported("\"custom\"");
+  }
   const Json* const name = value.json().find_value("name");
   if (name != nullptr && name->is_string()) draft.skipped_tools.push_back(*name->string());
   draft.history.warnings.push_back(fmt::format(
-      "{}: {} left out, only tools with an input_schema are offered", value.path(), type));
+      "{}: {} left out, only tools with an input_schema are offered", value.path(), kind));
+  return true;
+}
+
+// The tool as OpenAI's API has it, which templates show.
+Json shown_tool(CustomTool tool) {
+  Json::Object function{{"name", Json(std::move(tool.name))}};
+  const auto add = [&](const char* name, Json& value) {
+    if (!value.is_null()) function.emplace_back(name, std::move(value));
+  };
+  add("description", tool.description);
+  add("parameters", tool.input_schema);
+  add("input_examples", tool.input_examples);
+  return Json(Json::Object{{"type", Json(std::string("function"))},
+                           {"function", Json(std::move(function))}});
 }
 
 void read_tools(const FieldValue& value, Draft& draft) {
   Json::Array shown;
   for (const FieldValue& item : value.items()) {
-    if (const auto type = item.at().find("type"); type && type->is_string()) {
-      if (is_defined_elsewhere(type->string())) {
-        skip_tool(item, type->string(), draft);
-        continue;
-      }
-      if (type->string() != "custom")
-        FieldValue(*type, item.terms()).refuse_unsupported("\"custom\"");
-    }
+    if (skips_tool(item, draft)) continue;
     CustomTool tool;
     RequestReader reader(item);
     reader.read<CustomTool>(kToolFields, tool);
     read_client_fields(FieldLevel::custom_tool, reader);
     reader.finish();
-    draft.turn().tools.push_back(std::move(tool.spec));
-    shown.push_back(Json(Json::Object{{"type", Json(std::string("function"))},
-                                      {"function", Json(std::move(tool.shown))}}));
+    draft.turn().tools.push_back(
+        {.name = tool.name, .parameters = to_json(tool.input_schema), .is_strict = tool.is_strict});
+    shown.push_back(shown_tool(std::move(tool)));
   }
   draft.request.chat.input.tools_json = tools_text(value, std::move(shown));
 }
@@ -148,14 +151,10 @@ constexpr FieldDef<TurnRequest> kToolChoiceFields[] = {
      .read = [](const FieldValue& v, TurnRequest& t) { t.parallel_tool_calls = !v.boolean(); }},
 };
 
-FieldList tool_choice_fields() { return list_fields<TurnRequest>(kToolChoiceFields); }
-
 void read_tool_choice(const FieldValue& value, Draft& draft) {
-  RequestReader reader(value);
-  reader.read<TurnRequest>(kToolChoiceFields, draft.turn());
-  reader.finish();
+  read_members<kToolChoiceFields>(value, draft.turn());
   if (draft.turn().tool_choice != ToolChoice::named) return;
-  reader.require("name");
+  RequestReader(value).require("name");
   const auto& skipped = draft.skipped_tools;
   if (std::find(skipped.begin(), skipped.end(), draft.turn().tool_name) == skipped.end()) return;
   FieldValue(*value.at().find("name"), value.terms())
@@ -187,14 +186,6 @@ constexpr FieldDef<Draft> kThinkingFields[] = {
                 Draft& t) { t.request.shows_reasoning = v.text() != "omitted"; }},
 };
 
-FieldList thinking_fields() { return list_fields<Draft>(kThinkingFields); }
-
-void read_thinking(const FieldValue& value, Draft& draft) {
-  RequestReader reader(value);
-  reader.read<Draft>(kThinkingFields, draft);
-  reader.finish();
-}
-
 constexpr std::string_view kFormatWords[] = {"json_schema"};
 
 constexpr FieldDef<AskedConstraint> kFormatFields[] = {
@@ -218,12 +209,8 @@ constexpr FieldDef<AskedConstraint> kFormatFields[] = {
          }},
 };
 
-FieldList format_fields() { return list_fields<AskedConstraint>(kFormatFields); }
-
 void read_format(const FieldValue& value, Draft& draft) {
-  RequestReader reader(value);
-  reader.read<AskedConstraint>(kFormatFields, draft.request.chat.generation.constraint);
-  reader.finish();
+  read_members<kFormatFields>(value, draft.request.chat.generation.constraint);
 }
 
 constexpr std::string_view kEfforts[] = {"low", "medium", "high", "xhigh", "max"};
@@ -232,9 +219,9 @@ constexpr FieldDef<Draft> kOutputFields[] = {
     {.name = "effort",
      .type = word_type(kEfforts),
      .help = "How much the model reasons, where its template has a switch.",
-     .read = [](const FieldValue& v, Draft& t) { t.effort = v.text(); }},
+     .read = store<&Draft::effort>},
     {.name = "format",
-     .type = object_type(format_fields),
+     .type = object_type(fields_of<kFormatFields>),
      .help = "What the text must be.",
      .read = read_format},
     {.name = "task_budget",
@@ -242,14 +229,6 @@ constexpr FieldDef<Draft> kOutputFields[] = {
      .use = FieldUse::accepted,
      .help = "max_tokens bounds an answer."},
 };
-
-FieldList output_fields() { return list_fields<Draft>(kOutputFields); }
-
-void read_output_config(const FieldValue& value, Draft& draft) {
-  RequestReader reader(value);
-  reader.read<Draft>(kOutputFields, draft);
-  reader.finish();
-}
 
 struct ContextEdit {
   std::string type;
@@ -270,14 +249,13 @@ constexpr FieldDef<ContextEdit> kEditFields[] = {
      .type = only_words_type(kEdits),
      .is_required = true,
      .help = "Tool uses stay.",
-     .read = [](const FieldValue& v, ContextEdit& t) { t.type = v.text(); }},
+     .read = store<&ContextEdit::type>},
     {.name = "keep",
      .help = "Of clear_thinking_20251015: all keeps earlier reasoning, where the template can.",
      .read = read_keep},
 };
 
-FieldList edit_fields() { return list_fields<ContextEdit>(kEditFields); }
-constexpr FieldType kEdit = object_type(edit_fields);
+constexpr FieldType kEdit = object_type(fields_of<kEditFields>);
 
 constexpr FieldDef<Draft> kContextFields[] = {
     {.name = "edits",
@@ -292,14 +270,6 @@ constexpr FieldDef<Draft> kContextFields[] = {
            }
          }},
 };
-
-FieldList context_fields() { return list_fields<Draft>(kContextFields); }
-
-void read_context_management(const FieldValue& value, Draft& draft) {
-  RequestReader reader(value);
-  reader.read<Draft>(kContextFields, draft);
-  reader.finish();
-}
 
 constexpr FieldDef<Draft> kPromptFields[] = {
     {.name = "system",
@@ -316,27 +286,27 @@ constexpr FieldDef<Draft> kPromptFields[] = {
      .help = "Tools with an input_schema, as the template shows them to the model.",
      .read = read_tools},
     {.name = "tool_choice",
-     .type = object_type(tool_choice_fields),
+     .type = object_type(fields_of<kToolChoiceFields>),
      .help = "Whether calls may, must or can't come.",
      .read = read_tool_choice},
     {.name = "thinking",
-     .type = object_type(thinking_fields),
+     .type = object_type(fields_of<kThinkingFields>),
      .when_unset = "as the model does",
      .help = "Whether the model reasons.",
-     .read = read_thinking},
+     .read = read_members<kThinkingFields>},
     {.name = "output_config",
-     .type = object_type(output_fields),
+     .type = object_type(fields_of<kOutputFields>),
      .help = "Effort and format of the answer.",
-     .read = read_output_config},
+     .read = read_members<kOutputFields>},
     {.name = "output_format",
-     .type = object_type(format_fields),
+     .type = object_type(fields_of<kFormatFields>),
      .alias_of = "output_config",
      .help = "The older place of output_config.format.",
      .read = read_format},
     {.name = "context_management",
-     .type = object_type(context_fields),
+     .type = object_type(fields_of<kContextFields>),
      .help = "Whether earlier reasoning stays.",
-     .read = read_context_management},
+     .read = read_members<kContextFields>},
     {.name = "chat_template_kwargs",
      .type = kAnyObject,
      .help = "Further variables of the template.",
@@ -375,7 +345,9 @@ void read_prompt(RequestReader& reader, Draft& draft) {
   read_client_fields(FieldLevel::messages, reader);
 }
 
-void combine_fields(const Json& body, Draft& draft) {
+// What the fields mean together.
+Request finish(const Json& body, const RequestReader& reader, Draft draft) {
+  reader.finish();
   ChatRequest& chat = draft.request.chat;
   chat.input.messages = std::move(draft.history.messages);
   chat.warnings = std::move(draft.history.warnings);
@@ -397,6 +369,7 @@ void combine_fields(const Json& body, Draft& draft) {
     chat.turn.tools.clear();
     chat.options.constraint.reset();
   }
+  return std::move(draft.request);
 }
 
 }  // namespace
@@ -408,9 +381,7 @@ Request parse_request(const Json& body, const RequestTerms& terms,
   read_prompt(reader, draft);
   reader.read<ChatRequest>(kAnswerFields, draft.request.chat);
   reader.read(sampling_fields(), draft.request.chat.options);
-  reader.finish();
-  combine_fields(body, draft);
-  return std::move(draft.request);
+  return finish(body, reader, std::move(draft));
 }
 
 Request parse_prompt(const Json& body, const RequestTerms& terms,
@@ -418,9 +389,7 @@ Request parse_prompt(const Json& body, const RequestTerms& terms,
   Draft draft{.history = {.signatures = signatures}};
   RequestReader reader(body, terms);
   read_prompt(reader, draft);
-  reader.finish();
-  combine_fields(body, draft);
-  return std::move(draft.request);
+  return finish(body, reader, std::move(draft));
 }
 
 FieldList prompt_fields() {

@@ -40,14 +40,6 @@ constexpr FieldDef<ChatDraft> kPredictionFields[] = {
                 ChatDraft& t) { t.request.options.prediction = read_content(v); }},
 };
 
-FieldList prediction_fields() { return list_fields<ChatDraft>(kPredictionFields); }
-
-void read_prediction(const FieldValue& value, ChatDraft& draft) {
-  RequestReader reader(value);
-  reader.read<ChatDraft>(kPredictionFields, draft);
-  reader.finish();
-}
-
 // The older and the other servers' switches for reasoning stand after reasoning_effort.
 void ask_for_effort(const std::string& effort, ChatDraft& draft) {
   auto& asked = draft.request.turn.reasoning_effort;
@@ -75,14 +67,6 @@ constexpr FieldDef<ChatDraft> kReasoningFields[] = {
     {.name = "max_tokens", .use = FieldUse::refused, .help = "use max_completion_tokens"},
 };
 
-FieldList reasoning_fields() { return list_fields<ChatDraft>(kReasoningFields); }
-
-void read_reasoning(const FieldValue& value, ChatDraft& draft) {
-  RequestReader reader(value);
-  reader.read<ChatDraft>(kReasoningFields, draft);
-  reader.finish();
-}
-
 constexpr std::string_view kThinkingWords[] = {"enabled", "disabled", "adaptive", "auto"};
 
 constexpr FieldDef<ChatDraft> kThinkingFields[] = {
@@ -102,14 +86,6 @@ constexpr FieldDef<ChatDraft> kThinkingFields[] = {
      .read = [](const FieldValue& v, ChatDraft& t) { t.clear_thinking = v.boolean(); }},
     {.name = "budget_tokens", .use = FieldUse::refused, .help = "use max_completion_tokens"},
 };
-
-FieldList thinking_fields() { return list_fields<ChatDraft>(kThinkingFields); }
-
-void read_thinking(const FieldValue& value, ChatDraft& draft) {
-  RequestReader reader(value);
-  reader.read<ChatDraft>(kThinkingFields, draft);
-  reader.finish();
-}
 
 constexpr FieldDef<ChatDraft> kChatFields[] = {
     {.name = "messages",
@@ -186,9 +162,9 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .by_default = false,
      .help = "Only false: the template writes them."},
     {.name = "prediction",
-     .type = object_type(prediction_fields),
+     .type = object_type(fields_of<kPredictionFields>),
      .help = "A text that the answer will mostly repeat: drafts for it, which never change it.",
-     .read = read_prediction},
+     .read = read_members<kPredictionFields>},
     {.name = "modalities", .type = kModalities, .help = "Only [\"text\"]."},
     {.name = "echo", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
     {.name = "reasoning_effort",
@@ -196,13 +172,13 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
      .help = "How much the model reasons, where its template has a switch: none turns it off.",
      .read = [](const FieldValue& v, ChatDraft& t) { t.request.turn.reasoning_effort = v.text(); }},
     {.name = "reasoning",
-     .type = object_type(reasoning_fields),
+     .type = object_type(fields_of<kReasoningFields>),
      .help = "OpenRouter's way to ask for reasoning; reasoning_effort goes before it.",
-     .read = read_reasoning},
+     .read = read_members<kReasoningFields>},
     {.name = "thinking",
-     .type = object_type(thinking_fields),
+     .type = object_type(fields_of<kThinkingFields>),
      .help = "Whether the model reasons, as Z.ai, DeepSeek and Anthropic have it.",
-     .read = read_thinking},
+     .read = read_members<kThinkingFields>},
     {.name = "enable_thinking",
      .type = kBoolean,
      .help = "Whether the model reasons, as DashScope has it.",

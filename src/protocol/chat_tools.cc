@@ -91,21 +91,13 @@ constexpr FieldDef<NamedTool> kNamedFunctionFields[] = {
      .read = [](const FieldValue& v, NamedTool& t) { t.name = v.text(); }},
 };
 
-FieldList named_function_fields() { return list_fields<NamedTool>(kNamedFunctionFields); }
-
-void read_named_function(const FieldValue& value, NamedTool& tool) {
-  RequestReader reader(value);
-  reader.read<NamedTool>(kNamedFunctionFields, tool);
-  reader.finish();
-}
-
 constexpr FieldDef<NamedTool> kNamedToolFields[] = {
     {.name = "type", .type = kOnlyFunction, .is_required = true, .help = "Only function."},
     {.name = "function",
-     .type = object_type(named_function_fields),
+     .type = object_type(fields_of<kNamedFunctionFields>),
      .is_required = true,
      .help = "Its name.",
-     .read = read_named_function},
+     .read = read_members<kNamedFunctionFields>},
 };
 
 }  // namespace

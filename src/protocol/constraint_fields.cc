@@ -85,8 +85,6 @@ constexpr FieldDef<NamedSchema> kNamedSchemaFields[] = {
      .read = [](const FieldValue& v, NamedSchema& t) { read_schema(v, t.constraint); }},
 };
 
-FieldList named_schema_fields() { return list_fields<NamedSchema>(kNamedSchemaFields); }
-
 constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
 
 struct ResponseFormat {
@@ -108,7 +106,7 @@ constexpr FieldDef<ResponseFormat> kFormatFields[] = {
      .help = "json_object: any JSON object. json_schema: JSON that the schema accepts.",
      .read = [](const FieldValue& v, ResponseFormat& t) { t.type = v.text(); }},
     {.name = "json_schema",
-     .type = object_type(named_schema_fields),
+     .type = object_type(fields_of<kNamedSchemaFields>),
      .help = "OpenAI's place of the schema.",
      .read = read_named_schema},
     {.name = "schema",
@@ -116,8 +114,6 @@ constexpr FieldDef<ResponseFormat> kFormatFields[] = {
      .help = "llama.cpp's place of the schema.",
      .read = [](const FieldValue& v, ResponseFormat& t) { read_schema(v, t.schema); }},
 };
-
-FieldList format_fields() { return list_fields<ResponseFormat>(kFormatFields); }
 
 void read_response_format(const FieldValue& value, AskedConstraint& target) {
   ResponseFormat format;
@@ -166,24 +162,16 @@ constexpr FieldDef<AskedConstraint> kStructuredFields[] = {
     {.name = "structural_tag", .use = FieldUse::refused, .help = "use tools"},
 };
 
-FieldList structured_fields() { return list_fields<AskedConstraint>(kStructuredFields); }
-
-void read_structured_outputs(const FieldValue& value, AskedConstraint& target) {
-  RequestReader reader(value);
-  reader.read<AskedConstraint>(kStructuredFields, target);
-  reader.finish();
-}
-
 constexpr FieldDef<AskedConstraint> kConstraintFields[] = {
     {.name = "response_format",
-     .type = object_type(format_fields),
+     .type = object_type(fields_of<kFormatFields>),
      .help = "What the answer must be: text, any JSON object, or JSON of a schema.",
      .read = read_response_format},
     {.name = "structured_outputs",
-     .type = object_type(structured_fields),
+     .type = object_type(fields_of<kStructuredFields>),
      .help = "vLLM's way to say what the answer must be; one of json, regex, choice, grammar and "
              "json_object.",
-     .read = read_structured_outputs},
+     .read = read_members<kStructuredFields>},
     {.name = "guided_json",
      .type = kSchema,
      .help = "vLLM's older name of structured_outputs.json.",

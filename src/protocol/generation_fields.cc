@@ -49,8 +49,6 @@ constexpr FieldDef<StreamFields> kUsageFields[] = {
                 StreamFields& t) { t.include_usage = t.include_usage || v.boolean(); }},
 };
 
-FieldList usage_fields() { return list_fields<StreamFields>(kUsageFields); }
-
 void read_usage_fields(const FieldValue& value, GenerationFields& target) {
   RequestReader reader(value);
   reader.read<StreamFields>(kUsageFields, target.streaming);
@@ -107,7 +105,7 @@ constexpr FieldDef<GenerationFields> kGenerationFields[] = {
      .help = "What a streamed answer has besides; only allowed with stream.",
      .read = read_stream_options},
     {.name = "usage",
-     .type = object_type(usage_fields),
+     .type = object_type(fields_of<kUsageFields>),
      .help = "OpenRouter's way to ask for the usage of a stream.",
      .read = read_usage_fields},
     {.name = "spaces_between_special_tokens",

@@ -223,10 +223,8 @@ constexpr FieldDef<InfillFile> kFileFields[] = {
      .read = [](const FieldValue& v, InfillFile& t) { t.second = v.text(); }},
 };
 
-FieldList file_fields() { return list_fields<InfillFile>(kFileFields); }
-
 constexpr uint64_t kMaxFiles = 1024;
-constexpr FieldType kFile = object_type(file_fields);
+constexpr FieldType kFile = object_type(fields_of<kFileFields>);
 
 void read_files(const FieldValue& value, LlamaRequest& target) {
   for (const FieldValue& item : value.items()) {

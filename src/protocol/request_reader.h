@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/json_cursor.h"
@@ -89,6 +90,44 @@ FieldList list_fields(FieldTable<T> fields) {
   FieldList list;
   append_fields(fields, list);
   return list;
+}
+
+// Of an object whose members are one table's: its type is object_type(fields_of<kTable>), and its
+// reader read_members<kTable>.
+template <class T, size_t num_fields>
+FieldTable<T> table_of(const FieldDef<T> (&fields)[num_fields]) {
+  return fields;
+}
+template <const auto& fields>
+FieldList fields_of() {
+  return list_fields(table_of(fields));
+}
+template <const auto& fields, class T>
+void read_members(const FieldValue& value, T& target) {
+  RequestReader reader(value);
+  reader.read(table_of(fields), target);
+  reader.finish();
+}
+
+template <class T, class Value>
+T owner_of(Value T::*member);
+// A reader that stores the value in a member: a text, a boolean, an integer, a Json, the FieldValue
+// itself, or an optional one.
+template <auto member>
+void store(const FieldValue& value, decltype(owner_of(member))& target) {
+  auto& slot = target.*member;
+  using Slot = std::remove_reference_t<decltype(slot)>;
+  if constexpr (std::is_same_v<Slot, bool> || std::is_same_v<Slot, std::optional<bool>>) {
+    slot = value.boolean();
+  } else if constexpr (std::is_same_v<Slot, Json>) {
+    slot = value.json();
+  } else if constexpr (std::is_assignable_v<Slot&, FieldValue>) {
+    slot = value;
+  } else if constexpr (std::is_integral_v<Slot> || std::is_same_v<Slot, std::optional<int64_t>>) {
+    slot = value.integer();
+  } else {
+    slot = value.text();
+  }
 }
 
 }  // namespace paceline
