@@ -73,21 +73,24 @@ void show_props(const CallPtr& call) {
   with_model(call, [](const CallPtr& ready) { ready->respond_json(props_json(*ready->model())); });
 }
 
+// None of a model that isn't loaded.
 void show_slots(const CallPtr& call) {
-  with_snapshots(call, {loaded_model_of_query(*call)},
-                 [](const auto& ready, const auto& models, const auto& snapshots) {
-                   const EngineLimits& limits = models[0]->text.engine.limits();
-                   std::string json;
-                   JsonWriter writer(json);
-                   writer.begin_array();
-                   int64_t id = 0;
-                   for (const SequenceSnapshot& sequence : snapshots[0].sequences) {
-                     if (sequence.is_running) write_slot(writer, id++, limits, &sequence);
-                   }
-                   while (id < limits.max_num_seqs) write_slot(writer, id++, limits, nullptr);
-                   writer.end_array();
-                   ready->respond_json(std::move(json));
-                 });
+  const SnapshotAnswer answer = [](const auto& ready, const auto& models, const auto& snapshots) {
+    std::string json;
+    JsonWriter writer(json);
+    writer.begin_array();
+    int64_t id = 0;
+    for (size_t i = 0; i < models.size(); ++i) {
+      const EngineLimits& limits = models[i]->text.engine.limits();
+      for (const SequenceSnapshot& sequence : snapshots[i].sequences) {
+        if (sequence.is_running) write_slot(writer, id++, limits, &sequence);
+      }
+      while (id < limits.max_num_seqs) write_slot(writer, id++, limits, nullptr);
+    }
+    writer.end_array();
+    ready->respond_json(std::move(json));
+  };
+  with_snapshots(call, loaded_model_of_query(*call), answer);
 }
 
 }  // namespace paceline

@@ -109,13 +109,10 @@ size_t model_of_query(ApiCall& call) {
   }
 }
 
-ModelLease loaded_model_of_query(ApiCall& call) {
-  const ModelHost& host = call.context().host;
-  const size_t index = model_of_query(call);
-  if (ModelLease model = host.look(index)) return model;
-  throw RequestError("model", ErrorReason::model_not_loaded,
-                     fmt::format("model: {} isn't loaded; a request or POST /models/load loads it",
-                                 host.entry(index).names[0]));
+std::vector<ModelLease> loaded_model_of_query(ApiCall& call) {
+  ModelLease model = call.context().host.look(model_of_query(call));
+  if (model == nullptr) return {};
+  return {std::move(model)};
 }
 
 void with_model(const CallPtr& call, Loaded answer) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "server/worker_call.h"
@@ -30,8 +31,8 @@ void on_model(const std::shared_ptr<ApiCall>& call, std::function<ModelJob()> re
 // does.
 size_t model_of_query(ApiCall& call);
 
-// The same one; throws Error where it isn't loaded.
-ModelLease loaded_model_of_query(ApiCall& call);
+// The same one if it is loaded, or else none.
+std::vector<ModelLease> loaded_model_of_query(ApiCall& call);
 
 // Calls `answer` on the I/O thread with the call's model set, the query's.
 void with_model(const std::shared_ptr<ApiCall>& call,

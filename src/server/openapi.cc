@@ -23,7 +23,7 @@ constexpr ErrorDoc kErrors[] = {
     {"400", ErrorReach::every_route,
      "A field has a wrong value (invalid_value, context_length_exceeded), is unknown "
      "(unknown_parameter), unsupported (unsupported_parameter) or missing "
-     "(missing_required_parameter); the model isn't loaded (model_not_loaded); the body is not "
+     "(missing_required_parameter); the body is not "
      "JSON (invalid_value); or the request is not "
      "valid HTTP (malformed_request)."},
     {"401", ErrorReach::with_key, "The API key is missing or wrong (invalid_api_key)."},

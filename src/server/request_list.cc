@@ -106,6 +106,13 @@ std::string requests_json(const HostedModel& model, const EngineSnapshot& snapsh
   return json;
 }
 
+// Of a model that isn't loaded.
+constexpr std::string_view kNotLoaded =
+    R"({"object":"list","data":[],"engine":{"step":0,"num_running":0,"num_waiting":0,)"
+    R"("max_num_seqs":0,"max_queued":0,"max_model_len":0,"tokens_per_second":0,"ttft_p50_s":null,)"
+    R"("ttft_p99_s":null,"step_age_s":0,"prefix_queries":0,"prefix_hits":0,"preemptions":0,)"
+    R"("max_drafted_tokens":0,"drafted_tokens":0,"accepted_tokens":0},"pools":[],"steps":[]})";
+
 }  // namespace
 
 void with_snapshots(const CallPtr& call, std::vector<ModelLease> models, SnapshotAnswer answer) {
@@ -153,10 +160,12 @@ void with_snapshots(const CallPtr& call, std::vector<ModelLease> models, Snapsho
 }
 
 void show_requests(const CallPtr& call) {
-  with_snapshots(call, {loaded_model_of_query(*call)},
-                 [](const auto& ready, const auto& models, const auto& snapshots) {
-                   ready->respond_json(requests_json(*models[0], snapshots[0]));
-                 });
+  const SnapshotAnswer answer = [](const auto& ready, const auto& models, const auto& snapshots) {
+    const bool is_loaded = !models.empty();
+    ready->respond_json(is_loaded ? requests_json(*models[0], snapshots[0])
+                                  : std::string(kNotLoaded));
+  };
+  with_snapshots(call, loaded_model_of_query(*call), answer);
 }
 
 }  // namespace paceline

@@ -172,6 +172,8 @@ class OpenApiTest(ContractCase):
             self.send("/v1/load_lora_adapter", {"lora_name": "two", "lora_path": str(adapter)}, tiny)
             self.send("/v1/unload_lora_adapter", {"lora_name": "two"}, tiny)
             self.send("/v1/unload_lora_adapter", {"lora_name": "three"}, tiny)
+        self.send("/models/unload", {"model": "classifier"}, labels)
+        self.send("/models/load", {"model": "none"}, labels)
 
     def states(self):
         running = self.client.open("POST", "/v1/completions", LONG)

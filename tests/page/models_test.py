@@ -1,13 +1,15 @@
 """The choice of the model: the base and its adapters, kept with each chat."""
 import json
+import shutil
 import struct
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
 from answers import sent
 from fresh_page_case import URL, FreshPageCase
-from server import Server
+from server import ROOT, Server
 
 OPTIONS = "return [...document.querySelectorAll('#model option')].map((node) => node.textContent)"
 GROUPS = "return [...document.querySelectorAll('#model optgroup')].map((node) => [node.label, node.children.length])"
@@ -94,6 +96,24 @@ class ModelsTest(FreshPageCase):
         self.ask("Once more?", "Yes.")
         self.assertEqual(sent(self.browser)[-1]["model"], "base")
         self.assert_quiet_console(but_for=["404"])
+
+    def test_a_model_is_loaded_when_it_is_chosen(self):
+        shelf = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, shelf)
+        for name in ("one", "two"):
+            (shelf / name).symlink_to(ROOT / "models" / "paceline-10m")
+        server = Server("--served-model-name", "base", "--models-dir", str(shelf))
+        self.addCleanup(server.stop)
+        self.open(server.url)
+        self.wait_for(OPTIONS, ["base", "one (unloaded)", "two (unloaded)"])
+        self.browser.run(CHOOSE, "two")
+        self.wait_for(OPTIONS, ["base", "one (unloaded)", "two"])
+
+    def wait_for(self, script, expected):
+        deadline = time.monotonic() + 30
+        while (found := self.browser.run(script)) != expected and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(found, expected)
 
 
 if __name__ == "__main__":

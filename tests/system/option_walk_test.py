@@ -69,7 +69,7 @@ def rows(nowhere, busy):
         table[name] = [Row(f"--{name}", "perhaps", says='found "perhaps", expected true or false')]
     for name in ("sampler-order", "dtype", "quantize", "kv-cache-dtype", "log-format", "shape", "tests", "formats", "prompt-texts",
                  "bits", "group-size", "recipe", "fine-tune-type", "lora-dtype", "lr-schedule", "optimizer", "loss-on", "to",
-                 "target-modules", "spec-accept", "activations", "load-format", "reasoning-field"):
+                 "target-modules", "spec-accept", "activations", "load-format", "reasoning-field", "unknown-model"):
         table[name] = choice(name)
     for name, value in [("temperature", "3"), ("top-p", "1.5"), ("top-k", "x"), ("min-p", "2"), ("typical-p", "2"),
                         ("top-n-sigma", "x"), ("repetition-penalty", "-1"), ("frequency-penalty", "9"), ("presence-penalty", "9"),
@@ -77,7 +77,7 @@ def rows(nowhere, busy):
                         ("max-num-queued-reqs", "0"), ("max-num-queued-tokens", "0"), ("max-connections", "0"),
                         ("max-connections-per-address", "0"), ("max-requests", "0"), ("max-choices", "0"),
                         ("header-timeout", "0"), ("body-timeout", "0"), ("keep-alive-timeout", "0"), ("queue-timeout", "1e9"),
-                        ("request-timeout", "1e9"), ("drain-timeout", "1e9"), ("drain-delay", "1e9"), ("repetitions", "0"),
+                        ("request-timeout", "1e9"), ("drain-timeout", "1e9"), ("drain-delay", "1e9"), ("sleep-idle-seconds", "1e9"), ("repetitions", "0"),
                         ("max-positions", "0"), ("gpu-memory-utilization", "2"), ("max-run-steps", "0"),
                         ("num-speculative-tokens", "0"), ("prompt-lookup-max", "99"), ("max-lora-rank", "0"), ("max-loras", "0"),
                         ("max-cpu-loras", "0"), ("batch-size", "0"), ("batch-timeout-ms", "-1"), ("valid-fraction", "1"),
@@ -210,6 +210,7 @@ def rows(nowhere, busy):
         table[name] += [Row(f"--{name}", "1", says="1 bytes, expected 1024 to")]
     table["max-resident-memory"] += [Row("--max-resident-memory", "1M", says="with the model loaded")]
     table["metrics-prefix"] += [Row("--metrics-prefix", "9", says='found "9", expected letters')]
+    add("models-dir", []).append(Row("--models-dir", nowhere, **missing))
     table["served-model-name"] += [Row("--served-model-name", "", says="--served-model-name: empty", commands=("serve",))]
 
     # Measuring.

@@ -7,6 +7,7 @@ const EAGER_MS = 40, EAGER_FOR_MS = 1000;
 const FIRST_RETRY_MS = 500;
 
 const listeners = new Set();
+let modelName = () => "";
 let timer = 0;
 let asking = false;
 let numFailures = 0;
@@ -27,8 +28,9 @@ export function watchClosely() {
   ask();
 }
 
-/** Begins to ask; stops whenever the page is hidden. */
-export function startWatching() {
+/** Begins to ask, of the model that `name` tells, none for the first; stops whenever the page is hidden. */
+export function startWatching(name) {
+  modelName = name;
   document.addEventListener("visibilitychange", () => { if (!document.hidden) ask(); });
   ask();
 }
@@ -39,7 +41,8 @@ async function ask() {
   clearTimeout(timer);
   let wait;
   try {
-    const live = await getJson("/v1/requests", { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
+    const query = modelName() === "" ? "" : `?model=${encodeURIComponent(modelName())}`;
+    const live = await getJson(`/v1/requests${query}`, { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
     numFailures = 0;
     wait = pause(live.engine);
     notify({ live });
