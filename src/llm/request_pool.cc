@@ -204,7 +204,7 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
       job.error = ErrorInfo{.code = error.code(), .message = error.what()};
     }
   } else if (job.decisions) {
-    model.engine.release(job.ids.front());
+    for (const size_t index : job.decisions->hold_indices()) model.engine.release(job.ids[index]);
     job.error = job.decisions->error();
     if (!job.error) {
       Decisions decisions = job.decisions->result();

@@ -73,10 +73,11 @@ std::vector<double> softmax(const std::vector<double>& numbers, double temperatu
   return weights;
 }
 
-LabelTrie make_trie(const std::vector<std::vector<TokenId>>& labels, const std::string& name) {
+LabelTrie make_trie(const std::vector<std::vector<TokenId>>& labels, size_t question) {
   try {
     return LabelTrie(labels);
   } catch (const Error& error) {
+    const std::string name = fmt::format("questions[{}]", question);
     throw RequestError(name, reason_of(error.code()), fmt::format("{}: {}", name, error.what()),
                        error.code());
   }
@@ -89,10 +90,10 @@ std::vector<TokenId> joined(std::vector<TokenId> ids, const std::vector<TokenId>
 
 }  // namespace
 
-void check_questions(std::span<const DecisionQuestion> questions, const DecideOptions& options) {
-  check_count(options.questions_name, questions.size(), 1, kMaxQuestions);
+void check_questions(std::span<const DecisionQuestion> questions) {
+  check_count("questions", questions.size(), 1, kMaxQuestions);
   for (size_t i = 0; i < questions.size(); ++i) {
-    check_question(questions[i], fmt::format("{}[{}]", options.questions_name, i));
+    check_question(questions[i], fmt::format("questions[{}]", i));
   }
 }
 
@@ -103,7 +104,7 @@ DecideJob::DecideJob(const TextModel& model, const std::string& input,
     throw invalid_field("temperature", fmt::format("found {}, expected {}", options.temperature,
                                                    range_words("a number", kTemperatures)));
   }
-  check_questions(questions, options);
+  check_questions(questions);
   for (const DecisionQuestion& question : questions) kinds_.push_back(question.kind);
   ask(input, options.input_name, questions);
   if (options.content_free_input) {
@@ -121,15 +122,14 @@ void DecideJob::ask(const std::string& input, const std::string& name,
   const size_t first = requests_.size();
   prompt_tokens_ += std::ssize(prompt.shared());
   for (size_t i = 0; i < questions.size(); ++i) {
-    const std::string place = fmt::format("{} and {}[{}]", name, options_.questions_name, i);
     const std::vector<TokenId> whole = joined(prompt.shared(), prompt.branch(questions[i]));
     prompt_tokens_ += std::ssize(whole) - std::ssize(prompt.shared());
-    asked_.push_back({.trie = make_trie(prompt.labels(questions[i]), place), .rows = {}});
+    asked_.push_back({.trie = make_trie(prompt.labels(questions[i]), i), .rows = {}});
     Asked& asked = asked_.back();
     asked.rows.resize(asked.trie.nodes().size());
     for (size_t node = 0; node < asked.rows.size(); ++node) {
       const LabelTrie::Node& asked_node = asked.trie.nodes()[node];
-      requests_.push_back(request_for(joined(whole, asked_node.path), asked_node.next, place));
+      requests_.push_back(request_for(joined(whole, asked_node.path), asked_node.next, name));
       places_.push_back({.asked = asked_.size() - 1, .node = node});
       // The nodes of a question follow each other: its blocks are found by all of them.
       if (node == 0 && asked.rows.size() > 1) {
@@ -139,14 +139,15 @@ void DecideJob::ask(const std::string& input, const std::string& name,
   }
   requests_[first].prefix.write = PrefixUse::Write::keep;
   requests_[first].prefix.hold = true;
+  hold_indices_.push_back(first);
 }
 
 // Draws the likeliest token, to know it, and reports the columns beside it.
 GenerateRequest DecideJob::request_for(std::vector<TokenId> prompt,
                                        const std::vector<TokenId>& columns,
-                                       std::string name) const {
+                                       const std::string& name) const {
   GenerateRequest request{.prompt = std::move(prompt),
-                          .prompt_name = std::move(name),
+                          .prompt_name = name,
                           .max_tokens = 1,
                           .ignore_eos = true,
                           .want_logprobs = true,

@@ -16,7 +16,7 @@
 namespace paceline {
 
 // Throws Error invalid naming the first question that can't be asked: "questions[3].choices: ...".
-void check_questions(std::span<const DecisionQuestion> questions, const DecideOptions& options);
+void check_questions(std::span<const DecisionQuestion> questions);
 
 // A request for each inner node of each question's labels: a prompt to that node, of which the
 // likeliest token and the log-probabilities of the next tokens of labels are reported. The first
@@ -28,8 +28,7 @@ class DecideJob {
   DecideJob(const TextModel& model, const std::string& input,
             std::span<const DecisionQuestion> questions, const DecideOptions& options);
 
-  // Submit them in this order: their index identifies their events. All that the job was submitted
-  // as may be released at its end.
+  // Submit them in this order: their index identifies their events.
   std::vector<GenerateRequest> take_requests() { return std::move(requests_); }
 
   void add(size_t request_index, TokenEvent& event);
@@ -37,6 +36,8 @@ class DecideJob {
   const std::optional<ErrorInfo>& error() const { return error_; }
   Decisions result() const;
   int64_t prompt_tokens() const { return prompt_tokens_; }
+  // The requests that hold the blocks of an input; release them at the end.
+  const std::vector<size_t>& hold_indices() const { return hold_indices_; }
 
  private:
   // A question about an input.
@@ -52,7 +53,7 @@ class DecideJob {
   void ask(const std::string& input, const std::string& name,
            std::span<const DecisionQuestion> questions);
   GenerateRequest request_for(std::vector<TokenId> prompt, const std::vector<TokenId>& columns,
-                              std::string name) const;
+                              const std::string& name) const;
   DecisionAnswer answer(size_t question) const;
 
   const TextModel& model_;
@@ -61,6 +62,7 @@ class DecideJob {
   std::vector<Asked> asked_;         // about the input, then about the content-free one
   std::vector<GenerateRequest> requests_;
   std::vector<RowPlace> places_;  // of the requests' rows
+  std::vector<size_t> hold_indices_;
   size_t num_open_ = 0;
   int64_t prompt_tokens_ = 0;
   int64_t cached_tokens_ = 0;

@@ -324,7 +324,7 @@ TEST(Decide, WrongQuestionsNameThemselves) {
   expect_wrong({fine}, {.temperature = NAN}, {"temperature"});
   std::string lengthy;
   for (int i = 0; i < 600; ++i) lengthy += "word ";
-  expect_error(ErrorCode::invalid, {"input and questions[0]", "--max-model-len"},
+  expect_error(ErrorCode::invalid, {"input", "--max-model-len"},
                [&] { llm.decide(lengthy, std::span(&fine, 1)); });
   expect_error(ErrorCode::not_found, {"lora"},
                [&] { llm.decide(kInput, std::span(&fine, 1), {.lora = "none"}); });
