@@ -19,6 +19,7 @@
 #include "protocol/classification_request.h"
 #include "protocol/completed_responses.h"
 #include "protocol/completion_request.h"
+#include "protocol/decision_request.h"
 #include "protocol/embedding_request.h"
 #include "protocol/field_info.h"
 #include "protocol/pair_score_request.h"
@@ -75,7 +76,7 @@ struct GenerationCall {
 };
 
 using ItemRequest = std::variant<ClassificationRequest, TokenScoreRequest, EmbeddingRequest,
-                                 PairScoreRequest, RerankRequest>;
+                                 PairScoreRequest, RerankRequest, DecisionRequest>;
 
 // The results of an ItemRequest's inputs, in their order: the member of its kind.
 struct ItemAnswer {
@@ -85,6 +86,7 @@ struct ItemAnswer {
   std::vector<std::vector<Logprob>> scored = {};
   std::vector<std::vector<float>> embeddings = {};
   std::vector<float> pair_scores = {};
+  Decisions decisions = {};
 };
 
 // Computed whole; `write` makes the answer's body.
@@ -137,9 +139,12 @@ extern const Dialect kEmbeddingDialect;
 // Anthropic's.
 extern const Dialect kMessagesDialect;
 extern const Dialect kMessageCountDialect;
+extern const Dialect kDecisionDialect;
 // llama.cpp's.
 extern const Dialect kLlamaDialect;
 extern const Dialect kInfillDialect;
+// TypeSafe's.
+extern const Dialect kSystemOneDialect;
 // vLLM's, Jina's and Paceline's own.
 extern const Dialect kGenerateDialect;
 extern const Dialect kClassificationDialect;

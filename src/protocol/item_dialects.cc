@@ -1,5 +1,6 @@
-// What is computed whole for each of several inputs: POST /v1/embeddings, OpenAI's; /v1/score,
-// vLLM's; /v1/rerank, Jina's and Cohere's; /v1/classify and /v1/score_tokens, Paceline's own.
+// What is computed whole for each of several inputs: POST /v1/embeddings and /v1/decisions,
+// OpenAI's; /v1/systemone, TypeSafe's; /v1/score, vLLM's; /v1/rerank, Jina's and Cohere's;
+// /v1/classify and /v1/score_tokens, Paceline's own.
 #include "protocol/dialect.h"
 
 namespace paceline {
@@ -44,6 +45,12 @@ std::string write_ranking(const RerankRequest& request, ItemAnswer answer,
   return rerank_response_json(request, answer.head, answer.pair_scores, answer.usage);
 }
 
+template <std::string (*write)(const DecisionRequest&, std::string_view, const Decisions&)>
+std::string write_decisions(const DecisionRequest& request, ItemAnswer answer,
+                            const TokenNames& /*names*/) {
+  return write(request, answer.head.model, answer.decisions);
+}
+
 }  // namespace
 
 const Dialect kClassificationDialect = {
@@ -60,6 +67,14 @@ const Dialect kEmbeddingDialect = {.fields = embedding_request_fields,
 const Dialect kPairScoreDialect = {.fields = pair_score_request_fields,
                                    .parse = parse_items<PairScoreRequest, parse_pair_score_request,
                                                         write_pair_scores, kPairScoreIdPrefix>};
+const Dialect kDecisionDialect = {
+    .fields = decision_request_fields,
+    .parse = parse_items<DecisionRequest, parse_decision_request,
+                         write_decisions<decision_response_json>, kDecisionIdPrefix>};
+const Dialect kSystemOneDialect = {
+    .fields = system_one_request_fields,
+    .parse = parse_items<DecisionRequest, parse_system_one_request,
+                         write_decisions<system_one_response_json>, kDecisionIdPrefix>};
 const Dialect kRerankDialect = {
     .fields = rerank_request_fields,
     .parse = parse_items<RerankRequest, parse_rerank_request, write_ranking, kRerankIdPrefix>};

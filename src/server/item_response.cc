@@ -45,6 +45,10 @@ struct Collecting {
     }
   }
 
+  void operator()(const DecisionRequest& /*request*/) const {
+    answer.decisions = prepared.items.front().decisions->result();
+  }
+
   void operator()(const PairScoreRequest& /*request*/) const { collect_pairs(); }
   void operator()(const RerankRequest& /*request*/) const { collect_pairs(); }
 
@@ -105,17 +109,23 @@ void ItemResponse::take(ResponsePart which, TokenEvent& event) {
   PreparedItem& item = prepared_.items[which.part];
   if (item.job) {
     item.job->add(which.index, event);
+  } else if (item.decisions) {
+    item.decisions->add(which.index, event);
   } else if (event.prompt) {
     item.scored = describe(call_->model()->text, event.prompt->scored);
     item.numbers = std::move(event.prompt->pooled);
     if (item.numbers.empty()) item.numbers = std::move(event.prompt->column_logits);
   }
-  if (event.token) ++call_->metrics().generation_tokens;
+  // The token of a decision's row is looked at, and nobody's answer.
+  if (event.token && !item.decisions) ++call_->metrics().generation_tokens;
   if (!event.ending) return;
   --num_in_flight_;
   const Ending& ending = *event.ending;
   call_->metrics().count_choice(ending, which.index == 0);
-  if (which.index == 0) item.cached_tokens = ending.stats.cached_tokens;
+  if (which.index == 0) {
+    item.cached_tokens = ending.stats.cached_tokens;
+    call_->metrics().prompt_tokens += item.prompt_tokens - ending.stats.prompt_tokens;
+  }
   if (error_) return;
   if (ending.error) {
     error_ = api_error(*ending.error);

@@ -1,5 +1,5 @@
 // ItemResponse is a pending answer of several inputs, each computed whole: classes, scores,
-// embeddings.
+// embeddings, decisions.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include "server/api_call.h"
 #include "server/request_rules.h"
 #include "text/classify_job.h"
+#include "text/decide_job.h"
 #include "text/pair_scoring.h"
 
 namespace paceline {
@@ -19,6 +20,7 @@ namespace paceline {
 struct PreparedItem {
   std::vector<GenerateRequest> requests;  // several with labels of several tokens
   std::optional<ClassifyJob> job;         // of a classification
+  std::optional<DecideJob> decisions;
   std::vector<Logprob> scored;            // of a score
   std::vector<float> numbers;             // of an embedding or a pair, as the engine made them
   int64_t prompt_tokens = 0;

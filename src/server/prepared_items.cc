@@ -1,4 +1,4 @@
-// What is done before the engine for classifications, scores and embeddings.
+// What is done before the engine for classifications, scores, embeddings and decisions.
 
 #include "engine/engine.h"
 #include "protocol/request_options.h"
@@ -66,6 +66,19 @@ struct PreparingItems {
     PairOptions options = pair_options(request.common, request.instruction);
     options.uses_prompts = true;
     add_pairs(text_pairs(request), options);
+  }
+
+  void operator()(const DecisionRequest& request) const {
+    constexpr int64_t kNameBytes = 128;  // of an answer's members
+    PreparedItem& item = prepared.items.emplace_back();
+    item.decisions.emplace(model, request.input, request.questions, decide_options(request));
+    item.prompt_tokens = item.decisions->prompt_tokens();
+    item.requests = item.decisions->take_requests();
+    for (GenerateRequest& one : item.requests) model.engine.check(one);
+    for (const DecisionQuestion& question : request.questions) {
+      prepared.response_bytes += kNameBytes + std::ssize(question.options) * kJsonLogprobBytes;
+    }
+    check_response_size(rules, prepared.response_bytes, "questions");
   }
 
   void operator()(const EmbeddingRequest& request) const {

@@ -61,6 +61,28 @@ class OpenAiClientTest(ContractCase):
             self.openai.embeddings.create(model=self.model, input=PROMPT, dimensions=8)
         self.assertEqual(caught.exception.param, "dimensions")
 
+    def test_decisions(self):
+        asked = [{"type": "predicate", "instructions": "Is it dark?", "name": "dark"},
+                 {"type": "choice", "instructions": "Is it?", "choices": [{"value": "true"}, {"value": True, "description": "d"}]},
+                 {"type": "score", "instructions": [{"type": "input_text", "text": "How stormy?"}],
+                  "levels": [{"label": "calm"}, {"label": "wild"}]}]
+        answer = self.openai.decisions.create(model=self.model, input=PROMPT, questions=asked, prompt_cache_key="k",
+                                              prompt_cache_options={"mode": "implicit"}, safety_identifier="s")
+        dark, typed, stormy = answer.answers
+        self.assertEqual((answer.model, dark.type, dark.name), (self.model, "predicate", "dark"))
+        self.assertEqual([type(one.value) for one in typed.probabilities], [str, bool])
+        self.assertIn(typed.choice, ["true", True])
+        self.assertEqual([(one.label, one.value) for one in stormy.probabilities], [("calm", 0), ("wild", 1)])
+        self.assertAlmostEqual(stormy.score, stormy.probabilities[1].probability)
+        self.assertEqual(answer.usage.total_tokens, answer.usage.input_tokens + answer.usage.output_tokens)
+        messages = [{"role": "user", "content": [{"type": "input_text", "text": PROMPT}]}]
+        again = self.openai.decisions.create(model=self.model, input=messages, questions=asked)
+        self.assertEqual([one.model_dump() for one in again.answers], [one.model_dump() for one in answer.answers])
+        self.assertGreater(again.usage.input_tokens_details.cached_tokens, 0)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.openai.decisions.create(model=self.model, input=PROMPT, questions=asked[1:2] * 401)
+        self.assertEqual(caught.exception.param, "questions")
+
     def test_streams(self):
         whole = self.complete(max_tokens=20).choices[0].text
         pieces = list(self.complete(max_tokens=20, stream=True))

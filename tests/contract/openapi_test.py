@@ -139,6 +139,14 @@ class OpenApiTest(ContractCase):
     def texts(self):
         for fields in [{}, {"labels": [" night", " day"]}, {"with_logits": True}, {"input": [[5, 6], [7]], "seed": 4}]:
             self.send("/v1/classify", {"input": PROMPT, **fields})
+        questions = [{"type": "predicate", "instructions": "Is it dark?", "name": "dark"},
+                     {"type": "choice", "instructions": "When?", "choices": [{"value": "night"}, {"value": True, "description": "day"}]},
+                     {"type": "score", "instructions": "How stormy?", "levels": [{"label": "calm"}, {"label": "wild"}]}]
+        for fields in [{}, {"temperature": 2, "content_free_input": "N/A"}, {"input": MESSAGES}]:
+            self.send("/v1/decisions", {"input": PROMPT, "questions": questions, **fields})
+        self.send("/v1/systemone", {"state": {"text": PROMPT}, "questions": {
+            "dark": {"type": "noul", "instructions": "Is it dark?"}, "when": {"type": "choice", "criteria": {"night": None, "day": "light"}},
+            "wild": {"type": "score", "instructions": "How stormy?", "criteria": ["calm", "wild"]}}})
         for fields in [{}, {"encoding_format": "base64"}, {"input": [PROMPT, "a"]}, {"input": [[5, 6, 7]]}]:
             self.send("/v1/embeddings", {"input": PROMPT, **fields})
         for fields in [{}, {"top_logprobs": 3}, {"input": [PROMPT, "a"]}]:

@@ -7,6 +7,7 @@
 
 #include "base/json_writer.h"
 #include "protocol/anthropic_request.h"
+#include "protocol/decision_request.h"
 #include "protocol/embedding_request.h"
 #include "protocol/llama_request.h"
 #include "protocol/pair_score_request.h"
@@ -55,6 +56,12 @@ inline std::vector<Endpoint> endpoints() {
        [](const std::string& body) { parse_classification_request(body_json(body)); }},
       {"embeddings", embedding_request_fields(), R"("input": "x")",
        [](const std::string& body) { parse_embedding_request(body_json(body)); }},
+      {"decisions", decision_request_fields(),
+       R"("input": "x", "questions": [{"type": "predicate", "instructions": "y"}])",
+       [](const std::string& body) { parse_decision_request(body_json(body)); }},
+      {"systemone", system_one_request_fields(),
+       R"("state": "x", "questions": {"q": {"type": "noul", "instructions": "y"}})",
+       [](const std::string& body) { parse_system_one_request(body_json(body)); }},
       {"score", pair_score_request_fields(), R"("text_1": "x", "text_2": "y")",
        [](const std::string& body) { parse_pair_score_request(body_json(body)); }},
       {"rerank", rerank_request_fields(), R"("query": "x", "documents": ["y"])",

@@ -8,6 +8,8 @@ DEEP = 5000
 # The smallest valid body of each route.
 SMALLEST = {"/v1/completions": {"prompt": "x", "max_tokens": 1}, "/generate": {"prompt": "x", "max_tokens": 1},
             "/v1/chat/completions": {"messages": [{"role": "user", "content": "x"}], "max_tokens": 1},
+            "/v1/decisions": {"input": "x", "questions": [{"type": "predicate", "instructions": "x"}]},
+            "/v1/systemone": {"state": "x", "questions": {"q": {"type": "noul", "instructions": "x"}}},
             "/v1/classify": {"input": "x"}, "/v1/score_tokens": {"input": "x"}, "/v1/embeddings": {"input": "x"}, "/tokenize": {"prompt": "x"},
             "/detokenize": {"tokens": [5]}, "/apply-template": {"messages": [{"role": "user", "content": "x"}]}}
 
