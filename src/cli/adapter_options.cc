@@ -16,7 +16,7 @@ using enum CommandId;
 
 // In kChoosing each request names its adapter; in kWithOne the whole run has the same one.
 constexpr CommandSet kChoosing = set_of({batch, serve});
-constexpr CommandSet kWithOne = set_of({generate, chat, classify, score, embed});
+constexpr CommandSet kWithOne = set_of({generate, chat, classify, decide, score, embed});
 
 Error malformed(std::string_view option, const std::string& found, std::string_view expected) {
   return Error(ErrorCode::invalid,

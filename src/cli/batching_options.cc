@@ -10,7 +10,7 @@ namespace {
 using enum CommandId;
 
 // Commands that have many requests.
-constexpr CommandSet kMany = set_of({generate, classify, score, embed, batch, serve});
+constexpr CommandSet kMany = set_of({generate, classify, decide, score, embed, batch, serve});
 
 // Commands whose streams must go on beside a long prompt.
 constexpr CommandSet kLimitsSlowdown = set_of({bench, serve});
@@ -54,7 +54,7 @@ constexpr OptionDef kBatchingOptions[] = {
      .apply = apply_max_num_seqs},
     {.default_text = "256 with --jsonl, else one for each prompt",
      .help = "Sequences computed at once.",
-     .commands = set_of({generate, chat, classify, score, embed})},
+     .commands = set_of({generate, chat, classify, decide, score, embed})},
     {.default_text = "1",
      .help = "Sequences that the cache has room for.",
      .commands = set_of({perplexity, inspect})},

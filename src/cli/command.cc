@@ -119,6 +119,27 @@ constexpr CommandDef kCommands[] = {
          "Lines of --jsonl have text and labels. Answers have token_id, token, label, scores "
          "and, with --with-logits, logits.",
      .run = run_classify},
+    {.id = CommandId::decide,
+     .name = "decide",
+     .summary = "Answer typed questions about a text with probabilities",
+     .examples = "paceline decide -p \"The parcel never came.\" --predicate \"Is it a complaint?\"\n"
+                 "paceline decide -m Qwen/Qwen3-0.6B -f mail.txt --questions questions.json\n"
+                 "paceline decide --questions questions.json --jsonl < inputs.jsonl",
+     .basics = "prompt file jsonl predicate questions decision-temperature content-free-input model "
+               "chat-template quantize max-model-len threads",
+     .notes = "The text is computed once for all questions, and each question is answered as if it "
+              "were the only one.",
+     .details =
+         "--questions is a JSON array of up to 400 questions, as in OpenAI's POST /v1/decisions: "
+         "{\"type\": \"predicate\", \"instructions\": TEXT}, {\"type\": \"choice\", "
+         "\"instructions\": TEXT, \"choices\": [{\"value\": TEXT or true or false, "
+         "\"description\": TEXT}, ...]} or {\"type\": \"score\", \"instructions\": TEXT, "
+         "\"levels\": [{\"label\": TEXT, \"description\": TEXT}, ...]}.\n\n"
+         "Lines of --jsonl have input, and perhaps questions, temperature and content_free_input, "
+         "which override the flags. Answers have answers, model and usage; label_mass is the "
+         "probability that the model's answer is one of the options, argmax_is_label whether its "
+         "likeliest answer is.",
+     .run = run_decide},
     {.id = CommandId::score,
      .name = "score",
      .summary = "Give the log-probability of each token of a text, or score pairs of texts",

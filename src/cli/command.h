@@ -31,6 +31,7 @@ const CommandDef& find_command(std::string_view name, std::string_view argument 
 int run_generate(const Settings& settings, Session& session);
 int run_chat(const Settings& settings, Session& session);
 int run_classify(const Settings& settings, Session& session);
+int run_decide(const Settings& settings, Session& session);
 int run_score(const Settings& settings, Session& session);
 int run_embed(const Settings& settings, Session& session);
 int run_render(const Settings& settings, Session& session);

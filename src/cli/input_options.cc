@@ -8,7 +8,7 @@ namespace {
 
 using enum CommandId;
 
-constexpr CommandSet kOnText = set_of({generate, chat, classify, score, render, tokenize});
+constexpr CommandSet kOnText = set_of({generate, chat, classify, decide, score, render, tokenize});
 constexpr CommandSet kOnIds = set_of({generate, score, embed, detokenize});
 constexpr CommandSet kOnItems = kOnText | kOnIds | set_of({grammar});
 
@@ -125,6 +125,28 @@ constexpr OptionDef kInputOptions[] = {
      .help = "Label to choose from; repeat for each label.",
      .commands = set_of({classify}),
      .to = kTo<&Settings::labels>},
+    {.name = "predicate",
+     .placeholder = "TEXT",
+     .help = "Question that is answered with yes or no; repeat for each.",
+     .commands = set_of({decide}),
+     .to = kTo<&Settings::predicates>},
+    {.name = "questions",
+     .placeholder = "FILE",
+     .help = "Questions read from FILE, a JSON array; --help-all shows what is in it.",
+     .commands = set_of({decide}),
+     .to = kTo<&Settings::questions_file>},
+    {.name = "decision-temperature",
+     .placeholder = "X",
+     .limits = {0.01, 100},
+     .default_text = "1",
+     .help = "Divide the options' log-probabilities by X: above 1 answers are less certain.",
+     .commands = set_of({decide}),
+     .to = kTo<&Settings::decide_temperature>},
+    {.name = "content-free-input",
+     .placeholder = "TEXT",
+     .help = "Text that says nothing, such as N/A: what the model answers about it is subtracted.",
+     .commands = set_of({decide}),
+     .to = kTo<&Settings::content_free_input>},
     {.name = "prompt-name",
      .placeholder = "NAME",
      .default_text = "the model's, if it has one",

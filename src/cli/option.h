@@ -22,6 +22,7 @@ enum class CommandId : uint8_t {
   generate,
   chat,
   classify,
+  decide,
   score,
   embed,
   render,

@@ -133,6 +133,12 @@ struct Settings {
   bool with_token_id = false;
   bool with_logits = false;
 
+  // decide
+  std::vector<std::string> predicates;
+  std::string questions_file;
+  std::optional<double> decide_temperature;
+  std::optional<std::string> content_free_input;
+
   // embed
   std::optional<int64_t> dimensions;
   std::optional<std::string> prompt_name;

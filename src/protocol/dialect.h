@@ -136,10 +136,10 @@ struct Dialect {
 extern const Dialect kChatDialect;
 extern const Dialect kCompletionDialect;
 extern const Dialect kEmbeddingDialect;
+extern const Dialect kDecisionDialect;
 // Anthropic's.
 extern const Dialect kMessagesDialect;
 extern const Dialect kMessageCountDialect;
-extern const Dialect kDecisionDialect;
 // llama.cpp's.
 extern const Dialect kLlamaDialect;
 extern const Dialect kInfillDialect;

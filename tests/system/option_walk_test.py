@@ -17,7 +17,7 @@ from program import BINARY, BUNDLED, ProgramTest
 NOT_TEXT = os.fsdecode(b"\xff")  # is no UTF-8
 HUGE = "999999999"
 WRITES = ("generate", "chat")
-LOADS = ("generate", "chat", "classify", "score", "embed", "perplexity", "bench", "batch", "serve")
+LOADS = ("generate", "chat", "classify", "decide", "score", "embed", "perplexity", "bench", "batch", "serve")
 
 
 class Row:
@@ -91,13 +91,13 @@ def rows(nowhere, busy):
                         ("temperatures", "3"), ("max-tokens", "x"), ("truncate-prompt-tokens", "0"), ("seed", "x"), ("port", "70000"),
                         ("max-num-seqs", "0"), ("max-tokens-per-sequence", "0"), ("max-step-slowdown", "-1"),
                         ("prompt-lookup-min", "0"), ("num-layers", "-2"), ("logprobs", "99"), ("epochs", "0"), ("warmup-init", "11"),
-                        ("hold-steps", "-1"), ("decay-steps", "0"), ("final-learning-rate", "11")]:
+                        ("decision-temperature", "0"), ("hold-steps", "-1"), ("decay-steps", "0"), ("final-learning-rate", "11")]:
         table[name] = count(name, value)
     for name in ("cache-limit", "kv-cache-memory-bytes", "memory-limit", "max-body-size", "max-header-size", "max-response-size",
                  "max-resident-memory"):
         table[name] = size(name)
     for name in ("prompt", "system", "label", "stop", "bad-words", "regex", "choice", "first-token", "served-model-name",
-                 "metrics-prefix", "chat-template-kwargs", "prompt-name", "speculative-config"):
+                 "metrics-prefix", "chat-template-kwargs", "prompt-name", "speculative-config", "predicate", "content-free-input"):
         table[name] = text(name)
 
     # What the model, the machine or the files don't have.
@@ -152,7 +152,7 @@ def rows(nowhere, busy):
     table["trace"] = [Row("--trace", nowhere, **missing)]
     table["config"] = [Row("--config", nowhere, **missing)]
     table["quiet"] = [Row("--quiet", "--verbose", says="--quiet and --verbose exclude each other")]
-    table["seed"] += idle("seed", "3", says="no effect without --load-format dummy", commands=("score", "embed", "perplexity", "bench", "serve"))
+    table["seed"] += idle("seed", "3", says="no effect without --load-format dummy", commands=("decide", "score", "embed", "perplexity", "bench", "serve"))
 
     # Token ids, and texts that are to be written.
     for name in ("allowed-token-ids", "stop-token-ids", "logprob-token-ids"):
@@ -163,6 +163,8 @@ def rows(nowhere, busy):
     table["prompt-ids"] = [Row("--prompt-ids", HUGE, says=HUGE)]
     table["min-tokens"] = [Row("--min-tokens", "1000", says="expected 0 to max_tokens")]
     table["temperature"] += idle("temperature", "0.5", says="no effect beside --label", commands=("classify",))
+    table["questions"] = [Row("--questions", nowhere, **missing)]
+    table["predicate"] += [Row("--predicate", "", says="expected what is asked")]
     table["label"] += [Row("--label", "x", says="the same tokens")]
     table["stop"] += [Row("--stop", "", says="expected some text")]
     table["with-logits"] = idle("with-logits", says="no effect without --jsonl")
@@ -273,7 +275,7 @@ class OptionWalkTest(ProgramTest):
     def working_arguments(self, command):
         """With these the command succeeds."""
         return {"generate": ["-p", "a b", "-n", "1"], "chat": ["-p", "a b", "-n", "1"], "score": ["-p", "a b"], "embed": ["-p", "a"],
-                "classify": ["-p", "a", "--label", "x", "--label", "y"], "render": ["-p", "a"], "tokenize": ["-p", "a"],
+                "classify": ["-p", "a", "--label", "x", "--label", "y"], "decide": ["-p", "a", "--predicate", "x"], "render": ["-p", "a"], "tokenize": ["-p", "a"],
                 "batch": ["-i", self.requests, "-o", self.output()], "serve": ["--port", "0"], "detokenize": ["--prompt-ids", "1"],
                 "grammar": ["--regex", "a", "a"], "perplexity": ["-f", self.text], "inspect": [], "list": [],
                 "bench": ["--tests", "prefill", "--prompt-tokens", "1", "--repetitions", "1", "-m", BUNDLED],

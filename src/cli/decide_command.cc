@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/json_writer.h"
+#include "cli/command.h"
+#include "cli/items.h"
+#include "cli/line_fields.h"
+#include "cli/model_opening.h"
+#include "cli/text_file.h"
+#include "cli/usage_error.h"
+#include "paceline/error.h"
+#include "protocol/decision_request.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kDecideFields[] = {"input", "questions", "temperature",
+                                              "content_free_input"};
+
+// The options as members of a request.
+Json::Object asked_by_options(const Settings& settings) {
+  Json::Object members;
+  Json::Array questions;
+  if (!settings.questions_file.empty()) {
+    const Json file = parse_json(read_whole_text(settings.questions_file), settings.questions_file);
+    questions = file.as_array(settings.questions_file);
+  }
+  for (const std::string& text : settings.predicates) {
+    questions.push_back(Json(Json::Object{{"type", Json(std::string("predicate"))},
+                                          {"instructions", Json(text)}}));
+  }
+  if (!questions.empty()) members.emplace_back("questions", Json(std::move(questions)));
+  if (settings.decide_temperature) {
+    members.emplace_back("temperature", Json(*settings.decide_temperature));
+  }
+  if (settings.content_free_input) {
+    members.emplace_back("content_free_input", Json(*settings.content_free_input));
+  }
+  return members;
+}
+
+// A line is a body of POST /v1/decisions; what it lacks the options say.
+DecisionRequest read_decision(const Item& item, const Json::Object& by_options) {
+  Json::Object members;
+  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
+    check_line_keys(line->object, {kDecideFields});
+    members = *line->object.object();
+  } else {
+    members.emplace_back("input", Json(std::get<std::string>(std::get<Prompt>(item.input))));
+  }
+  for (const auto& asked : by_options) {
+    const bool is_there = std::any_of(members.begin(), members.end(), [&](const auto& member) {
+      return member.first == asked.first;
+    });
+    if (!is_there) members.push_back(asked);
+  }
+  return parse_decision_request(Json(std::move(members)));
+}
+
+std::string decision_option_text(const DecisionQuestion& question, size_t index) {
+  if (question.kind == QuestionKind::predicate) return index == 0 ? "yes" : "no";
+  const ChoiceValue& value = question.options[index].value;
+  if (const bool* const flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  return std::get<std::string>(value);
+}
+
+// Each question with its options' probabilities.
+std::string decision_table(const DecisionRequest& request, const Decisions& decisions) {
+  std::string table;
+  for (size_t i = 0; i < request.questions.size(); ++i) {
+    const DecisionQuestion& question = request.questions[i];
+    const DecisionAnswer& answer = decisions.answers[i];
+    table += question.instructions + "\n";
+    if (question.kind == QuestionKind::score) {
+      table += fmt::format("  {:.4f}  expected level of 0 to {}\n", answer.score,
+                           question.options.size() - 1);
+    }
+    for (size_t k = 0; k < answer.probabilities.size(); ++k) {
+      table += fmt::format("  {:.4f}  {}\n", answer.probabilities[k],
+                           decision_option_text(question, k));
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+int run_decide(const Settings& settings, Session& session) {
+  const Json::Object by_options = asked_by_options(settings);
+  if (!settings.jsonl && (by_options.empty() || by_options.front().first != "questions")) {
+    throw UsageError("no questions: give --predicate TEXT or --questions FILE");
+  }
+  ItemSource items(settings);
+  constexpr size_t kUsualQuestions = 32;
+  LLM llm = open_model(settings, session, usual_sequences(settings, kUsualQuestions));
+  bool is_first = true;
+  std::unordered_map<int64_t, DecisionRequest> requests;  // of items in flight
+  const PooledWork work{
+      .begin =
+          [&](const Item& item, int64_t tag, RequestPool& pool) {
+            DecisionRequest request = read_decision(item, by_options);
+            request.common.lora = settings.generate.lora;
+            DecideOptions options = decide_options(request);
+            options.cancelled = session.stop_token();
+            pool.decide(tag, request.input, request.questions, options);
+            requests.emplace(tag, std::move(request));
+          },
+      .write =
+          [&](int64_t tag, RequestPool::Done&& done) {
+            const DecisionRequest request = std::move(requests.extract(tag).mapped());
+            const auto& decisions = std::get<Decisions>(done.result);
+            if (settings.jsonl) {
+              write_json_line(session,
+                              decision_response_json(request, llm.model_info().path, decisions));
+            } else {
+              if (!is_first) session.out().write("\n");
+              is_first = false;
+              session.out().write(decision_table(request, decisions));
+              session.out().flush();
+            }
+            if (settings.verbose) print_metrics(done.metrics, session, "");
+          }};
+  const int code = for_each_item_pooled(items, settings, session, llm, work);
+  llm.close();
+  return code;
+}
+
+}  // namespace paceline
