@@ -1,4 +1,4 @@
-// Embeddings and scores of pairs have the same bits with every pair of their options, however they
+// Embeddings, scores of pairs and decisions have the same bits with every pair of their options, however they
 // are run.
 #include <gtest/gtest.h>
 
@@ -50,6 +50,8 @@ struct Items {
   std::vector<EmbedOptions> embed_options;  // of each prompt
   std::vector<TextPair> pairs;
   std::vector<PairOptions> pair_options;  // of all pairs
+  std::vector<DecisionQuestion> questions = {};
+  std::vector<DecideOptions> decide_options = {};  // of all questions about each prompt
 };
 
 using Answers = std::vector<std::vector<float>>;
@@ -57,6 +59,15 @@ using Answers = std::vector<std::vector<float>>;
 std::vector<float> values_of(const RequestPool::Done& done) {
   if (const auto* const embedding = std::get_if<Embedding>(&done.result)) return embedding->values;
   if (const auto* const scores = std::get_if<PairScores>(&done.result)) return scores->values;
+  if (const auto* const decisions = std::get_if<Decisions>(&done.result)) {
+    std::vector<float> values;
+    for (const DecisionAnswer& answer : decisions->answers) {
+      values.insert(values.end(), answer.logprobs.begin(), answer.logprobs.end());
+      values.insert(values.end(), answer.probabilities.begin(), answer.probabilities.end());
+      values.insert(values.end(), {answer.label_mass, answer.argmax_is_label ? 1.0f : 0.0f});
+    }
+    return values;
+  }
   const auto* const error = std::get_if<ErrorInfo>(&done.result);
   ADD_FAILURE() << (error == nullptr ? "another kind of result" : error->message);
   return {};
@@ -79,6 +90,11 @@ Answers answer(LLM& llm, const Items& items, bool together) {
   }
   for (const PairOptions& options : items.pair_options) {
     pool.score_pairs(next_tag(), items.pairs, options);
+  }
+  for (const DecideOptions& options : items.decide_options) {
+    for (const Prompt& prompt : items.prompts) {
+      pool.decide(next_tag(), std::get<std::string>(prompt), items.questions, options);
+    }
   }
   collect();
   return answers;
@@ -160,6 +176,21 @@ TEST_P(PairFeaturePairs, ScoresChangeNoBitHoweverTheyAreRun) {
   features["instruction"] = [](PairOptions& o) { o.instruction = "Find the place"; };
   expect_same_in_every_way("embeddings/" + GetParam(),
                            {.pairs = kPairs, .pair_options = all_pairs(features)});
+}
+
+TEST(DecisionFeaturePairs, AnswersChangeNoBitHoweverTheyAreRun) {
+  Features<DecideOptions> features = common_features<DecideOptions>();
+  features["content_free"] = [](DecideOptions& o) { o.content_free_input = "N/A"; };
+  features["temperature"] = [](DecideOptions& o) { o.temperature = 1.7f; };
+  Items items{.prompts = {kTexts[0], kTexts[2]}, .decide_options = all_pairs(features)};
+  items.questions = {{.instructions = "Is it old?"},
+                     {.kind = QuestionKind::choice,
+                      .instructions = "Where?",
+                      .options = {{.value = "sea"}, {.value = true}, {.value = "true"}}},
+                     {.kind = QuestionKind::score,
+                      .instructions = "How dark?",
+                      .options = {{.value = "bright"}, {.value = "dark"}}}};
+  expect_same_in_every_way("embeddings/reranker", items);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, PairFeaturePairs,

@@ -197,6 +197,25 @@ RandomRequest draw_pairs(Dice& dice) {
   return request;
 }
 
+RandomRequest draw_decisions(Dice& dice) {
+  RandomRequest request{.kind = Kind::decide, .prompt = draw_text(dice)};
+  request.options.seed = 0;
+  for (int64_t i = 1 + dice.below(5); i > 0; --i) {
+    DecisionQuestion question{.instructions = draw_text(dice) + "?"};
+    question.kind =
+        dice.one_of({QuestionKind::predicate, QuestionKind::choice, QuestionKind::score});
+    const int64_t most = question.kind == QuestionKind::score ? 10 : 28;
+    const int64_t count = question.kind == QuestionKind::predicate ? 0 : 2 + dice.below(most - 1);
+    for (int64_t k = 0; k < count; ++k) question.options.push_back({.value = std::to_string(k)});
+    request.questions.push_back(std::move(question));
+  }
+  request.is_calibrated = dice.one_in(4);
+  if (dice.one_in(6)) request.options.cache_salt = "other";
+  if (dice.one_in(3)) request.options.priority = static_cast<int32_t>(dice.below(3) - 1);
+  request.is_cancelled = dice.one_in(9);
+  return request;
+}
+
 Kind draw_kind(Dice& dice) {
   constexpr Kind kFirst[] = {Kind::classify, Kind::score, Kind::embed};
   const int64_t kind = dice.below(12);
@@ -204,7 +223,7 @@ Kind draw_kind(Dice& dice) {
 }
 
 RandomRequest draw_request(Dice& dice, const Subject& subject) {
-  if (subject.scores_pairs) return draw_pairs(dice);
+  if (subject.scores_pairs) return dice.one_in(2) ? draw_pairs(dice) : draw_decisions(dice);
   const bool has_text = subject.has_text;
   RandomRequest request;
   request.kind = draw_kind(dice);
@@ -241,6 +260,8 @@ std::string_view kind_name(Kind kind) {
       return "embed";
     case Kind::pairs:
       return "scores";
+    case Kind::decide:
+      return "decisions";
   }
   return "";
 }
@@ -293,6 +314,11 @@ std::string RandomRequest::text() const {
   if (!want_token_id) text += ", no token_id";
   if (with_logits) text += ", with_logits";
   if (num_top_logprobs > 0) add("num_top_logprobs", num_top_logprobs);
+  for (const DecisionQuestion& question : questions) {
+    text += fmt::format(", question \"{}\" of {} options", question.instructions,
+                        question.options.size());
+  }
+  if (is_calibrated) text += ", calibrated";
   if (is_cancelled) text += ", cancelled";
   return text;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "paceline/decisions.h"
 #include "paceline/options.h"
 
 namespace paceline::testing {
@@ -41,7 +42,7 @@ struct Subject {
 };
 
 struct RandomRequest {
-  enum class Kind : uint8_t { generate, classify, score, embed, pairs } kind = Kind::generate;
+  enum class Kind : uint8_t { generate, classify, score, embed, pairs, decide } kind = Kind::generate;
   Prompt prompt;
   GenerateOptions options;  // of the draw, when it is a classification
   int32_t n = 1;
@@ -50,6 +51,8 @@ struct RandomRequest {
   bool with_logits = false;
   int32_t num_top_logprobs = 0;  // of a score
   std::vector<TextPair> pairs;   // to score
+  std::vector<DecisionQuestion> questions;  // about the prompt
+  bool is_calibrated = false;               // these, by a content-free input
   bool is_cancelled = false;     // at some moment
 
   std::string text() const;

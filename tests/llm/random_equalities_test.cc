@@ -86,6 +86,15 @@ void expect_same(const Classification& found, const Classification& expected) {
   EXPECT_EQ(found.logits, expected.logits);
 }
 
+void expect_same(const Decisions& found, const Decisions& expected) {
+  ASSERT_EQ(found.answers.size(), expected.answers.size());
+  for (size_t i = 0; i < found.answers.size(); ++i) {
+    EXPECT_EQ(found.answers[i].logprobs, expected.answers[i].logprobs);
+    EXPECT_EQ(found.answers[i].probabilities, expected.answers[i].probabilities);
+    EXPECT_EQ(found.answers[i].argmax_is_label, expected.answers[i].argmax_is_label);
+  }
+}
+
 void expect_same(const std::vector<Logprob>& found, const std::vector<Logprob>& expected) {
   Completion left, right;
   left.prompt_logprobs = found;
@@ -107,6 +116,8 @@ void expect_same_answer(const Answer& found, const Answer& expected, bool may_be
     EXPECT_EQ(embedding->values, std::get<Embedding>(expected).values);
   } else if (const auto* const pairs = std::get_if<PairScores>(&found)) {
     EXPECT_EQ(pairs->values, std::get<PairScores>(expected).values);
+  } else if (const auto* const decisions = std::get_if<Decisions>(&found)) {
+    expect_same(*decisions, std::get<Decisions>(expected));
   } else {
     expect_same(std::get<std::vector<Logprob>>(found), std::get<std::vector<Logprob>>(expected));
   }

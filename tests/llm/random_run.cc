@@ -35,6 +35,11 @@ void submit(RequestPool& pool, int64_t tag, const RandomRequest& request, std::s
     pool.score_pairs(
         tag, request.pairs,
         {.cache_salt = options.cache_salt, .priority = options.priority, .cancelled = stop});
+  } else if (request.kind == Kind::decide) {
+    DecideOptions asked{
+        .cache_salt = options.cache_salt, .priority = options.priority, .cancelled = stop};
+    if (request.is_calibrated) asked.content_free_input = "N/A";
+    pool.decide(tag, std::get<std::string>(request.prompt), request.questions, asked);
   } else {
     pool.score(tag, request.prompt,
                {.num_top_logprobs = request.num_top_logprobs, .cancelled = stop});
