@@ -122,11 +122,13 @@ constexpr CommandDef kCommands[] = {
     {.id = CommandId::decide,
      .name = "decide",
      .summary = "Answer typed questions about a text with probabilities",
-     .examples = "paceline decide -p \"The parcel never came.\" --predicate \"Is it a complaint?\"\n"
-                 "paceline decide -m Qwen/Qwen3-0.6B -f mail.txt --questions questions.json\n"
-                 "paceline decide --questions questions.json --jsonl < inputs.jsonl",
-     .basics = "prompt file jsonl predicate questions decision-temperature content-free-input model "
-               "chat-template quantize max-model-len threads",
+     .examples =
+         "paceline decide -p \"The parcel never came.\" --predicate \"Is it a complaint?\"\n"
+         "paceline decide -m Qwen/Qwen3-0.6B -f mail.txt --questions questions.json\n"
+         "paceline decide --questions questions.json --jsonl < inputs.jsonl",
+     .basics =
+         "prompt file jsonl predicate questions decision-temperature content-free-input model "
+         "chat-template quantize max-model-len threads",
      .notes = "The text is computed once for all questions, and each question is answered as if it "
               "were the only one.",
      .details =

@@ -28,8 +28,8 @@ Json::Object asked_by_options(const Settings& settings) {
     questions = file.as_array(settings.questions_file);
   }
   for (const std::string& text : settings.predicates) {
-    questions.push_back(Json(Json::Object{{"type", Json(std::string("predicate"))},
-                                          {"instructions", Json(text)}}));
+    questions.push_back(
+        Json(Json::Object{{"type", Json(std::string("predicate"))}, {"instructions", Json(text)}}));
   }
   if (!questions.empty()) members.emplace_back("questions", Json(std::move(questions)));
   if (settings.decide_temperature) {
@@ -78,8 +78,8 @@ std::string decision_table(const DecisionRequest& request, const Decisions& deci
                            question.options.size() - 1);
     }
     for (size_t k = 0; k < answer.probabilities.size(); ++k) {
-      table += fmt::format("  {:.4f}  {}\n", answer.probabilities[k],
-                           decision_option_text(question, k));
+      table +=
+          fmt::format("  {:.4f}  {}\n", answer.probabilities[k], decision_option_text(question, k));
     }
   }
   return table;

@@ -219,8 +219,7 @@ void add_choice_criteria(const Json& criteria, const std::string& path,
   }
 }
 
-void add_score_criteria(const Json& criteria, const std::string& path,
-                        DecisionQuestion& question) {
+void add_score_criteria(const Json& criteria, const std::string& path, DecisionQuestion& question) {
   constexpr std::string_view kExpected = "an array of 2 to 10 levels";
   if (!criteria.is_array()) refuse_criteria(path, kExpected);
   for (const Json& level : *criteria.array()) {
@@ -278,12 +277,11 @@ constexpr FieldDef<DecisionRequest> kSystemOneFields[] = {
      .type = kAnyContent,
      .is_required = true,
      .help = "What the questions are about: a string, or JSON, which is written as text.",
-     .read = [](const FieldValue& v, DecisionRequest& t) { t.input = read_content_text(v.json()); }},
+     .read = [](const FieldValue& v,
+                DecisionRequest& t) { t.input = read_content_text(v.json()); }},
     {.name = "questions",
-     .type = {.kind = FieldKind::object,
-              .min = 1,
-              .max = kMaxQuestions,
-              .item = &kSystemOneQuestion},
+     .type =
+         {.kind = FieldKind::object, .min = 1, .max = kMaxQuestions, .item = &kSystemOneQuestion},
      .is_required = true,
      .help = "1 to 400 questions by their names, under which the answers come back.",
      .read = read_system_one_questions},

@@ -15,8 +15,8 @@ namespace paceline {
 
 struct DecisionRequest {
   CommonFields common;
-  std::string input;                    // messages and calls as one text
-  std::string input_name = "input";     // the field
+  std::string input;                 // messages and calls as one text
+  std::string input_name = "input";  // the field
   std::vector<DecisionQuestion> questions;
   std::vector<std::optional<std::string>> names;  // of the questions; system one's are keys
   float temperature = 1;

@@ -19,7 +19,7 @@ void write_evidence(JsonWriter& writer, const DecisionAnswer& answer) {
 }
 
 void write_shares(JsonWriter& writer, const DecisionQuestion& question,
-                         const DecisionAnswer& answer) {
+                  const DecisionAnswer& answer) {
   writer.key("probabilities").begin_array();
   for (size_t i = 0; i < question.options.size(); ++i) {
     writer.begin_object();

@@ -21,8 +21,8 @@ struct PreparedItem {
   std::vector<GenerateRequest> requests;  // several with labels of several tokens
   std::optional<ClassifyJob> job;         // of a classification
   std::optional<DecideJob> decisions;
-  std::vector<Logprob> scored;            // of a score
-  std::vector<float> numbers;             // of an embedding or a pair, as the engine made them
+  std::vector<Logprob> scored;  // of a score
+  std::vector<float> numbers;   // of an embedding or a pair, as the engine made them
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
 };

@@ -1,5 +1,5 @@
-// Embeddings, scores of pairs and decisions have the same bits with every pair of their options, however they
-// are run.
+// Embeddings, scores of pairs and decisions have the same bits with every pair of their options,
+// however they are run.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -42,18 +42,25 @@ struct Subject {
 };
 
 struct RandomRequest {
-  enum class Kind : uint8_t { generate, classify, score, embed, pairs, decide } kind = Kind::generate;
+  enum class Kind : uint8_t {
+    generate,
+    classify,
+    score,
+    embed,
+    pairs,
+    decide
+  } kind = Kind::generate;
   Prompt prompt;
   GenerateOptions options;  // of the draw, when it is a classification
   int32_t n = 1;
   std::vector<std::string> labels;
   bool want_token_id = true;
   bool with_logits = false;
-  int32_t num_top_logprobs = 0;  // of a score
-  std::vector<TextPair> pairs;   // to score
+  int32_t num_top_logprobs = 0;             // of a score
+  std::vector<TextPair> pairs;              // to score
   std::vector<DecisionQuestion> questions;  // about the prompt
   bool is_calibrated = false;               // these, by a content-free input
-  bool is_cancelled = false;     // at some moment
+  bool is_cancelled = false;                // at some moment
 
   std::string text() const;
 };

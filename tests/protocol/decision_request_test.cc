@@ -26,7 +26,9 @@ std::string state_with(const std::string& question) {
 }
 
 std::string message_of(const std::string& body) { return refusal(decision, body).message; }
-std::string system_one_message(const std::string& body) { return refusal(system_one, body).message; }
+std::string system_one_message(const std::string& body) {
+  return refusal(system_one, body).message;
+}
 
 TEST(DecisionRequest, ReadsEveryKindOfQuestion) {
   const DecisionRequest request = decision(R"({
@@ -86,8 +88,8 @@ TEST(DecisionRequest, WrongInputsNameTheField) {
   EXPECT_EQ(
       message_of(body_with(R"([{"type": "function_call_output", "call_id": "1", "output": "x"}])")),
       "input[0].call_id: found \"1\", expected the call_id of an earlier call");
-  const ApiError image = refusal(
-      decision, body_with(R"([{"role": "user", "content": [{"type": "input_image",
+  const ApiError image =
+      refusal(decision, body_with(R"([{"role": "user", "content": [{"type": "input_image",
                                "image_url": "data:x"}]}])"));
   EXPECT_EQ(image.field, "input[0].content[0].type");
   EXPECT_EQ(code_of(image), "unsupported_parameter");
@@ -102,8 +104,9 @@ TEST(DecisionRequest, WrongQuestionsNameTheField) {
   EXPECT_EQ(message_of(R"({"input": "x", "questions": []})"),
             "questions: an empty array, expected at least one item");
   EXPECT_EQ(wrong("{}"), "questions[0].type: missing");
-  EXPECT_EQ(wrong(R"({"type": "noul", "instructions": "x"})"),
-            "questions[0].type: found \"noul\", expected one of \"predicate\", \"choice\", \"score\"");
+  EXPECT_EQ(
+      wrong(R"({"type": "noul", "instructions": "x"})"),
+      "questions[0].type: found \"noul\", expected one of \"predicate\", \"choice\", \"score\"");
   EXPECT_EQ(wrong(R"({"type": "predicate"})"), "questions[0].instructions: missing");
   EXPECT_EQ(wrong(R"({"type": "choice", "instructions": "x"})"), "questions[0].choices: missing");
   EXPECT_EQ(wrong(R"({"type": "score", "instructions": "x", "choices": [{"value": "a"},
@@ -112,7 +115,8 @@ TEST(DecisionRequest, WrongQuestionsNameTheField) {
   EXPECT_EQ(wrong(R"({"type": "choice", "instructions": "x", "choices": [{"value": "a"}]})"),
             "questions[0].choices: 1 items, expected 2");
   EXPECT_EQ(
-      wrong(R"({"type": "choice", "instructions": "x", "choices": [{"value": 1}, {"value": "a"}]})"),
+      wrong(
+          R"({"type": "choice", "instructions": "x", "choices": [{"value": 1}, {"value": "a"}]})"),
       "questions[0].choices[0].value: found 1, expected a string or a boolean");
   EXPECT_EQ(wrong(R"({"type": "score", "instructions": "x", "levels": [{"label": "a", "value": 1},
                       {"label": "b"}]})"),
@@ -153,7 +157,8 @@ TEST(SystemOneRequest, WrongQuestionsNameTheField) {
             "questions.q.criteria: expected an object of 2 to 255 names and descriptions");
   EXPECT_EQ(wrong(R"({"type": "score", "criteria": ["a"]})"),
             "questions.q.criteria: expected an array of 2 to 10 levels");
-  EXPECT_EQ(code_of(refusal(system_one, state_with(R"({"type": "box"})"))), "unsupported_parameter");
+  EXPECT_EQ(code_of(refusal(system_one, state_with(R"({"type": "box"})"))),
+            "unsupported_parameter");
   EXPECT_EQ(system_one_message(R"({"questions": {"q": {"type": "noul", "instructions": "x"}}})"),
             "state: missing");
   EXPECT_EQ(refusal(system_one, R"({"state": "x", "questions": {}})").field, "questions");
@@ -165,16 +170,14 @@ TEST(SystemOneRequest, WrongQuestionsNameTheField) {
 }
 
 Decisions some_decisions() {
-  return {.answers = {{.probabilities = {0.75f, 0.25f},
-                       .confidence = 0.5f,
-                       .label_mass = 0.5f,
-                       .argmax_is_label = true},
-                      {.probabilities = {0.25f, 0.75f},
-                       .best = 1,
-                       .confidence = 0.5f,
-                       .label_mass = 1},
-                      {.probabilities = {0.5f, 0.5f}, .score = 0.5f, .label_mass = 0.25f}},
-          .usage = {.prompt_tokens = 50, .cached_tokens = 32}};
+  return {
+      .answers = {{.probabilities = {0.75f, 0.25f},
+                   .confidence = 0.5f,
+                   .label_mass = 0.5f,
+                   .argmax_is_label = true},
+                  {.probabilities = {0.25f, 0.75f}, .best = 1, .confidence = 0.5f, .label_mass = 1},
+                  {.probabilities = {0.5f, 0.5f}, .score = 0.5f, .label_mass = 0.25f}},
+      .usage = {.prompt_tokens = 50, .cached_tokens = 32}};
 }
 
 TEST(DecisionRequest, AnswersAreOpenAIs) {
