@@ -78,7 +78,7 @@ void FieldValue::check_one_of(const FieldType& type) const {
   std::string items;  // of the array that it may be
   for (const FieldType& part : type.parts) {
     if (is_like(json(), part)) return check(part);
-    if (part.kind != FieldKind::array) continue;
+    if (part.kind != FieldKind::array || part.item == nullptr) continue;
     only_array = items.empty() ? &part : nullptr;
     if (!items.empty()) items += " or ";
     items += expected_words(*part.item, 0);

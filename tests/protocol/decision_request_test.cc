@@ -213,5 +213,11 @@ TEST(SystemOneRequest, AnswersAreTypeSafes) {
             R"("usage":{"input_tokens":50,"output_tokens":0}})");
 }
 
+TEST(DecisionRequest, DataOfAnotherTypeIsRefused) {
+  const std::string parts = R"([{"role": "user", "content": [{"type": "input_json", "data": 7}]}])";
+  EXPECT_EQ(message_of(body_with(parts)),
+            "input[0].content[0].data: found 7, expected an object or an array of objects");
+}
+
 }  // namespace
 }  // namespace paceline
