@@ -58,7 +58,7 @@ check: ## Layers, errors and format
 	tools/check_format.sh
 
 test-release: build-test ## The tests on the optimised build
-	$(CTEST) release
+	$(CTEST) release --label-exclude nightly
 
 build-test:
 	$(DEPS) build test
@@ -66,7 +66,7 @@ build-test:
 	$(BUILD) release
 
 run-test:
-	MAKEFLAGS= $(CTEST) release
+	MAKEFLAGS= $(CTEST) release --label-exclude nightly
 
 test-cuda-emulated: ## The tests of the kernels for GPUs, on the emulation
 	$(DEPS) build test

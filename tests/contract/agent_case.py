@@ -2,6 +2,7 @@
 import json
 import sys
 import tempfile
+import unittest
 from pathlib import Path
 
 from contract_case import HERE, ContractCase
@@ -55,6 +56,7 @@ class AgentCase(ContractCase):
     template = OWN_TEMPLATE
     model = "paceline-agent"
     more_options = ()
+    routes = ()  # that it asks; a server without them has nothing to try
 
     @classmethod
     def setUpClass(cls):
@@ -66,6 +68,10 @@ class AgentCase(ContractCase):
         cls.addClassCleanup(cls.server.stop)
         cls.client = Client(cls.server.port, KEY)
         cls.url = cls.server.url
+        cls.paths = cls.client.get("/openapi.json").json["paths"]
+        for route in cls.routes:
+            if route not in cls.paths:
+                raise unittest.SkipTest(f"the server has no {route}")
 
 
 def over_templates(module, *cases):
