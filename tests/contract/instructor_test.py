@@ -4,6 +4,7 @@ import unittest
 
 import instructor
 import openai
+from agent_case import KEY, QUESTION as AGENT_QUESTION, AgentCase
 from structured_case import QUESTION, House, Person, StructuredCase
 
 MODES = (instructor.Mode.TOOLS, instructor.Mode.JSON_SCHEMA)
@@ -43,6 +44,17 @@ class InstructorTest(StructuredCase):
 
         for house in asyncio.run(ask_all()):
             self.assertIsInstance(house, House)
+
+
+class InstructorsResponsesTest(AgentCase):
+    routes = ("/v1/responses",)
+
+    def test_an_answer(self):
+        client = openai.OpenAI(base_url=self.url + "/v1", api_key=KEY, max_retries=0, timeout=60)
+        asking = instructor.from_openai(client, mode=instructor.Mode.RESPONSES_TOOLS)
+        answer = asking.responses.create(model=self.model, input=AGENT_QUESTION, response_model=House, max_output_tokens=600,
+                                         reasoning={"effort": "none"}, parallel_tool_calls=False, max_retries=0)
+        self.assertIsInstance(answer, House)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,10 @@ class Schemas:
                 known = good.get(name) if isinstance(good, dict) else None
                 for value in self.wrong_bodies(inner, known, depth + 1):
                     yield {**(good if isinstance(good, dict) else {}), name: value}
+            if isinstance(branch.get("additionalProperties"), dict):
+                name, known = next(iter(good.items())) if isinstance(good, dict) and good else ("a", None)
+                for value in self.wrong_bodies(branch["additionalProperties"], known, depth + 1):
+                    yield {name: value}
         items = [branch["items"] for branch in self.branches(schema) if branch.get("type") == "array" and "items" in branch]
         if items:
             first = good[0] if isinstance(good, list) and good else None
