@@ -13,6 +13,14 @@ constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
   "system_fingerprint": {"type": "string"})"},
     {"warnings", R"("warnings": {"type": "array", "items": {"type": "string"}, "description":
   "What was asked for and not done, such as a part of a schema that isn't enforced. In streams, of the first chunk."})"},
+    {"model", R"("id": {"type": "string"}, "object": {"const": "model"},
+  "created": {"type": "integer", "minimum": 0}, "owned_by": {"type": "string"},
+  "root": {"type": "string"},
+  "parent": {"type": "string", "description": "Of a LoRA adapter: the model that it changes."},
+  "max_model_len": {"type": "integer", "minimum": 0, "description": "Of a loaded model."},
+  "meta": {"type": "object", "required": ["n_vocab", "n_ctx_train"], "properties": {
+  "n_vocab": {"type": "integer", "minimum": 0},
+  "n_ctx_train": {"type": "integer", "minimum": 0}}})"},
     {"index",
      R"("index": {"type": "integer", "minimum": 0, "description": "Prompt's index * n + k."})"},
     {"text", R"("text": {"type": ["string", "null"]})"},
@@ -414,28 +422,21 @@ constexpr std::string_view kOthers = R"(
 "Text": {"type": "object", "required": ["prompt", "content"], "properties": {
     "prompt": {"type": "string"}, "content": {"type": "string"}}},
 "Prompt": {"type": "object", "required": ["prompt"], "properties": {"prompt": {"type": "string"}}},
-"Model": {"type": "object",
-  "required": ["id", "object", "created", "owned_by", "root"],
-  "properties": {"id": {"type": "string"}, "object": {"const": "model"},
-    "created": {"type": "integer", "minimum": 0}, "owned_by": {"type": "string"},
-    "root": {"type": "string"},
-    "parent": {"type": "string", "description": "Of a LoRA adapter: the model that it changes."},
-    "max_model_len": {"type": "integer", "minimum": 0, "description": "Of a loaded model."},
-    "meta": {"type": "object", "required": ["n_vocab", "n_ctx_train"], "properties": {
-      "n_vocab": {"type": "integer", "minimum": 0},
-      "n_ctx_train": {"type": "integer", "minimum": 0}}}}},
+"Model": {"type": "object", "required": ["id", "object", "created", "owned_by", "root"],
+  "properties": {@model}},
 "Models": {"type": "object", "required": ["object", "data"], "properties": {
     "object": {"const": "list"},
     "data": {"type": "array", "minItems": 1, "items": @Model}}},
 "ModelStates": {"type": "object", "required": ["object", "data"], "properties": {
     "object": {"const": "list"},
-    "data": {"type": "array", "minItems": 1, "items": {"allOf": [@Model, {"type": "object",
-      "required": ["status", "in_cache"], "properties": {
+    "data": {"type": "array", "minItems": 1, "items": {"type": "object",
+      "required": ["id", "object", "created", "owned_by", "root", "status", "in_cache"],
+      "properties": {@model,
         "status": {"type": "object", "required": ["value"], "properties": {
           "value": {"enum": ["unloaded", "loading", "loaded", "unloading"]},
           "failed": {"const": true, "description": "The last load failed."},
           "message": {"type": "string", "description": "Why it failed."}}},
-        "in_cache": {"const": true}}}]}}}},
+        "in_cache": {"const": true}}}}}},
 "Success": {"type": "object", "required": ["success"], "properties": {
     "success": {"const": true}}},
 "Requests": {"type": "object", "required": ["object", "data", "engine", "pools", "steps"],
