@@ -182,7 +182,7 @@ TEST(TraceEvents, ShowWhatHappened) {
        R"(cancelled X 2/3 at 700 for 300 {"prompt_tokens":12,"cached_tokens":8,"output_tokens":1,"drafted_tokens":0,"accepted_tokens":0,"first_token_us":200})"}) {
     EXPECT_THAT(lines, testing::Contains(expected));
   }
-  EXPECT_THAT(lines, SizeIs(2 + 5 * 3 + 3 + 3 + 8 + 2 + 1));
+  EXPECT_THAT(lines, SizeIs(2 + 5 * 3 + 3 + 3 + 7 + 2 + 1));
 }
 
 TEST(TraceEvents, OfAnEmptyTraceAreJsonToo) {
