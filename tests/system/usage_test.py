@@ -9,8 +9,8 @@ import unittest
 import program
 from program import ProgramTest
 
-COMMANDS = ["generate", "chat", "classify", "score", "embed", "batch", "serve", "render", "tokenize", "detokenize", "grammar", "perplexity", "inspect", "list",
-            "bench", "quantize", "trace", "convert", "train", "adapter", "fuse"]
+COMMANDS = ["generate", "chat", "classify", "decide", "score", "embed", "batch", "serve", "render", "tokenize", "detokenize",
+            "grammar", "perplexity", "inspect", "list", "bench", "quantize", "trace", "convert", "train", "adapter", "fuse"]
 
 
 class UsageTest(ProgramTest):
