@@ -77,7 +77,7 @@ struct HttpConnectionPool {
 
   std::vector<std::shared_ptr<HttpConnection>> unflushed_;
   std::vector<std::shared_ptr<HttpConnection>> flushing_;
-  std::time_t date_time_ = 0;
+  std::time_t date_time_ = -1;  // of date_
   std::string date_;
 };
 
