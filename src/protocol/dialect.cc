@@ -24,6 +24,7 @@ constexpr const Dialect* kAll[] = {
     &kChatDialect,     &kCompletionDialect,     &kEmbeddingDialect,  &kLlamaDialect,
     &kInfillDialect,   &kClassificationDialect, &kTokenScoreDialect, &kPairScoreDialect,
     &kGenerateDialect, &kRerankDialect,         &kMessagesDialect,   &kMessageCountDialect,
+    &kDecisionDialect, &kSystemOneDialect,
 };
 
 }  // namespace

@@ -175,6 +175,10 @@ TEST(Dialects, EveryoneRefusesWhatIsNoObjectAndNamesUnknownFields) {
       {&kTokenScoreDialect, R"("input": "x")"},
       {&kPairScoreDialect, R"("text_1": "x", "text_2": "y")"},
       {&kRerankDialect, R"("query": "x", "documents": ["y"])"},
+      {&kDecisionDialect,
+       R"("input": "x", "questions": [{"type": "predicate", "instructions": "y"}])"},
+      {&kSystemOneDialect,
+       R"("state": "x", "questions": {"q": {"type": "noul", "instructions": "y"}})"},
   };
   for (const auto& [dialect, members] : required) {
     EXPECT_NO_THROW(call_of(*dialect, "{" + members + "}")) << members;
