@@ -96,7 +96,7 @@ def measure(served, mark):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", default=ROOT / "build" / "release" / "paceline")
-    parser.add_argument("--shape", choices=("tiny", "llama-3.2-1b", "qwen3-0.6b"), default="llama-3.2-1b")
+    parser.add_argument("--shape", choices=("llama-3.2-1b", "qwen3-0.6b"), default="llama-3.2-1b")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("options", nargs="*", help="of the server, after -- [--quantize q8]")
     asked = parser.parse_args()

@@ -30,7 +30,7 @@ std::string read_decision_text(const FieldValue& value);
 std::string read_decision_input(const FieldValue& value);
 
 // TypeSafe's: a string, or an object or array, which is written as JSON.
-inline constexpr FieldType kAnyArray = {.kind = FieldKind::array};
+inline constexpr FieldType kAnyArray = array_type(kAnyValue, 0, kNoMaximum);
 inline constexpr FieldType kContentJsonKinds[] = {kAnyText, kAnyObject, kAnyArray};
 inline constexpr FieldType kAnyContent =
     one_of_type(kContentJsonKinds, "a string, an object or an array");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/request_error.h"
 #include "protocol/client_fields.h"
 #include "protocol/decision_input.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -30,6 +31,13 @@ std::string sample_object(const FieldType& type) {
   }
   // A message's role decides which members it needs.
   if (json.find("\"role\"") != std::string::npos) json = R"({"role": "user", "content": "x")";
+  // So does the type of a decision's item, which is a message without one, and of a question.
+  const FieldList members = type.members();
+  const bool is_item = std::any_of(members.begin(), members.end(), [](const FieldInfo& member) {
+    return member.name == "call_id";
+  });
+  if (is_item && json == "{") json = R"({"role": "user", "content": "x")";
+  if (json == R"({"type": "noul")") json += R"(, "instructions": "x")";
   return json + "}";
 }
 
