@@ -192,6 +192,9 @@ struct EmbedOptions {
   // front of a text; default: the model's default_prompt_name, if it has one.
   std::optional<std::string> named_prompt = {};
   bool add_special_tokens = true;  // to a text, as the post-processor says
+  // Whether a text that is too long for the model or the context is cut, else it is an error;
+  // default: as the model's files say, an error where they don't.
+  std::optional<bool> truncates = {};
   std::string lora = {};           // as GenerateOptions::lora
   std::string cache_salt = {};     // as GenerateOptions::cache_salt
   int32_t priority = 0;            // smaller is served first

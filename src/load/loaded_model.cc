@@ -470,6 +470,28 @@ double kv_bytes_per_token(const LoadedModel& model) {
   return static_cast<double>(model.kv_bytes) / static_cast<double>(blocks * cache.block_size());
 }
 
+namespace {
+
+WeightFacts weight_facts(const LoadedModel& model) {
+  const DecoderConfig& config = model.decoder->config();
+  const std::string_view plain = model.weight_dtype == DType::f32   ? "F32"
+                                 : model.weight_dtype == DType::f16 ? "F16"
+                                                                    : "BF16";
+  WeightFacts facts{.family = config.family,
+                    .num_parameters = model.decoder->num_parameters(),
+                    .num_layers = config.num_layers(),
+                    .width = config.hidden_size,
+                    .type = std::string(model.is_quantised ? "quantized" : plain),
+                    .num_bytes = model.weight_bytes,
+                    .is_on_device = model.machine->device != nullptr};
+  if (const auto& digest = model.weights_digest) {
+    facts.digest = fmt::format("{:016x}{:016x}", digest->high, digest->low);
+  }
+  return facts;
+}
+
+}  // namespace
+
 TextModel text_model(const LoadedModel& model) {
   size_t longest = 0;
   for (TokenId id = 0; model.tokenizer && id < model.tokenizer->vocab_size(); ++id) {
@@ -491,6 +513,7 @@ TextModel text_model(const LoadedModel& model) {
       .generation = model.generation,
       .longest_token_bytes = longest,
       .max_position = model.decoder->config().max_position,
+      .weights = weight_facts(model),
       .salt_key = model.salt_key};
 }
 

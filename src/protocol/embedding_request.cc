@@ -8,7 +8,6 @@
 namespace paceline {
 namespace {
 
-constexpr uint64_t kMaxDimensions = 1 << 20;
 constexpr uint64_t kMaxPromptName = 256;
 constexpr std::string_view kFormats[] = {"float", "base64"};
 

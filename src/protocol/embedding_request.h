@@ -12,6 +12,8 @@
 
 namespace paceline {
 
+constexpr uint64_t kMaxDimensions = 1 << 20;
+
 enum class EmbeddingFormat : uint8_t { floats, base64 };
 
 struct EmbeddingRequest {
@@ -21,6 +23,7 @@ struct EmbeddingRequest {
   std::optional<int64_t> dimensions;
   std::optional<std::string> named_prompt;  // `prompt_name`
   bool add_special_tokens = true;           // to a text
+  std::optional<bool> truncates;            // a text that is too long
 };
 
 // Throws RequestError naming the first field that is wrong, unknown or not supported.

@@ -60,6 +60,17 @@ inline constexpr FieldType kSomeText = {.kind = FieldKind::text, .min = 1};
 inline constexpr FieldType kNoText = {
     .kind = FieldKind::text, .max = 0, .is_part_of_api = true, .expected = "an empty string"};
 inline constexpr FieldType kAnyObject = {.kind = FieldKind::object};
+inline constexpr FieldType kAnyNumber = {
+    .kind = FieldKind::number, .range = {.min = -1e30, .max = 1e30}, .expected = "a number"};
+// For unsupported features: the only value allowed is the one that switches the feature off.
+inline constexpr FieldType kOnlyZero = {.kind = FieldKind::number,
+                                        .range = {.min = 0, .max = 0},
+                                        .is_part_of_api = true,
+                                        .expected = "0"};
+inline constexpr FieldType kOnlyOne = {.kind = FieldKind::number,
+                                       .range = {.min = 1, .max = 1},
+                                       .is_part_of_api = true,
+                                       .expected = "1"};
 
 constexpr FieldType integer_type(int64_t min, uint64_t max) {
   return {.kind = FieldKind::integer, .min = min, .max = max};

@@ -19,19 +19,8 @@ constexpr FieldType kLlamaPromptKinds[] = {kAnyText, array_type(kPromptItem, 1, 
 constexpr FieldType kLlamaPrompt = one_of_type(
     kLlamaPromptKinds, "a string, an array of strings and token ids, or an array of such prompts");
 
-// For unsupported features: the only value allowed is the one that switches the feature off.
-constexpr FieldType kOnlyZero = {.kind = FieldKind::number,
-                                 .range = {.min = 0, .max = 0},
-                                 .is_part_of_api = true,
-                                 .expected = "0"};
-constexpr FieldType kOnlyOne = {.kind = FieldKind::number,
-                                .range = {.min = 1, .max = 1},
-                                .is_part_of_api = true,
-                                .expected = "1"};
 constexpr FieldType kOnlyNone = {
     .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .expected = "an empty array"};
-constexpr FieldType kAnyNumber = {
-    .kind = FieldKind::number, .range = {.min = -1e30, .max = 1e30}, .expected = "a number"};
 constexpr FieldType kAnyTexts = array_type(kAnyText, 0, kMaxListedTokens);
 constexpr int64_t kUntilTheContextEnds = -2;  // and -1
 constexpr FieldType kNumPredicted = integer_type(kUntilTheContextEnds, kMaxOutputTokens);

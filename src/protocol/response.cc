@@ -1,5 +1,6 @@
 #include "protocol/response.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +24,8 @@ void write_rate(JsonWriter& writer, std::string_view name, int64_t num_tokens, d
                 seconds > 0 ? static_cast<double>(num_tokens) / seconds : 0.0);
 }
 
+}  // namespace
+
 void write_warnings(JsonWriter& writer, const std::vector<std::string>& warnings) {
   constexpr size_t kMostWarnings = 32;
   writer.key("warnings").begin_array();
@@ -32,8 +35,6 @@ void write_warnings(JsonWriter& writer, const std::vector<std::string>& warnings
   }
   writer.end_array();
 }
-
-}  // namespace
 
 void write_timings(JsonWriter& writer, const ResponseTimings& timings) {
   const Timings& times = timings.times;
@@ -135,11 +136,18 @@ std::string choices_json(const ChoicesResponse& answer, std::string_view object,
 }
 
 ResponseHead new_head(std::string_view id_prefix, std::string model) {
+  using std::chrono::duration_cast, std::chrono::seconds, std::chrono::microseconds;
   const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto second = duration_cast<seconds>(now);
   return {.id = random_id(id_prefix),
-          .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+          .created = second.count(),
+          .created_micros = duration_cast<microseconds>(now - second).count(),
           .model = std::move(model),
           .system_fingerprint = {}};
+}
+
+std::string rfc3339(int64_t seconds, int64_t micros) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(seconds), micros);
 }
 
 std::string random_id(std::string_view prefix) {

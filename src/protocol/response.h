@@ -16,7 +16,8 @@ namespace paceline {
 
 struct ResponseHead {
   std::string id;
-  int64_t created = 0;  // seconds since 1970
+  int64_t created = 0;         // seconds since 1970
+  int64_t created_micros = 0;  // after that second
   std::string model;
   std::string system_fingerprint;  // empty: not reported
   // The member that has the reasoning: reasoning_content, or reasoning.
@@ -96,6 +97,8 @@ void write_head(JsonWriter& writer, const ResponseHead& head, std::string_view o
 constexpr int64_t kJsonNumberBytes = 12;
 constexpr int64_t kJsonLogprobBytes = 64;
 
+// The member "warnings", at most 32 of them.
+void write_warnings(JsonWriter& writer, const std::vector<std::string>& warnings);
 // The member "usage".
 void write_usage(JsonWriter& writer, const ResponseUsage& usage);
 // The member "token_ids".
@@ -110,6 +113,9 @@ void write_choice_end(JsonWriter& writer, const ResponseChoice& choice);
 
 // A head with a random id and the current time.
 ResponseHead new_head(std::string_view id_prefix, std::string model);
+
+// A time since 1970 as RFC 3339 writes it: "2023-12-12T14:13:43.416799Z".
+std::string rfc3339(int64_t seconds, int64_t micros = 0);
 
 // "cmpl-" and 24 random hexadecimal digits, for the prefix "cmpl-".
 std::string random_id(std::string_view prefix);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/request_error.h"
+#include "engine/engine.h"
 #include "grammar/constraint.h"
 #include "grammar/constraint_cache.h"
 #include "grammar/json_schema.h"
@@ -105,6 +106,17 @@ std::shared_ptr<Constraint> constrain(const TextModel& model, const TurnRequest&
   });
 }
 
+// The context begins the prompt, so the template's BOS doesn't.
+std::vector<TokenId> after_context(const TextModel& model, const std::vector<TokenId>& context,
+                                   std::vector<TokenId> prompt) {
+  if (context.empty()) return prompt;
+  check_token_ids(context, model.engine.vocab_size(), "context");
+  const bool has_bos = !prompt.empty() && prompt.front() == model.tokenizer->bos_token();
+  if (has_bos) prompt.erase(prompt.begin());
+  prompt.insert(prompt.begin(), context.begin(), context.end());
+  return prompt;
+}
+
 // What can't be done with the tools is the request's mistake.
 template <class Call>
 auto naming_tools(const Call& call) {
@@ -144,7 +156,10 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
   if (model.turns != nullptr) format = model.turns->format();
   if (asked.reasoning_effort) set_reasoning_effort(model, *asked.reasoning_effort, input);
   const RenderedChat prompt = render_within_context(model, input);
-  ChatTurn turn{.prompt = encode_chat_text(model, prompt, options), .shape = {}, .constraint = {}};
+  ChatTurn turn{
+      .prompt = after_context(model, asked.context, encode_chat_text(model, prompt, options)),
+      .shape = {},
+      .constraint = {}};
   const bool begins_anew = !input.continue_final_message && input.add_generation_prompt;
   if (asked.may_call()) {
     if (format == nullptr) throw invalid_field("tools", "the model has no tokenizer");

@@ -20,6 +20,7 @@ namespace paceline {
 // What a chat asks of the turn, with the tools that may be called.
 struct TurnRequest : ChatOptions {
   std::vector<ToolSpec> tools;
+  std::vector<TokenId> context = {};  // earlier turns, in front of the prompt
   // Ids of calls for which the model writes none; empty: call_0, call_1, ... in each answer.
   std::function<std::string()> make_call_id = {};
 

@@ -7,6 +7,7 @@
 
 #include "base/json_writer.h"
 #include "base/request_error.h"
+#include "engine/engine.h"
 #include "text/embedding_text.h"
 #include "text/make_request.h"
 
@@ -74,8 +75,14 @@ void normalise(std::vector<float>& pooled) {
 
 GenerateRequest make_embed_request(const TextModel& model, const Prompt& prompt,
                                    const EmbedOptions& options) {
-  const EmbeddingConfig& config = embedding_of(model);
+  EmbeddingConfig config = embedding_of(model);
   check_dimensions(config, options.dimensions);
+  const int64_t context = model.engine.limits().max_model_len;
+  const int64_t longest = config.cut ? std::min(config.cut->max_tokens, context) : context;
+  if (options.truncates == true) {
+    config.cut = {.max_tokens = longest, .drops_begin = config.cut && config.cut->drops_begin};
+  }
+  if (options.truncates == false) config.cut.reset();
   const std::string before = prompt_text(config, prompt, options.named_prompt);
   const std::string name = prompt_name(prompt, options.prompt_name);
   EmbeddedTokens tokens;
@@ -87,6 +94,10 @@ GenerateRequest make_embed_request(const TextModel& model, const Prompt& prompt,
                                    .add_special_tokens = options.add_special_tokens});
   } else {
     tokens.ids = std::get<std::vector<int32_t>>(prompt);
+  }
+  if (options.truncates == false && std::ssize(tokens.ids) > longest) {
+    throw invalid_field(
+        name, fmt::format("found {} tokens, the model takes {}", std::ssize(tokens.ids), longest));
   }
   const bool pools_all = config.pools_prompt || config.pooling == Pooling::last;
   GenerateRequest request{.prompt = std::move(tokens.ids),

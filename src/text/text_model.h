@@ -20,6 +20,18 @@ class ChatTurns;
 class ConstraintCache;
 class Engine;
 
+// What descriptions say of a model's weights.
+struct WeightFacts {
+  std::string family;  // the config's model_type
+  int64_t num_parameters = 0;
+  int64_t num_layers = 0;
+  int64_t width = 0;        // of the residual stream
+  std::string type = {};    // "BF16", or "quantized"
+  std::string digest = {};  // 32 hexadecimal digits; empty: unknown
+  size_t num_bytes = 0;     // in memory
+  bool is_on_device = false;
+};
+
 // All referenced objects must outlive it.
 struct TextModel {
   std::string name;  // in messages: the model's directory
@@ -36,7 +48,8 @@ struct TextModel {
   GenerationConfig generation = {};               // defaults of unset request fields
   size_t longest_token_bytes = 0;                 // longest text of one token; 0: unknown
   int64_t max_position = 0;                       // the context that the model was trained for
-  SipKey salt_key = {};                           // of cache salts
+  WeightFacts weights = {};
+  SipKey salt_key = {};  // of cache salts
 };
 
 }  // namespace paceline
