@@ -35,6 +35,9 @@ struct CommonFields {
   // Neither changes an answer: they decide when it is computed, and which requests share its cache.
   int32_t priority = 0;
   std::string cache_salt;
+  // How long the model stays loaded after the request; below 0: for ever. Nothing: as the server
+  // says.
+  std::optional<double> keep_alive_seconds;
 };
 
 struct StreamFields {

@@ -17,6 +17,8 @@ namespace paceline {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kLookAgain{200};
+
 struct ModelHost::State : std::enable_shared_from_this<State> {
   struct Slot {
     ModelEntry entry;
@@ -28,6 +30,8 @@ struct ModelHost::State : std::enable_shared_from_this<State> {
     std::vector<Ready> waiting;
     std::string failure;
     bool leaves_when_loaded = false;  // unload() came during its load
+    std::optional<std::chrono::milliseconds>
+        keep_alive;  // as a request has asked; below 0: for ever
   };
   using Lock = std::unique_lock<std::mutex>;
   enum class Purpose : bool { use, look };
@@ -90,19 +94,29 @@ struct ModelHost::State : std::enable_shared_from_this<State> {
     }
   }
 
+  // When a loaded model sleeps; nothing: never.
+  std::optional<Clock::time_point> sleep_at(const Slot& slot) const {
+    if (!may_leave(slot)) return std::nullopt;
+    const bool is_asked = slot.keep_alive.has_value();
+    const auto after = is_asked ? *slot.keep_alive : options.sleep_after;
+    if (after.count() < 0 || (after.count() == 0 && !is_asked)) return std::nullopt;
+    // One that is in use is looked at again.
+    if (slot.num_uses > 0) return Clock::now() + std::max(after, kLookAgain);
+    return slot.last_use + after;
+  }
+
   // Unloads what has slept enough. When to look again; nothing: when something changes.
   std::optional<Clock::time_point> put_to_sleep() {
     std::optional<Clock::time_point> next;
-    if (options.sleep_after.count() == 0) return next;
     const auto now = Clock::now();
     for (Slot& slot : slots) {
-      if (!may_leave(slot)) continue;
-      const auto at = (slot.num_uses > 0 ? now : slot.last_use) + options.sleep_after;
-      if (at <= now) {
+      const auto at = sleep_at(slot);
+      if (!at) continue;
+      if (*at <= now) {
         slot.state = ModelState::unloading;
         next = now;
       } else {
-        next = std::min(next.value_or(at), at);
+        next = std::min(next.value_or(*at), *at);
       }
     }
     return next;
@@ -252,7 +266,12 @@ std::vector<std::string> ModelHost::names() const {
 ModelStatus ModelHost::status(size_t index) const {
   const std::lock_guard lock(state_->mutex);
   const State::Slot& slot = state_->slots[index];
-  return {.state = slot.state, .failure = slot.failure};
+  const auto at = state_->sleep_at(slot);
+  return {.state = slot.state,
+          .failure = slot.failure,
+          .sleeps_in = at ? std::optional(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                *at - Clock::now()))
+                          : std::nullopt};
 }
 
 std::optional<size_t> ModelHost::find(const std::optional<std::string>& name) const {
@@ -293,6 +312,12 @@ void ModelHost::use(size_t index, Ready ready) {
   }
   const std::string problem = model == nullptr ? "the server is shutting down" : "";
   ready(std::move(model), problem);
+}
+
+void ModelHost::keep_alive(size_t index, std::chrono::milliseconds time) {
+  const std::lock_guard lock(state_->mutex);
+  state_->slots[index].keep_alive = time;
+  state_->changed.notify_all();
 }
 
 bool ModelHost::load(size_t index) {

@@ -22,6 +22,7 @@ enum class ModelState : uint8_t { unloaded, loading, loaded, unloading };
 struct ModelStatus {
   ModelState state = ModelState::unloaded;
   std::string failure;  // why the last load failed; empty: it didn't
+  std::optional<std::chrono::milliseconds> sleeps_in = {};  // unless it is used; nothing: never
 };
 
 // A loaded model while something uses it: it stays loaded as long.
@@ -72,6 +73,9 @@ class ModelHost {
   // Unloads it after its last use; requests that come meanwhile load it again. False when it isn't
   // loaded. Throws RequestError for a model that can't be loaded again.
   bool unload(size_t index);
+  // From now on the model sleeps after this time without a use, whatever sleep_after is; below 0:
+  // never.
+  void keep_alive(size_t index, std::chrono::milliseconds time);
   // Fails the uses that wait for a load.
   void fail_waiting(const std::string& problem);
 

@@ -266,6 +266,22 @@ TEST_F(ModelHostTest, OneInUseMakesRoomOnlyAfterItsUse) {
   EXPECT_EQ(alive_[0], 0);
 }
 
+TEST_F(ModelHostTest, ARequestMaySayHowLongAModelStays) {
+  ModelHost& models = host();
+  use(0);
+  EXPECT_EQ(models.status(0).sleeps_in, std::nullopt);
+  models.keep_alive(0, milliseconds(3'600'000));
+  EXPECT_GT(models.status(0).sleeps_in, milliseconds(3'500'000));
+  models.keep_alive(0, milliseconds(-1));
+  EXPECT_EQ(models.status(0).sleeps_in, std::nullopt);
+  ModelLease model = models.try_use(0);
+  models.keep_alive(0, milliseconds(0));
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(models.status(0).state, ModelState::loaded) << "it is in use";
+  model = nullptr;
+  wait_for_state(0, ModelState::unloaded);
+}
+
 TEST_F(ModelHostTest, WithoutRoomForItAloneALoadFails) {
   host();
   room_ = 0;
