@@ -80,6 +80,7 @@ struct Answering {
   }
 
   BatchResponse operator()(const CountCall& /*call*/) { return {}; }
+  BatchResponse operator()(const LoadCall& /*call*/) { return {}; }
 };
 
 }  // namespace

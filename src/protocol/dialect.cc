@@ -11,7 +11,10 @@ auto& common_of(AnyCall& call) {
   const auto of_each = [](auto& request) -> Fields& { return request.common; };
   return std::visit(
       [&](auto& one) -> Fields& {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, CountCall>) {
+        using One = std::remove_cvref_t<decltype(one)>;
+        if constexpr (std::is_same_v<One, LoadCall>) {
+          return one.common;
+        } else if constexpr (std::is_same_v<One, CountCall>) {
           return one.request.common;
         } else {
           return std::visit(of_each, one.request);
@@ -21,10 +24,11 @@ auto& common_of(AnyCall& call) {
 }
 
 constexpr const Dialect* kAll[] = {
-    &kChatDialect,     &kCompletionDialect,     &kEmbeddingDialect,  &kLlamaDialect,
-    &kInfillDialect,   &kClassificationDialect, &kTokenScoreDialect, &kPairScoreDialect,
-    &kGenerateDialect, &kRerankDialect,         &kMessagesDialect,   &kMessageCountDialect,
-    &kDecisionDialect, &kSystemOneDialect,
+    &kChatDialect,        &kCompletionDialect,       &kEmbeddingDialect,  &kLlamaDialect,
+    &kInfillDialect,      &kClassificationDialect,   &kTokenScoreDialect, &kPairScoreDialect,
+    &kGenerateDialect,    &kRerankDialect,           &kMessagesDialect,   &kMessageCountDialect,
+    &kDecisionDialect,    &kSystemOneDialect,        &kOllamaChatDialect, &kOllamaGenerateDialect,
+    &kOllamaEmbedDialect, &kOllamaEmbeddingsDialect,
 };
 
 }  // namespace

@@ -102,7 +102,16 @@ struct CountCall {
   std::string (*write)(int64_t num_tokens);
 };
 
-using Call = std::variant<GenerationCall, ItemCall, CountCall>;
+// Loads the model, or unloads it where common.keep_alive_seconds is 0; computes nothing.
+struct LoadCall {
+  CommonFields common;
+  std::string model;  // as asked
+  std::string (*write)(const LoadCall& call, const ResponseHead& head);
+
+  bool unloads() const { return common.keep_alive_seconds == 0; }
+};
+
+using Call = std::variant<GenerationCall, ItemCall, CountCall, LoadCall>;
 
 const CommonFields& common_fields_of(const Call& call);
 CommonFields& common_fields_of(Call& call);
@@ -114,6 +123,8 @@ struct ErrorAnswer {
 
 // An error as OpenAI's API has it, which is that of all routes without a dialect of their own.
 ErrorAnswer openai_error(const ApiError& error, std::string_view request_id);
+// As Ollama's has it: {"error": "..."}.
+ErrorAnswer ollama_error(const ApiError& error, std::string_view request_id);
 
 // What a dialect's `parse` may use besides the body.
 struct CallTerms {
@@ -145,6 +156,12 @@ extern const Dialect kLlamaDialect;
 extern const Dialect kInfillDialect;
 // TypeSafe's.
 extern const Dialect kSystemOneDialect;
+// Ollama's.
+extern const Dialect kOllamaChatDialect;
+extern const Dialect kOllamaGenerateDialect;
+extern const Dialect kOllamaEmbedDialect;
+extern const Dialect kOllamaEmbeddingsDialect;
+extern const Dialect kOllamaListDialect;  // of what computes nothing: errors only
 // vLLM's, Jina's and Paceline's own.
 extern const Dialect kGenerateDialect;
 extern const Dialect kClassificationDialect;

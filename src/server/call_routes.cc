@@ -1,5 +1,8 @@
 // Every route that has a dialect: the body becomes a call, which a worker prepares and the engine
 // computes.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "server/generation_response.h"
@@ -10,6 +13,12 @@
 
 namespace paceline {
 namespace {
+
+Continuation respond_with(std::string json) {
+  return [json = std::make_shared<std::string>(std::move(json))](const CallPtr& ready) {
+    ready->respond_json(std::move(*json));
+  };
+}
 
 // Prepares each kind of call, and says what is done next.
 struct PreparingCall {
@@ -23,8 +32,11 @@ struct PreparingCall {
     return start<ItemResponse>(prepare_items(model, std::move(call), rules));
   }
   Continuation operator()(const CountCall& call) const {
-    auto json = std::make_shared<std::string>(call.write(count_prompt_tokens(model, call.request)));
-    return [json](const CallPtr& ready) { ready->respond_json(std::move(*json)); };
+    return respond_with(call.write(count_prompt_tokens(model, call.request)));
+  }
+  // The model is loaded, as it answers.
+  Continuation operator()(const LoadCall& call) const {
+    return respond_with(call.write(call, new_head("load-", rules.model_names.front())));
   }
 
  private:
@@ -35,6 +47,24 @@ struct PreparingCall {
     };
   }
 };
+
+// The answer of a call that unloads its model; null: it doesn't.
+Continuation unload_model(ModelHost& host, const Call& call) {
+  const auto* load = std::get_if<LoadCall>(&call);
+  if (load == nullptr || !load->unloads()) return nullptr;
+  const size_t index = host.choose(load->common.model);
+  host.unload(index);
+  return respond_with(load->write(*load, new_head("load-", host.entry(index).names[0])));
+}
+
+// How long the model stays, if the request says so.
+void keep_model(ModelHost& host, const HostedModel& model, const CommonFields& common) {
+  constexpr double kMostSeconds = 1e9, kMilliseconds = 1e3;
+  const auto index = host.find(model.names[0]);
+  if (!common.keep_alive_seconds || !index) return;
+  const double seconds = std::clamp(*common.keep_alive_seconds, -1.0, kMostSeconds);
+  host.keep_alive(*index, std::chrono::milliseconds(std::llround(seconds * kMilliseconds)));
+}
 
 // Whether the answer is an event stream, which may have comments.
 bool has_event_stream(const Dialect& dialect, const Call& call) {
@@ -53,9 +83,11 @@ void handle_call(const CallPtr& call) {
                   body = take_body(*call)] {
     const auto parsed = std::make_shared<Call>(
         dialect->parse(body(), {.limits = context.terms, .owner = tenant, .seal = &context.seal}));
-    return ModelJob{.model = common_fields_of(*parsed).model,
+    return ModelJob{.answer = unload_model(context.host, *parsed),
+                    .model = common_fields_of(*parsed).model,
                     .has_stream = has_event_stream(*dialect, *parsed),
-                    .run = [parsed, tenant](HostedModel& model) {
+                    .run = [parsed, tenant, &context](HostedModel& model) {
+                      keep_model(context.host, model, common_fields_of(*parsed));
                       apply_rules(model.text, model.rules, tenant, common_fields_of(*parsed));
                       return std::visit(PreparingCall{model.text, model.rules}, std::move(*parsed));
                     }};

@@ -81,6 +81,7 @@ void on_model(const CallPtr& call, std::function<ModelJob()> read) {
   ModelHost& host = call->context().host;
   on_worker(call, [read = std::move(read), &host]() -> Continuation {
     const auto job = std::make_shared<ModelJob>(read());
+    if (job->answer != nullptr) return std::move(job->answer);
     // The first model refuses an unknown name once the rest of the request has been checked.
     const bool is_first_loaded = host.status(0).state == ModelState::loaded;
     const size_t index =

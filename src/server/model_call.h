@@ -14,6 +14,7 @@ namespace paceline {
 
 // A request that has been read and waits for its model.
 struct ModelJob {
+  Continuation answer = nullptr;  // of a request that needs no model: instead of all that follows
   std::optional<std::string> model;  // its name, or an adapter's; nothing: the first model
   bool has_stream = false;  // the answer is an event stream, whose comments keep it alive meanwhile
   // On a worker. The call has the model until it ends.

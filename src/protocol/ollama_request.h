@@ -1,0 +1,43 @@
+// The bodies of Ollama's POST /api/chat, /api/generate, /api/embed and /api/embeddings.
+// Source: api/types.go of Ollama, and the types of its Python package.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "protocol/dialect.h"
+
+namespace paceline {
+
+struct OllamaRequest {
+  // A chat, or with `raw` or `suffix` a completion. Without messages or prompt it only loads the
+  // model.
+  GenerationRequest request;
+  bool is_load = false;
+  std::string model;               // as asked, with its tag
+  std::optional<int64_t> num_ctx;  // tokens that the context must have
+  bool returns_context = false;    // the tokens of prompt and answer, in the last object
+};
+
+struct OllamaEmbedRequest {
+  EmbeddingRequest request;
+  bool is_load = false;  // there is no input
+  std::string model;     // as asked, with its tag
+};
+
+// Each throws RequestError naming the first field that is wrong, unknown or not supported.
+OllamaRequest parse_ollama_chat(const Json& body, const RequestTerms& terms = {});
+OllamaRequest parse_ollama_generate(const Json& body, const RequestTerms& terms = {});
+OllamaEmbedRequest parse_ollama_embed(const Json& body, const RequestTerms& terms = {});
+OllamaEmbedRequest parse_ollama_embeddings(const Json& body, const RequestTerms& terms = {});
+
+// The name of the model that POST /api/show asks for; nothing: the server's first.
+std::optional<std::string> parse_ollama_show(const Json& body, const RequestTerms& terms = {});
+
+FieldList ollama_show_fields();
+FieldList ollama_chat_fields();
+FieldList ollama_generate_fields();
+FieldList ollama_embed_fields();
+FieldList ollama_embeddings_fields();
+
+}  // namespace paceline
