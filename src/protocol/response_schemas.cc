@@ -58,6 +58,19 @@ constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
     "description": "The probability that the model's answer is one of the options, before calibration."},
   "argmax_is_label": {"type": "boolean",
     "description": "Whether the model's likeliest answer is one of the options."})"},
+    {"ollama", R"("model": {"type": "string", "description": "As the request names it."},
+  "created_at": {"type": "string"}, "done": {"type": "boolean"},
+  "done_reason": {"enum": ["stop", "length", "load", "unload"]},
+  "logprobs": {"type": "array", "items": {"type": "object",
+    "required": ["token", "logprob", "bytes", "top_logprobs"], "properties": {@token,
+      "top_logprobs": {"type": "array", "items": {"type": "object",
+        "required": ["token", "logprob", "bytes"], "properties": {@token}}}}}},
+  "total_duration": {"type": "integer", "minimum": 0, "description": "Nanoseconds, as the others."},
+  "load_duration": {"type": "integer", "minimum": 0, "description": "Until the first step."},
+  "prompt_eval_count": {"type": "integer", "minimum": 0},
+  "prompt_eval_duration": {"type": "integer", "minimum": 0},
+  "eval_count": {"type": "integer", "minimum": 0},
+  "eval_duration": {"type": "integer", "minimum": 0}, @warnings)"},
     {"chunkusage", R"("usage": {"anyOf": [@Usage, {"type": "null"}],
   "description": "So far, with continuous_usage_stats; of all in the last one, with include_usage."})"},
 };
@@ -316,6 +329,58 @@ constexpr std::string_view kLlama = R"(
           "n_remain": {"type": "integer"}, "n_decoded": {"type": "integer"}}}}}},
 )";
 
+constexpr std::string_view kOllama = R"(
+"OllamaError": {"type": "object", "required": ["error"], "properties": {
+  "error": {"type": "string", "minLength": 1}}},
+"OllamaCalls": {"type": "array", "minItems": 1, "items": {"type": "object",
+  "required": ["id", "function"], "properties": {"id": {"type": "string"},
+    "function": {"type": "object", "required": ["index", "name", "arguments"], "properties": {
+      "index": {"type": "integer", "minimum": 0}, "name": {"type": "string"},
+      "arguments": {"type": "object"}}}}}},
+"OllamaChat": {"type": "object", "required": ["model", "created_at", "message", "done"],
+  "description": "One line of a stream, or all of the answer.", "properties": {@ollama,
+    "message": {"type": "object", "required": ["role", "content"], "properties": {
+      "role": {"const": "assistant"}, "content": {"type": "string"},
+      "thinking": {"type": "string", "minLength": 1}, "tool_calls": @OllamaCalls}}}},
+"OllamaGenerated": {"type": "object", "required": ["model", "created_at", "response", "done"],
+  "description": "One line of a stream, or all of the answer.", "properties": {@ollama,
+    "response": {"type": "string"}, "thinking": {"type": "string", "minLength": 1},
+    "context": {"type": "array", "items": {"type": "integer", "minimum": 0},
+      "description": "The tokens of prompt and answer, of a chat's."}}},
+"OllamaEmbeddings": {"type": "object", "required": ["model", "embeddings"], "properties": {
+  "model": {"type": "string"},
+  "embeddings": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}},
+  "prompt_eval_count": {"type": "integer", "minimum": 0}}},
+"OllamaEmbedding": {"type": "object", "required": ["embedding"], "properties": {
+  "embedding": {"type": "array", "items": {"type": "number"}}}},
+"OllamaDetails": {"type": "object", "required": ["parent_model", "format", "family", "families",
+  "parameter_size", "quantization_level"], "properties": {
+    "parent_model": {"const": ""}, "format": {"type": "string"}, "family": {"type": "string"},
+    "families": {"type": "array", "items": {"type": "string"}},
+    "parameter_size": {"type": "string", "pattern": "^([0-9.]+[BM])?$"},
+    "quantization_level": {"type": "string"},
+    "context_length": {"type": "integer", "minimum": 1},
+    "embedding_length": {"type": "integer", "minimum": 1}}},
+"OllamaModel": {"type": "object", "description": "All of it once the model is loaded.", "required": ["details", "model_info", "modified_at"], "properties": {
+    "parameters": {"type": "string", "description": "What the model's files set, one a line."},
+    "template": {"type": "string", "description": "Jinja; empty when the model has none."},
+    "details": @OllamaDetails, "model_info": {"type": "object"},
+    "capabilities": {"type": "array", "items": {
+      "enum": ["completion", "tools", "thinking", "insert", "embedding"]}},
+    "modified_at": {"type": "string"}}},
+"OllamaModels": {"type": "object", "required": ["models"], "properties": {"models": {
+  "type": "array", "items": {"type": "object",
+    "required": ["name", "model", "size", "digest", "details"], "properties": {
+      "name": {"type": "string", "pattern": ":"}, "model": {"type": "string", "pattern": ":"},
+      "size": {"type": "integer", "minimum": 0, "description": "Bytes of the weights in memory."},
+      "digest": {"type": "string"}, "details": @OllamaDetails,
+      "modified_at": {"type": "string", "description": "When the server started."},
+      "expires_at": {"type": "string"}, "size_vram": {"type": "integer", "minimum": 0},
+      "context_length": {"type": "integer", "minimum": 1}}}}}},
+"OllamaVersion": {"type": "object", "required": ["version"], "properties": {
+  "version": {"type": "string", "pattern": "^[0-9]+[.][0-9]+[.][0-9]+-paceline[.]"}}},
+)";
+
 constexpr std::string_view kOthers = R"(
 "Classifications": {"type": "object",
   "required": ["id", "object", "created", "model", "data", "usage"], "properties": {
@@ -514,7 +579,7 @@ void append_expanded(std::string_view text, std::string& json) {
 std::string_view response_schemas_json() {
   static const std::string all = [] {
     std::string json;
-    for (const std::string_view part : {kShared, kTexts, kAnthropic, kLlama, kOthers})
+    for (const std::string_view part : {kShared, kTexts, kAnthropic, kLlama, kOllama, kOthers})
       append_expanded(part, json);
     return json;
   }();

@@ -140,7 +140,8 @@ std::string openapi_path(std::string_view path) {
 
 void write_route(JsonWriter& writer, const Route& route, const RequestTerms& terms) {
   writer.key(openapi_path(route.path)).begin_object();
-  writer.key(route.method == "GET" ? "get" : "post").begin_object();
+  const bool is_get = route.method == "GET";
+  writer.key(is_get ? "get" : route.method == "DELETE" ? "delete" : "post").begin_object();
   writer.member("summary", route.summary);
   if (route.access == RouteAccess::open) writer.key("security").begin_array().end_array();
   if (route.path.ends_with('*')) {

@@ -35,8 +35,10 @@ struct Route {
   std::string_view media_type = "application/json";  // of the response
   void (*handle)(const std::shared_ptr<ApiCall>& call) = nullptr;
 
-  bool has_body() const { return body != nullptr || dialect != nullptr; }
-  FieldList fields() const { return dialect != nullptr ? dialect->fields() : body(); }
+  bool has_body() const {
+    return body != nullptr || (dialect != nullptr && dialect->fields != nullptr);
+  }
+  FieldList fields() const { return body != nullptr ? body() : dialect->fields(); }
   ErrorAnswer answer(const ApiError& error, std::string_view request_id) const {
     return (dialect != nullptr ? dialect->error : openai_error)(error, request_id);
   }

@@ -40,6 +40,13 @@ void show_openapi(const CallPtr& call);
 void show_page(const CallPtr& call);
 void handle_preflight(const CallPtr& call);
 
+// As Ollama describes itself and its models.
+void list_ollama_models(const CallPtr& call);
+void list_loaded_ollama_models(const CallPtr& call);
+void show_ollama_model(const CallPtr& call);
+void show_ollama_version(const CallPtr& call);
+void refuse_management(const CallPtr& call);
+
 // Calls `answer` with snapshots of the models' engines after their current steps, or with the last
 // one where that step takes longer than half a second.
 using SnapshotAnswer =

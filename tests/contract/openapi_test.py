@@ -1,4 +1,5 @@
 """Recorded answers of every route, whole and streamed, and errors: /openapi.json describes their members and no others."""
+import json
 import random
 import tempfile
 import unittest
@@ -43,7 +44,7 @@ class OpenApiTest(ContractCase):
         if answer.status >= 400:
             self.assertEqual(media, "application/json")
             if "default" in described:  # an API with errors of its own
-                self.check("AnthropicError", answer.json)
+                self.check("OllamaError" if path.startswith("/api/") else "AnthropicError", answer.json)
                 return None
             text = self.document.responses[str(answer.status)]["description"]
             error = self.check("Error", answer.json)["error"]
@@ -56,6 +57,9 @@ class OpenApiTest(ContractCase):
             self.assertEqual(done, path not in LLAMA and path != "/v1/messages")
             schema = self.document.schema_of(method, path, media=media)
             return [self.check(schema, event) for event in events]
+        if media == "application/x-ndjson":
+            schema = self.document.schema_of(method, path, media=media)
+            return [self.check(schema, json.loads(line)) for line in answer.body.splitlines()]
         if media == "application/json":
             return self.check(self.document.schema_of(method, path), answer.json)
         return answer.body
@@ -105,6 +109,24 @@ class OpenApiTest(ContractCase):
                                                        "type": "json_schema", "schema": schema}}}]:
             self.both("/v1/messages", {**ask, **fields})
         self.send("/v1/messages/count_tokens", {"messages": MESSAGES[1:]})
+
+    def ollama(self):
+        think, call = (self.client.post("/tokenize", {"content": text, "add_special": False}).json["tokens"][0]
+                       for text in ["<think>", "<tool_call>"])
+        word = {"type": "string", "pattern": "^[a-z]{4}$"}
+        options = {"num_predict": 40, "seed": 4}
+        for fields in [{}, {"logprobs": True, "top_logprobs": 2}, {"format": {"type": "array", "uniqueItems": True}},
+                       {"think": True, "format": word, "options": {**options, "logit_bias": {str(think): 40}}}]:
+            self.both("/api/chat", {"messages": MESSAGES, "stream": False, "options": options, **fields})
+            self.both("/api/generate", {"prompt": PROMPT, "stream": False, "options": options, **fields})
+        # Where the content is a string, the mark of a call begins no other answer.
+        self.both("/api/chat", {"messages": MESSAGES, "stream": False, "tools": [FIND], "format": word, "think": False,
+                                "options": {"num_predict": 90, "seed": 4, "logit_bias": {str(call): 100}}})
+        self.send("/api/embed", {"input": [PROMPT, "a"]})
+        self.send("/api/embeddings", {"prompt": PROMPT})
+        for path in ["/api/chat", "/api/show"]:
+            self.send(path, {})
+        self.send("/api/delete", {"model": "x"}, method="DELETE")
 
     def chats_with_more(self):
         breaks = self.client.post("/tokenize", {"content": "\n", "add_special": False}).json["tokens"]
@@ -236,7 +258,7 @@ class OpenApiTest(ContractCase):
 
     def test_recorded_answers(self):
         self.routes, self.errors, self.members, self.num_answers = set(), set(), set(), 0
-        for record in [self.generations, self.messages, self.chats_with_more, self.drafts, self.texts, self.other_models, self.states,
+        for record in [self.generations, self.messages, self.ollama, self.chats_with_more, self.drafts, self.texts, self.other_models, self.states,
                        self.refusals]:
             with self.subTest(record.__name__):
                 record()

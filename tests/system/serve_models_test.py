@@ -231,6 +231,25 @@ class UnloadingTest(ModelsTest):
         self.assertEqual(choice_of(ask(client, "second")), expected)
         self.assertEqual(ask(client).status, 200)
 
+    def test_a_request_of_ollamas_says_how_long_a_model_stays(self):
+        client = self.client("-m", f"second={DRAFT}")
+
+        def loaded():
+            return [model["name"] for model in client.get("/api/ps").json["models"] if model["name"].startswith("second")]
+
+        self.assertEqual(client.post("/api/generate", {"model": "second:latest", "keep_alive": "1h"}).json["done_reason"], "load")
+        self.assertEqual(loaded(), ["second:latest"])
+        body = {"model": "second", "prompt": "a", "raw": True, "stream": False, "options": {"num_predict": 2}}
+        self.assertEqual(client.post("/api/generate", {**body, "keep_alive": 0}).status, 200)
+        self.assertTrue(until(lambda: not loaded()))
+        self.assertEqual(client.post("/api/generate", {**body, "keep_alive": -1}).status, 200)
+        self.assertEqual(loaded(), ["second:latest"])
+        answer = client.post("/api/chat", {"model": "second", "messages": [], "keep_alive": 0}).json
+        self.assertEqual(answer["done_reason"], "unload")
+        self.assertTrue(until(lambda: not loaded()))
+        self.assertIn("second:latest", [model["name"] for model in client.get("/api/tags").json["models"]])
+        self.assertEqual(client.post("/api/show", {"model": "second"}).json["model_info"], {})
+
     def test_a_drain_ends_during_a_load(self):
         server = Server(*SMALL, "--models-dir", self.shelf(one=BUNDLED), model=None)
         self.addCleanup(server.stop)
