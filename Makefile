@@ -92,11 +92,12 @@ tsan: ## The tests under ThreadSanitizer
 	$(BUILD) tsan
 	$(CTEST) tsan
 
-equalities: ## 10,000 random engines: each answer bit for bit as alone, on every instruction set (PACELINE_SEED=N: again)
+equalities: ## 10,000 random engines: each answer bit for bit as alone, on every instruction set; 2,000 conversations alike through every API (PACELINE_SEED=N: again)
 	$(DEPS) build test
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
-	$(BUILD) release --target test_llm
+	$(BUILD) release --target test_llm paceline
 	PACELINE_TEST_SCALE=full build/release/tests/test_llm --gtest_filter='RandomEqualities.*'
+	PACELINE_TEST_SCALE=full python3 tests/system/dialect_equalities_test.py
 
 mutants: ## Small changes to kv, sched, sampling, spec, runner, engine and protocol: their tests must notice 95 % (MUTANTS="--count 0": all)
 	$(DEPS) build test
