@@ -9,7 +9,7 @@ from contract_case import MESSAGES, PROMPT, ContractCase
 
 from adapter_files import MODEL, write_adapter
 from answers_test import CHATS, COMPLETIONS, drawn
-from program import ROOT
+from program import BUNDLED, ROOT
 from serving import Client, Server, parse_events, until
 from structured_case import TEMPLATE
 
@@ -202,6 +202,13 @@ class OpenApiTest(ContractCase):
             self.send("/v1/load_lora_adapter", {"lora_name": "two", "lora_path": str(adapter)}, tiny)
             self.send("/v1/unload_lora_adapter", {"lora_name": "two"}, tiny)
             self.send("/v1/unload_lora_adapter", {"lora_name": "three"}, tiny)
+            self.send("/models", None, tiny, "GET")
+            (Path(folder) / "broken").mkdir()
+            (Path(folder) / "broken/config.json").write_text((BUNDLED / "config.json").read_text())
+            several = self.other_server("--models-dir", folder)
+            self.send("/models/load", {"model": "broken"}, several)
+            self.assertTrue(until(lambda: "failed" in str(several.get("/models").json)))
+            self.send("/models", None, several, "GET")
         self.send("/models/unload", {"model": "classifier"}, labels)
         self.send("/models/load", {"model": "none"}, labels)
 
