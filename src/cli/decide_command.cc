@@ -28,6 +28,7 @@ Json::Object asked_by_options(const Settings& settings) {
     questions = file.as_array(settings.questions_file);
   }
   for (const std::string& text : settings.predicates) {
+    if (text.empty()) throw UsageError("--predicate: empty, expected what is asked");
     questions.push_back(
         Json(Json::Object{{"type", Json(std::string("predicate"))}, {"instructions", Json(text)}}));
   }
