@@ -55,8 +55,9 @@ std::string key_of(const TurnRequest& asked, const TurnShape& shape,
                                 static_cast<int>(asked.tool_choice), asked.parallel_tool_calls,
                                 asked.tool_name.size(), asked.tool_name);
   for (const ToolSpec& tool : asked.tools) {
-    key += fmt::format(" {} {}:{} {}:{}", tool.is_strict, tool.name.size(), tool.name,
-                       tool.parameters.size(), tool.parameters);
+    key += fmt::format(" {} {}:{} {}:{} {}:{}", tool.is_strict, tool.name.size(), tool.name,
+                       tool.parameters.size(), tool.parameters, tool.input_grammar.size(),
+                       tool.input_grammar);
   }
   if (content) key += " content " + ConstraintCache::key_of(*content);
   return key;

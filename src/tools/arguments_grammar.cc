@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "grammar/json_schema.h"
 #include "grammar/json_text.h"
+#include "grammar/text_grammar.h"
 #include "tools/grammar_path.h"
 #include "tools/schema_parts.h"
 #include "tools/strict_parameters.h"
@@ -21,6 +22,28 @@ RuleId add_quoted_object(const std::string& schema, const SpecialText& special, 
   builder.spell_terminals(nullptr);
   path.call(object);
   path.text("\"");
+  return path.end();
+}
+
+// The arguments of a tool whose input has a grammar.
+RuleId add_input_grammar(const ArgumentsFormat& format, const Tool& tool,
+                         const SpecialText& special, GrammarBuilder& builder) {
+  using Style = ArgumentsFormat::Style;
+  const bool is_plain =
+      format.style == Style::parameters && format.string_escapes == StringNotation::Escapes::none;
+  if (format.style != Style::json_object && !is_plain) {
+    throw Error(ErrorCode::unsupported,
+                "a grammar of its input can't be enforced in the calls of this chat template");
+  }
+  GrammarPath path(builder, special, "arguments");
+  path.text(is_plain ? format.begin_blanks + format.before_key + "input" + format.string_frame.open
+                     : "{\"input\": \"");
+  ByteSpelling spelling = json_string_spelling();
+  if (!is_plain) builder.spell_terminals(&spelling);
+  const RuleId input = add_grammar_text(tool.input_grammar(), builder);
+  builder.spell_terminals(nullptr);
+  path.call(input);
+  path.text(is_plain ? format.string_frame.close + format.end_blanks : "\"}");
   return path.end();
 }
 
@@ -66,9 +89,11 @@ ToolSet wider_tools(const ToolSet& tools, size_t widening, const ArgumentsFormat
                     const SpecialText& special) {
   std::vector<ToolSpec> wider;
   for (const Tool& tool : tools.tools()) {
-    ToolSpec& spec = wider.emplace_back(
-        ToolSpec{.name = tool.name(), .parameters = tool.schema(), .is_strict = tool.is_strict()});
-    if (tool.is_strict()) continue;
+    ToolSpec& spec = wider.emplace_back(ToolSpec{.name = tool.name(),
+                                                 .parameters = tool.schema(),
+                                                 .is_strict = tool.is_strict(),
+                                                 .input_grammar = tool.input_grammar()});
+    if (tool.is_strict() || !tool.input_grammar().empty()) continue;
     std::vector<std::string> schemas = wider_schemas(tool.schema());
     if (widening > 1) {
       spec.parameters = std::move(schemas.back());
@@ -89,6 +114,11 @@ RuleId add_arguments_grammar(const ArgumentsFormat& format, const Tool& tool,
   try {
     if (tool.is_strict()) check_strictly(tool.schema());
     RuleId rule{};
+    if (!tool.input_grammar().empty()) {
+      rule = add_input_grammar(format, tool, special, builder);
+      builder.set_warning_place("");
+      return rule;
+    }
     switch (format.style) {
       case ArgumentsFormat::Style::json_object:
         rule = add_json_schema(schema_of(format, tool), builder, tool.rigor());

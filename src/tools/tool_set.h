@@ -19,6 +19,8 @@ struct ToolSpec {
   std::string name;
   std::string parameters = {};  // the text of a JSON Schema; empty: no parameters
   bool is_strict = false;       // a part of it that can't be enforced is an error, else left out
+  // What its one parameter, `input`, may be, in Lark's notation; empty: what the schema says.
+  std::string input_grammar = {};
 };
 
 struct ToolParameter {
@@ -40,6 +42,7 @@ class Tool {
   // A JSON Schema of the arguments as a whole.
   const std::string& schema() const { return spec_.parameters; }
   bool is_strict() const { return spec_.is_strict; }
+  const std::string& input_grammar() const { return spec_.input_grammar; }
   SchemaRigor rigor() const {
     return spec_.is_strict ? SchemaRigor::exact : SchemaRigor::best_effort;
   }

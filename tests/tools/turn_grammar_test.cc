@@ -54,6 +54,18 @@ TEST(TurnGrammar, AutomaticIsTextOrCallsOrBoth) {
   EXPECT_EQ(turn.num_taken("Well. <call>{\"name\": \"sub"), 23U);
 }
 
+TEST(TurnGrammar, AnInputObeysItsGrammar) {
+  const ToolSet patch({{.name = "patch",
+                        .parameters = R"({"type": "object", "properties": {
+                            "input": {"type": "string"}}, "required": ["input"]})",
+                        .input_grammar = "start: \"say \\\"\" WORD \"\\\"\\n\"\nWORD: /[a-z]+/"}});
+  const TurnMatching turn(format(), patch, {});
+  EXPECT_TRUE(turn.accepts(call("patch", R"({"input": "say \"hello\"\n"})")));
+  EXPECT_FALSE(turn.accepts(call("patch", R"({"input": "say \"Hello\"\n"})")));
+  EXPECT_FALSE(turn.accepts(call("patch", R"({"input": "say \"hello\""})")));
+  EXPECT_FALSE(turn.accepts(call("patch", "{}")));
+}
+
 TEST(TurnGrammar, RequiredIsCallsFromTheStart) {
   const TurnMatching turn(format(), tools(), {.choice = ToolChoice::required});
   EXPECT_TRUE(turn.accepts("\n" + call("stop", "{}") + call("stop", "{}")));
