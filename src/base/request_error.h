@@ -24,6 +24,7 @@ enum class ErrorReason : uint8_t {
   limit_exceeded,       // the constraint is larger than the limits of its compiler
   request_too_complex,  // another limit that the request alone exceeds
   model_not_found,      // no such model or adapter
+  response_not_found,   // no stored response of the key, or item of one
   not_found,            // a file, or part of it, that an operation needs
   not_enabled,          // an option of the server would allow it
   feature_disabled,     // this model has no such ability

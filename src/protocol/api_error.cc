@@ -19,6 +19,7 @@ const ErrorKind& openai_kind(ErrorReason reason) {
       {limit_exceeded, 400, kOfRequest, "limit_exceeded"},
       {request_too_complex, 400, kOfRequest, "request_too_complex"},
       {model_not_found, 404, kOfRequest, "model_not_found"},
+      {response_not_found, 404, kOfRequest, "response_not_found"},
       {not_found, 404, kOfRequest, "not_found"},
       {not_enabled, 400, kOfRequest, "not_enabled"},
       {feature_disabled, 501, "not_supported_error", "feature_disabled"},

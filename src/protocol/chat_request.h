@@ -19,6 +19,7 @@ struct ChatRequest {
   // arguments as an object), tools, documents and further variables.
   ChatInput input;
   TurnRequest turn;
+  bool drops_oldest = false;  // messages of a prompt that exceeds the context
   bool logprobs = false;
   int32_t top_logprobs = 0;           // alternatives beside each token, 0 to 20
   std::vector<std::string> warnings;  // what was left out of the messages, in sentences

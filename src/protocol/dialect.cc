@@ -28,7 +28,8 @@ constexpr const Dialect* kAll[] = {
     &kInfillDialect,      &kClassificationDialect,   &kTokenScoreDialect, &kPairScoreDialect,
     &kGenerateDialect,    &kRerankDialect,           &kMessagesDialect,   &kMessageCountDialect,
     &kDecisionDialect,    &kSystemOneDialect,        &kOllamaChatDialect, &kOllamaGenerateDialect,
-    &kOllamaEmbedDialect, &kOllamaEmbeddingsDialect,
+    &kOllamaEmbedDialect, &kOllamaEmbeddingsDialect, &kResponsesDialect,  &kCompactionDialect,
+    &kInputTokensDialect,
 };
 
 }  // namespace

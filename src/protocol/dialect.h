@@ -24,6 +24,7 @@
 #include "protocol/field_info.h"
 #include "protocol/pair_score_request.h"
 #include "protocol/response_chunk.h"
+#include "protocol/response_store.h"
 #include "protocol/seal.h"
 #include "protocol/token_names.h"
 #include "protocol/token_score_request.h"
@@ -55,6 +56,8 @@ class ChoiceWriter {
   // Before anything is computed.
   virtual void see_prompts(const PromptFacts& /*facts*/) {}
 
+  // The answer to a call in the background: what its own answer will be is read later.
+  virtual std::string accepted(const ResponseHead& /*head*/) { return {}; }
   virtual std::string whole(const ChoicesResponse& answer) = 0;
 
   // A stream: begin, chunks, and end or fail. What begin writes is sent with the first chunk.
@@ -73,6 +76,7 @@ using GenerationRequest = std::variant<CompletionRequest, ChatRequest>;
 struct GenerationCall {
   GenerationRequest request;
   std::unique_ptr<ChoiceWriter> writer;
+  bool is_background = false;  // computed without its connection, whose answer is `accepted`
 };
 
 using ItemRequest = std::variant<ClassificationRequest, TokenScoreRequest, EmbeddingRequest,
@@ -129,8 +133,11 @@ ErrorAnswer ollama_error(const ApiError& error, std::string_view request_id);
 // What a dialect's `parse` may use besides the body.
 struct CallTerms {
   const RequestTerms& limits;
-  std::string owner = {};      // of the request's key: stored state belongs to it
-  const Seal* seal = nullptr;  // of what clients keep; outlives the call and its writer
+  std::string owner = {};  // of the request's key: stored state belongs to it
+  // Of what clients keep, and of what is kept for them; both outlive the call and its writer.
+  const Seal* seal = nullptr;
+  ResponseStore* store = nullptr;
+  std::string_view compaction_prompt = {};  // empty: the default one
 };
 
 struct Dialect {
@@ -148,6 +155,9 @@ extern const Dialect kChatDialect;
 extern const Dialect kCompletionDialect;
 extern const Dialect kEmbeddingDialect;
 extern const Dialect kDecisionDialect;
+extern const Dialect kResponsesDialect;
+extern const Dialect kCompactionDialect;
+extern const Dialect kInputTokensDialect;
 // Anthropic's.
 extern const Dialect kMessagesDialect;
 extern const Dialect kMessageCountDialect;

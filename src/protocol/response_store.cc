@@ -92,9 +92,8 @@ bool ResponseStore::erase(const std::string& owner, const std::string& id) {
   return true;
 }
 
-size_t ResponseStore::num_responses() {
+size_t ResponseStore::num_responses() const {
   const std::lock_guard lock(mutex_);
-  expire();
   return entries_.size();
 }
 

@@ -54,7 +54,7 @@ class ResponseStore {
   std::shared_ptr<const StoredResponse> find(const std::string& owner, const std::string& id);
   bool erase(const std::string& owner, const std::string& id);
 
-  size_t num_responses();
+  size_t num_responses() const;
   size_t num_bytes() const { return static_cast<size_t>(*bytes_); }
 
  private:
@@ -75,7 +75,7 @@ class ResponseStore {
   const ResponseStoreLimits limits_;
   const Clock clock_;
   const std::shared_ptr<std::atomic<int64_t>> bytes_ = std::make_shared<std::atomic<int64_t>>(0);
-  std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // of what follows
   Entries entries_;
   std::unordered_map<std::string, Entries::iterator> by_id_;
 };

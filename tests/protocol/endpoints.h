@@ -11,6 +11,7 @@
 #include "protocol/embedding_request.h"
 #include "protocol/llama_request.h"
 #include "protocol/pair_score_request.h"
+#include "protocol/responses_request.h"
 #include "protocol/text_requests.h"
 #include "protocol/token_score_request.h"
 #include "tests/protocol/requests.h"
@@ -78,6 +79,14 @@ inline std::vector<Endpoint> endpoints() {
       {"count_tokens", anthropic::prompt_fields(),
        R"("messages": [{"role": "user", "content": "x"}])",
        [](const std::string& body) { anthropic::parse_prompt(body_json(body)); }},
+      {"responses", responses::request_fields(), R"("input": "x")",
+       [](const std::string& body) {
+         responses::parse_request(body_json(body), {.limits = RequestTerms()});
+       }},
+      {"compact", responses::prompt_fields(), R"("input": "x")",
+       [](const std::string& body) {
+         responses::parse_compaction(body_json(body), {.limits = RequestTerms()});
+       }},
       {"template", template_request_fields(), R"("messages": [{"role": "user", "content": "x"}])",
        [](const std::string& body) { parse_template_request(body_json(body)); }},
   };

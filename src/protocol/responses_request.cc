@@ -1,0 +1,407 @@
+#include "protocol/responses_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "base/request_error.h"
+#include "protocol/client_fields.h"
+#include "protocol/response.h"
+
+namespace paceline::responses {
+namespace {
+
+// Fields as read, before dependent ones are combined.
+struct Draft {
+  Request request;
+  std::optional<FieldValue> instructions, input, previous, tool_choice;
+  std::optional<int32_t> top_logprobs;
+
+  ChatRequest& chat() { return request.chat; }
+};
+
+constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
+                                         "high", "xhigh",   "max"};
+constexpr std::string_view kSummaryWords[] = {"auto", "concise", "detailed"};
+
+constexpr FieldDef<Draft> kReasoningFields[] = {
+    {.name = "effort",
+     .type = word_type(kEfforts),
+     .help = "How much the model reasons, where its template has a switch: none turns it off.",
+     .read = [](const FieldValue& v, Draft& t) { t.chat().turn.reasoning_effort = v.text(); }},
+    {.name = "summary",
+     .type = word_type(kSummaryWords),
+     .help = "The reasoning, whole, stands in the summary of its item instead of the content.",
+     .read = [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; }},
+    {.name = "generate_summary",
+     .type = word_type(kSummaryWords),
+     .alias_of = "summary",
+     .help = "The older name of it.",
+     .read = [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; }},
+    {.name = "context",
+     .type = kAnyText,
+     .use = FieldUse::accepted,
+     .help = "The template says which earlier reasoning it shows."},
+    {.name = "mode", .type = kAnyText, .use = FieldUse::accepted, .help = "There is one."},
+};
+
+struct TextFormat {
+  std::string type;
+  AskedConstraint schema;
+  bool is_strict = false;
+};
+
+constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
+
+constexpr FieldDef<TextFormat> kFormatFields[] = {
+    {.name = "type",
+     .type = only_words_type(kFormatWords),
+     .is_required = true,
+     .help = "json_object: any JSON object. json_schema: JSON that the schema accepts.",
+     .read = store<&TextFormat::type>},
+    {.name = "name", .type = kAnyText, .help = "What the schema is called; changes nothing."},
+    {.name = "description", .type = kAnyText, .help = "Changes nothing: the prompt says it."},
+    {.name = "strict",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "Refuse a schema with a part that can't be enforced, or a format that isn't known; "
+             "else such parts are left out and named in the answer's warnings.",
+     .read = store<&TextFormat::is_strict>},
+    {.name = "schema",
+     .type = kAnyObject,
+     .help = "The schema.",
+     .read =
+         [](const FieldValue& v, TextFormat& t) {
+           t.schema.spec = {.kind = ConstraintSpec::Kind::json_schema, .text = to_json(v.json())};
+           t.schema.field = v.path();
+         }},
+};
+
+void read_format(const FieldValue& value, Draft& draft) {
+  TextFormat format;
+  read_members<kFormatFields>(value, format);
+  AskedConstraint& asked = draft.chat().generation.constraint;
+  if (format.type == "json_object") {
+    asked = {.spec = ConstraintSpec{.kind = ConstraintSpec::Kind::json_object},
+             .field = value.path()};
+  } else if (format.type == "json_schema") {
+    RequestReader(value).require("schema");
+    format.schema.spec->strict = format.is_strict;
+    format.schema.spec->best_effort = !format.is_strict;
+    asked = std::move(format.schema);
+  }
+}
+
+constexpr FieldDef<Draft> kTextFields[] = {
+    {.name = "format",
+     .type = object_type(fields_of<kFormatFields>),
+     .help = "What the text must be.",
+     .read = read_format},
+    {.name = "verbosity",
+     .type = kAnyText,
+     .use = FieldUse::accepted,
+     .help = "The model has one."},
+};
+
+constexpr std::string_view kIncludable[] = {"reasoning.encrypted_content",
+                                            "message.output_text.logprobs",
+                                            "file_search_call.results",
+                                            "web_search_call.results",
+                                            "web_search_call.action.sources",
+                                            "message.input_image.image_url",
+                                            "computer_call_output.output.image_url",
+                                            "code_interpreter_call.outputs"};
+constexpr FieldType kIncluded = only_words_type(kIncludable);
+
+void read_include(const FieldValue& value, Draft& draft) {
+  for (const FieldValue& item : value.items()) {
+    draft.request.seals_reasoning |= item.text() == "reasoning.encrypted_content";
+    draft.chat().logprobs |= item.text() == "message.output_text.logprobs";
+  }
+}
+
+constexpr std::string_view kTruncationWords[] = {"auto", "disabled"};
+
+constexpr FieldDef<Draft> kPromptFields[] = {
+    {.name = "input",
+     .type = kInput,
+     .help = "What the user says, or items: messages, calls and their outputs, reasoning.",
+     .read = store<&Draft::input>},
+    {.name = "instructions",
+     .type = kAnyText,
+     .help = "The system prompt, of this answer only.",
+     .read = store<&Draft::instructions>},
+    {.name = "previous_response_id",
+     .type = kAnyText,
+     .help = "A stored response that the conversation goes on from.",
+     .read = store<&Draft::previous>},
+    {.name = "tools",
+     .type = kTools,
+     .help = "Functions and custom tools that the model may call, as the template shows them.",
+     .read = [](const FieldValue& v, Draft& t) { read_tools(v, t.chat(), t.request.tools); }},
+    {.name = "tool_choice",
+     .type = kToolChoice,
+     .by_default = std::string_view("auto"),
+     .help = "Whether calls may come (auto), must come (required, or of the named tool), or can't "
+             "(none, which hides the tools); allowed_tools says which.",
+     .read = store<&Draft::tool_choice>},
+    {.name = "parallel_tool_calls",
+     .type = kBoolean,
+     .by_default = true,
+     .help = "Whether an answer may have several calls, where the template can write them.",
+     .read = [](const FieldValue& v,
+                Draft& t) { t.chat().turn.parallel_tool_calls = v.boolean(); }},
+    {.name = "reasoning",
+     .type = object_type(fields_of<kReasoningFields>),
+     .help = "Whether and how much the model reasons.",
+     .read = read_members<kReasoningFields, Draft>},
+    {.name = "text",
+     .type = object_type(fields_of<kTextFields>),
+     .help = "What the text of the answer must be.",
+     .read = read_members<kTextFields, Draft>},
+    {.name = "truncation",
+     .type = word_type(kTruncationWords),
+     .by_default = std::string_view("disabled"),
+     .help = "auto: the oldest messages are left out of a prompt that exceeds the context.",
+     .read = [](const FieldValue& v, Draft& t) { t.chat().drops_oldest = v.text() == "auto"; }},
+    {.name = "chat_template_kwargs",
+     .type = kAnyObject,
+     .help = "Further variables of the template.",
+     .read = [](const FieldValue& v,
+                Draft& t) { t.chat().input.kwargs_json = read_template_variables(v); }},
+    {.name = "personality", .type = kAnyText, .use = FieldUse::accepted, .help = "There is one."},
+    {.name = "image", .type = kAnyObject, .use = FieldUse::accepted, .help = "Images aren't read."},
+    {.name = "conversation",
+     .use = FieldUse::refused,
+     .help = "use previous_response_id, or send the items"},
+    {.name = "prompt", .use = FieldUse::refused, .help = "use instructions and input"},
+};
+
+constexpr FieldDef<Draft> kStreamFields[] = {
+    {.name = "include_obfuscation",
+     .type = kBoolean,
+     .use = FieldUse::accepted,
+     .help = "Nothing is padded."},
+};
+
+constexpr FieldType kMetadataText = text_type(0, 512);
+constexpr FieldType kMetadata = {.kind = FieldKind::object, .max = 16, .item = &kMetadataText};
+
+constexpr FieldDef<Draft> kAnswerFields[] = {
+    {.name = "stream",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "Answer in events as the text comes.",
+     .read = [](const FieldValue& v,
+                Draft& t) { t.chat().generation.streaming.stream = v.boolean(); }},
+    {.name = "stream_options",
+     .type = object_type(fields_of<kStreamFields>),
+     .help = "Changes nothing.",
+     .read = read_members<kStreamFields, Draft>},
+    {.name = "max_output_tokens",
+     .type = kOutputTokens,
+     .when_unset = "the model's, else the rest of the context",
+     .help = "The most tokens of reasoning, text and calls.",
+     .read = [](const FieldValue& v, Draft& t) { t.chat().options.max_tokens = v.integer(); }},
+    {.name = "store",
+     .type = kBoolean,
+     .by_default = true,
+     .help = "Keep the response in memory, for previous_response_id and GET.",
+     .read = [](const FieldValue& v, Draft& t) { t.request.is_stored = v.boolean(); }},
+    {.name = "background",
+     .type = kBoolean,
+     .by_default = false,
+     .help = "Answer at once that the response is queued, and compute it without the connection.",
+     .read = [](const FieldValue& v, Draft& t) { t.request.is_background = v.boolean(); }},
+    {.name = "include",
+     .type = array_type(kIncluded, 0, kNoMaximum),
+     .help = "reasoning.encrypted_content: reasoning comes sealed, too. "
+             "message.output_text.logprobs: log-probabilities of the text's tokens.",
+     .read = read_include},
+    {.name = "top_logprobs",
+     .type = kNumTopLogprobs,
+     .by_default = int64_t{0},
+     .help = "Alternatives reported beside each token, where log-probabilities are included.",
+     .read = [](const FieldValue& v, Draft& t) { t.top_logprobs = v.small_integer(); }},
+    {.name = "metadata",
+     .type = kMetadata,
+     .help = "The caller's own notes, which the response has."},
+    {.name = "max_tool_calls",
+     .type = integer_type(1, kNoMaximum),
+     .use = FieldUse::accepted,
+     .help = "It bounds calls of tools that OpenAI runs."},
+    {.name = "client_metadata",
+     .type = kAnyObject,
+     .use = FieldUse::accepted,
+     .help = "The client's own notes."},
+    {.name = "context_management",
+     .type = {.kind = FieldKind::array},
+     .use = FieldUse::accepted,
+     .help = "Nothing is compacted unasked."},
+    {.name = "background_options",
+     .type = kAnyObject,
+     .use = FieldUse::accepted,
+     .help = "Responses in the background are computed as soon as there is room."},
+    {.name = "access_programs",
+     .type = kAnyObject,
+     .use = FieldUse::accepted,
+     .help = "There are none."},
+    {.name = "moderation", .use = FieldUse::refused},
+};
+
+// A member that an answer has of its request, and what it is without one.
+struct Echo {
+  std::string_view name;
+  std::string_view json = "null";
+};
+
+constexpr Echo kEchoes[] = {
+    {"instructions"},
+    {"max_output_tokens"},
+    {"max_tool_calls"},
+    {"parallel_tool_calls", "true"},
+    {"previous_response_id"},
+    {"prompt_cache_key"},
+    {"prompt_cache_retention"},
+    {"reasoning", R"({"effort":null,"summary":null})"},
+    {"safety_identifier"},
+    {"store", "true"},
+    {"text", R"({"format":{"type":"text"}})"},
+    {"tool_choice", R"("auto")"},
+    {"tools", "[]"},
+    {"top_logprobs", "0"},
+    {"truncation", R"("disabled")"},
+    {"user"},
+    {"metadata", "{}"},
+};
+
+std::string echo_of(const Json& body) {
+  std::string json;
+  for (const auto& [name, otherwise] : kEchoes) {
+    const Json* const value = body.find_value(name);
+    fmt::format_to(std::back_inserter(json), ",\"{}\":{}", name,
+                   value == nullptr ? std::string(otherwise) : to_json(*value));
+  }
+  return json.substr(1);
+}
+
+void read_prompt(RequestReader& reader, Draft& draft) {
+  reader.read(common_fields(), draft.chat().common);
+  reader.read<Draft>(kPromptFields, draft);
+  read_client_fields(FieldLevel::request, reader);
+}
+
+// Makes the chat ask for a summary of what stands in it.
+void ask_for_summary(std::string_view prompt, ChatRequest& chat) {
+  auto& messages = chat.input.messages;
+  if (!messages.empty() && messages.back().role == "user" && messages.back().json.empty()) {
+    messages.back().content += "\n\n" + std::string(prompt);
+  } else {
+    messages.push_back({.role = "user", .content = std::string(prompt)});
+  }
+  chat.turn.tool_choice = ToolChoice::none;
+  chat.input.tools_json.clear();
+  chat.generation.constraint = {};
+  chat.options.constraint.reset();
+  chat.logprobs = false;
+}
+
+std::string_view compaction_prompt_of(const CallTerms& terms) {
+  return terms.compaction_prompt.empty() ? kCompactionPrompt : terms.compaction_prompt;
+}
+
+void combine_fields(const Json& body, const CallTerms& terms, Draft& draft) {
+  ChatRequest& chat = draft.chat();
+  Conversation& conversation = draft.request.conversation;
+  conversation.sources = {.seal = terms.seal, .store = terms.store, .owner = terms.owner};
+  if (draft.instructions) read_instructions(*draft.instructions, conversation);
+  if (draft.previous) read_previous_response(*draft.previous, conversation);
+  if (draft.input) read_input(*draft.input, conversation);
+  finish_conversation(conversation);
+  chat.input.messages = std::move(conversation.messages);
+  chat.warnings.insert(chat.warnings.end(), conversation.warnings.begin(),
+                       conversation.warnings.end());
+  if (draft.tool_choice) read_tool_choice(*draft.tool_choice, draft.request.tools, chat.turn);
+  if (draft.top_logprobs.value_or(0) > 0 && !chat.logprobs) {
+    throw RequestError("top_logprobs", ErrorReason::invalid_value,
+                       "top_logprobs: only allowed when include has message.output_text.logprobs");
+  }
+  chat.top_logprobs = draft.top_logprobs.value_or(0);
+  if (draft.request.is_background && !draft.request.is_stored) {
+    throw RequestError("background", ErrorReason::invalid_value,
+                       "background: only allowed when store is true");
+  }
+  chat.turn.make_call_id = [] { return random_id("call_"); };
+  finish_chat_request(body, chat);
+  if (conversation.asks_for_compaction) ask_for_summary(compaction_prompt_of(terms), chat);
+}
+
+FieldList with_client_fields(FieldList list) {
+  FieldList others;
+  append_client_fields(FieldLevel::request, others);
+  for (const FieldInfo& other : others) {
+    const auto is_same = [&](const FieldInfo& one) { return one.name == other.name; };
+    if (std::none_of(list.begin(), list.end(), is_same)) list.push_back(other);
+  }
+  return list;
+}
+
+}  // namespace
+
+const std::string_view kCompactionPrompt =
+    "Summarise the conversation so far for an assistant that will go on with it and can't read it. "
+    "Say what the user wants, with all constraints; what was done and decided, and why; the exact "
+    "names, paths, values and errors that matter; what is unfinished, and the next step. Write "
+    "only the summary.";
+
+Request parse_request(const Json& body, const CallTerms& terms) {
+  Draft draft;
+  RequestReader reader(body, terms.limits);
+  reader.read<Draft>(kAnswerFields, draft);
+  read_prompt(reader, draft);
+  reader.read(sampling_fields(), draft.chat().options);
+  reader.read(text_fields(), draft.chat().options);
+  reader.finish();
+  combine_fields(body, terms, draft);
+  draft.request.echo = echo_of(body);
+  return std::move(draft.request);
+}
+
+Request parse_prompt(const Json& body, const CallTerms& terms) {
+  Draft draft;
+  RequestReader reader(body, terms.limits);
+  read_prompt(reader, draft);
+  reader.finish();
+  combine_fields(body, terms, draft);
+  return std::move(draft.request);
+}
+
+Request parse_compaction(const Json& body, const CallTerms& terms) {
+  Request request = parse_prompt(body, terms);
+  if (request.conversation.asks_for_compaction) return request;
+  request.conversation.asks_for_compaction = true;
+  ask_for_summary(compaction_prompt_of(terms), request.chat);
+  return request;
+}
+
+FieldList request_fields() {
+  FieldList list;
+  append_fields(common_fields(), list);
+  append_fields<Draft>(kPromptFields, list);
+  append_fields<Draft>(kAnswerFields, list);
+  append_fields(text_fields(), list);
+  append_fields(sampling_fields(), list);
+  return with_client_fields(std::move(list));
+}
+
+FieldList prompt_fields() {
+  FieldList list;
+  append_fields(common_fields(), list);
+  append_fields<Draft>(kPromptFields, list);
+  return with_client_fields(std::move(list));
+}
+
+}  // namespace paceline::responses
