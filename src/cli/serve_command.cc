@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/line_writer.h"
+#include "base/mapped_file.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
 #include "cli/served_models.h"
@@ -132,6 +133,15 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
                         .metrics_prefix = settings.metrics_prefix,
                         .log_json = settings.log_json};
   options.http = wire_limits(settings);
+  options.stored_responses = {.max_responses = static_cast<size_t>(settings.max_stored_responses),
+                              .max_bytes = settings.max_stored_bytes,
+                              .lifetime = std::chrono::duration_cast<std::chrono::seconds>(
+                                  std::chrono::duration<double>(settings.stored_time_s))};
+  if (!settings.seal_key_file.empty()) options.seal = Seal::from_file(settings.seal_key_file);
+  if (!settings.compaction_prompt_file.empty()) {
+    constexpr size_t kMostPromptBytes = 64 << 10;
+    options.compaction_prompt = read_text_file(settings.compaction_prompt_file, kMostPromptBytes);
+  }
   if (settings.log_requests && !settings.quiet) options.log = &log;
   if (!settings.quiet) options.warnings = &log;
   return options;

@@ -198,6 +198,11 @@ struct Settings {
   int64_t max_choices = 16;
   bool ignore_unknown_fields = false;
   bool keep_client_counters = false;
+  std::string seal_key_file;
+  std::string compaction_prompt_file;
+  int64_t max_stored_responses = 10'000;
+  size_t max_stored_bytes = 256 << 20;
+  double stored_time_s = 86'400;
   std::string reasoning_field = "reasoning_content";
   bool allow_runtime_lora = false;
   std::string lora_directory;

@@ -216,6 +216,66 @@ constexpr std::string_view kTexts = R"(
 
 // Of Anthropic's API.
 constexpr std::string_view kAnthropic = R"(
+"OutputItem": {"type": "object", "required": ["id", "type"], "properties": {
+    "id": {"type": "string"},
+    "type": {"enum": ["message", "reasoning", "function_call", "custom_tool_call", "compaction"]},
+    "role": {"const": "assistant"}, "status": {"enum": ["in_progress", "completed", "incomplete"]},
+    "content": {"type": "array", "items": {"type": "object", "required": ["type", "text"],
+      "properties": {"type": {"enum": ["output_text", "reasoning_text"]},
+        "text": {"type": "string"}, "annotations": {"type": "array"},
+        "logprobs": {"type": "array"}}}},
+    "summary": {"type": "array", "items": {"type": "object", "required": ["type", "text"],
+      "properties": {"type": {"const": "summary_text"}, "text": {"type": "string"}}}},
+    "encrypted_content": {"type": ["string", "null"], "description": "Sealed by this server."},
+    "call_id": {"type": "string"}, "name": {"type": "string"}, "arguments": {"type": "string"},
+    "input": {"type": "string"}}},
+"ResponseUsage": {"type": "object", "required": ["input_tokens", "input_tokens_details",
+    "output_tokens", "output_tokens_details", "total_tokens"], "properties": {
+    "input_tokens": {"type": "integer"}, "output_tokens": {"type": "integer"},
+    "total_tokens": {"type": "integer"},
+    "input_tokens_details": {"type": "object", "properties": {
+      "cached_tokens": {"type": "integer"}, "cache_write_tokens": {"type": "integer"}}},
+    "output_tokens_details": {"type": "object", "properties": {
+      "reasoning_tokens": {"type": "integer"}}}}},
+"Response": {"type": "object", "required": ["id", "object", "created_at", "status", "model",
+    "output", "error", "incomplete_details", "usage"], "properties": {
+    "id": {"type": "string", "pattern": "^resp_"}, "object": {"const": "response"},
+    "created_at": {"type": "integer"}, "completed_at": {"type": ["integer", "null"]},
+    "status": {"enum": ["queued", "in_progress", "completed", "incomplete", "failed",
+      "cancelled"]},
+    "background": {"type": "boolean"}, "model": {"type": "string"},
+    "error": {"type": ["object", "null"], "properties": {"code": {"type": "string"},
+      "message": {"type": "string"}}},
+    "incomplete_details": {"type": ["object", "null"], "properties": {
+      "reason": {"const": "max_output_tokens"}}},
+    "output": {"type": "array", "items": @OutputItem},
+    "usage": {"anyOf": [@ResponseUsage, {"type": "null"}]}, "service_tier": {"const": "default"},
+    "temperature": {"type": "number"}, "top_p": {"type": "number"}, @warnings,
+    "instructions": {"description": "This and what follows is the request's."},
+    "max_output_tokens": {}, "max_tool_calls": {}, "parallel_tool_calls": {},
+    "previous_response_id": {}, "prompt_cache_key": {}, "prompt_cache_retention": {},
+    "reasoning": {}, "safety_identifier": {}, "store": {}, "text": {}, "tool_choice": {},
+    "tools": {}, "top_logprobs": {}, "truncation": {}, "user": {}, "metadata": {}}},
+"ResponseEvent": {"type": "object", "required": ["type", "sequence_number"], "properties": {
+    "type": {"type": "string", "pattern": "^response\\."}, "sequence_number": {"type": "integer"},
+    "response": @Response, "item": @OutputItem, "output_index": {"type": "integer"},
+    "item_id": {"type": "string"}, "content_index": {"type": "integer"},
+    "summary_index": {"type": "integer"}, "part": {"type": "object"},
+    "delta": {"type": "string"}, "text": {"type": "string"}, "arguments": {"type": "string"},
+    "input": {"type": "string"}, "logprobs": {"type": "array"}}},
+"CompactedResponse": {"type": "object", "required": ["id", "object", "created_at", "output",
+    "usage"], "properties": {"id": {"type": "string"}, "object": {"const": "response.compaction"},
+    "created_at": {"type": "integer"}, "output": {"type": "array", "items": @OutputItem},
+    "usage": @ResponseUsage}},
+"InputTokens": {"type": "object", "required": ["object", "input_tokens"], "properties": {
+    "object": {"const": "response.input_tokens"}, "input_tokens": {"type": "integer"}}},
+"ItemList": {"type": "object", "required": ["object", "data", "first_id", "last_id", "has_more"],
+  "properties": {"object": {"const": "list"}, "data": {"type": "array",
+      "items": {"type": "object", "required": ["id"]}},
+    "first_id": {"type": ["string", "null"]}, "last_id": {"type": ["string", "null"]},
+    "has_more": {"type": "boolean"}}},
+"DeletedResponse": {"type": "object", "required": ["id", "object", "deleted"], "properties": {
+    "id": {"type": "string"}, "object": {"const": "response"}, "deleted": {"const": true}}},
 "AnthropicError": {"type": "object", "required": ["type", "error"], "properties": {
     "type": {"const": "error"}, "request_id": {"type": "string"},
     "error": {"type": "object", "required": ["type", "message"], "properties": {

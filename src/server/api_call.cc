@@ -11,6 +11,7 @@
 #include "base/json_writer.h"
 #include "server/admission.h"
 #include "server/cross_origin.h"
+#include "server/detached_exchange.h"
 
 namespace paceline {
 namespace {
@@ -142,6 +143,20 @@ void ApiCall::begin_events() {
 void ApiCall::end_stream(int status, const std::string& error_code) {
   entry_.error_code = error_code;
   finish(status);
+}
+
+std::shared_ptr<ApiCall> ApiCall::detach(std::function<void(const HttpResponse&)> on_answer) {
+  HttpRequest request = exchange_->request();
+  auto held =
+      std::make_shared<AdmittedRequest>(AdmittedRequest{.route = &route(),
+                                                        .permit = std::move(admitted().permit),
+                                                        .body_bytes = {},
+                                                        .response_bytes = {}});
+  auto call = std::make_shared<ApiCall>(
+      context_, std::make_shared<DetachedExchange>(std::move(request), std::move(on_answer)),
+      std::move(held));
+  call->set_model(model_);
+  return call;
 }
 
 void ApiCall::hold_permit(bool holds) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -57,6 +58,7 @@ class ApiCall {
   void set_model(ModelLease model) { model_ = std::move(model); }
   ServerMetrics& metrics() const { return model_->metrics; }
   HttpExchange& exchange() { return *exchange_; }
+  const HttpExchange& exchange() const { return *exchange_; }
   const Route& route() const;
   bool is_open() const { return exchange_->is_open(); }
 
@@ -70,6 +72,9 @@ class ApiCall {
 
   // Sends the head of a streamed response, unless it has been sent.
   void begin_events();
+
+  // A call with this one's request, model and permit that goes on without its connection.
+  std::shared_ptr<ApiCall> detach(std::function<void(const HttpResponse& answer)> on_answer);
 
   // hold_permit(false) lets others have its permit. hold_permit(true) takes one again if one is
   // free; else the request goes on without.

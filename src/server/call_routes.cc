@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "server/background_call.h"
 #include "server/generation_response.h"
 #include "server/item_response.h"
 #include "server/model_call.h"
@@ -26,7 +27,11 @@ struct PreparingCall {
   const RequestRules& rules;
 
   Continuation operator()(GenerationCall call) const {
-    return start<GenerationResponse>(prepare_generation(model, std::move(call), rules));
+    const bool is_background = call.is_background;
+    auto prepared = prepare_generation(model, std::move(call), rules);
+    if (!is_background) return start<GenerationResponse>(std::move(prepared));
+    return [held = std::make_shared<PreparedGeneration>(std::move(prepared))](
+               const CallPtr& ready) { start_in_background(ready, std::move(*held)); };
   }
   Continuation operator()(ItemCall call) const {
     return start<ItemResponse>(prepare_items(model, std::move(call), rules));
@@ -82,7 +87,11 @@ void handle_call(const CallPtr& call) {
                   tenant = context.keys.tenant_of(call->exchange().request()),
                   body = take_body(*call)] {
     const auto parsed = std::make_shared<Call>(
-        dialect->parse(body(), {.limits = context.terms, .owner = tenant, .seal = &context.seal}));
+        dialect->parse(body(), {.limits = context.terms,
+                                .owner = tenant,
+                                .seal = &context.options.seal,
+                                .store = &context.responses,
+                                .compaction_prompt = context.options.compaction_prompt}));
     return ModelJob{.answer = unload_model(context.host, *parsed),
                     .model = common_fields_of(*parsed).model,
                     .has_stream = has_event_stream(*dialect, *parsed),

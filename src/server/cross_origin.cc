@@ -58,7 +58,7 @@ HttpResponse preflight_response() {
   return {.status = 204,
           .content_type = "",
           .body = "",
-          .headers = {{"Access-Control-Allow-Methods", "GET, POST"},
+          .headers = {{"Access-Control-Allow-Methods", "GET, POST, DELETE"},
                       // "*" leaves out Authorization; OpenAI's clients send x-stainless-... too.
                       {"Access-Control-Allow-Headers", "Authorization, *"},
                       {"Access-Control-Max-Age", "600"}}};

@@ -19,6 +19,8 @@ class GenerationResponse : public PendingResponse,
  public:
   GenerationResponse(std::shared_ptr<ApiCall> call, PreparedGeneration prepared);
 
+  // The answer of a call in the background, before it starts.
+  std::string accept() { return prepared_.writer->accepted(head_); }
   // Submits all parts to the engine; fails when the queue has no room for all of them.
   void start();
 

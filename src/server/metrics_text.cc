@@ -303,6 +303,10 @@ void write_server(MetricsWriter& out, const ServerContext& context) {
             context.response_bytes.num_held());
   out.gauge("response_bytes_limit", "Limit of memory reserved for large responses.",
             context.response_bytes.limit());
+  out.gauge("stored_responses", "Responses kept for later requests.",
+            context.responses.num_responses());
+  out.gauge("stored_responses_bytes", "Memory held by responses kept for later requests.",
+            context.responses.num_bytes());
   out.gauge("memory_bytes", "Resident memory without mapped files.", context.memory.used());
   out.gauge("memory_bytes_limit",
             "Limit of resident memory (--max-resident-memory); from 98 % on requests get 503.",

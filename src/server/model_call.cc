@@ -56,19 +56,6 @@ void load_for(const CallPtr& call, size_t index, bool has_stream, Loaded loaded)
   });
 }
 
-// The value of a member of a query, decoded.
-std::optional<std::string> query_member(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const std::string_view member = query.substr(0, query.find('&'));
-    query.remove_prefix(std::min(query.size(), member.size() + 1));
-    if (!member.starts_with(name) || member.substr(name.size(), 1) != "=") continue;
-    std::string value(member.substr(name.size() + 1));
-    std::replace(value.begin(), value.end(), '+', ' ');
-    return percent_decoded(value);
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<std::string> named_model(const Json& body) {
@@ -100,17 +87,29 @@ void on_model(const CallPtr& call, std::function<ModelJob()> read) {
   });
 }
 
-size_t model_of_query(ApiCall& call) {
-  const std::string& query = call.exchange().request().query;
-  try {
-    return call.context().host.choose(query_member(query, "model"));
-  } catch (const HttpRefusal& refusal) {
-    throw RequestError("model", ErrorReason::invalid_value,
-                       fmt::format("model: {}", refusal.what()));
+std::optional<std::string> query_member(const ApiCall& call, std::string_view name) {
+  std::string_view query = call.exchange().request().query;
+  while (!query.empty()) {
+    const std::string_view member = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), member.size() + 1));
+    if (!member.starts_with(name) || member.substr(name.size(), 1) != "=") continue;
+    std::string value(member.substr(name.size() + 1));
+    std::replace(value.begin(), value.end(), '+', ' ');
+    try {
+      return percent_decoded(value);
+    } catch (const HttpRefusal& refusal) {
+      throw RequestError(std::string(name), ErrorReason::invalid_value,
+                         fmt::format("{}: {}", name, refusal.what()));
+    }
   }
+  return std::nullopt;
 }
 
-std::vector<ModelLease> loaded_model_of_query(ApiCall& call) {
+size_t model_of_query(const ApiCall& call) {
+  return call.context().host.choose(query_member(call, "model"));
+}
+
+std::vector<ModelLease> loaded_model_of_query(const ApiCall& call) {
   ModelLease model = call.context().host.look(model_of_query(call));
   if (model == nullptr) return {};
   return {std::move(model)};

@@ -28,12 +28,16 @@ std::optional<std::string> named_model(const Json& body);
 // the I/O thread. Errors become the response, as in on_worker().
 void on_model(const std::shared_ptr<ApiCall>& call, std::function<ModelJob()> read);
 
+// The value of a member of the request's query, decoded; nothing when it isn't there. Throws
+// RequestError for one that isn't encoded well.
+std::optional<std::string> query_member(const ApiCall& call, std::string_view name);
+
 // The model that the query's member "model" names, or the first. Throws as ModelHost::choose()
 // does.
-size_t model_of_query(ApiCall& call);
+size_t model_of_query(const ApiCall& call);
 
 // The same one if it is loaded, or else none.
-std::vector<ModelLease> loaded_model_of_query(ApiCall& call);
+std::vector<ModelLease> loaded_model_of_query(const ApiCall& call);
 
 // Calls `answer` on the I/O thread with the call's model set, the query's.
 void with_model(const std::shared_ptr<ApiCall>& call,

@@ -76,7 +76,11 @@ void list(const CallPtr& call, WithStatus with_status) {
   for (const ListedName& listed : listed_names(call->context().host)) {
     write_model(writer, call->context(), listed, with_status);
   }
-  writer.end_array().end_object();
+  writer.end_array();
+  // Codex CLI expects this member, where its own service describes models; without any it knows
+  // enough.
+  if (query_member(*call, "client_version")) writer.key("models").begin_array().end_array();
+  writer.end_object();
   call->respond_json(std::move(json));
 }
 

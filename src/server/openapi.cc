@@ -30,7 +30,8 @@ constexpr ErrorDoc kErrors[] = {
     {"403", ErrorReach::every_route,
      "The Host header does not name this machine (host_not_allowed)."},
     {"404", ErrorReach::with_body_or_name,
-     "No such model (model_not_found), route or file (unknown_url)."},
+     "No such model (model_not_found), stored response (response_not_found), route or file "
+     "(unknown_url)."},
     {"405", ErrorReach::every_route,
      "The route has another method, listed in Allow (method_not_allowed)."},
     {"408", ErrorReach::every_route, "The request arrived too slowly (request_timeout)."},
@@ -64,7 +65,7 @@ bool reaches(const ErrorDoc& error, const Route& route) {
     case ErrorReach::with_body:
       return route.has_body();
     case ErrorReach::with_body_or_name:
-      return route.has_body() || route.path.ends_with('*');
+      return route.has_body() || route.names_one();
   }
   return false;
 }
@@ -132,25 +133,43 @@ void write_body(JsonWriter& writer, const FieldList& fields, const RequestTerms&
 }
 
 // "/v1/models/*" -> "/v1/models/{name}"
-std::string openapi_path(std::string_view path) {
-  std::string text(path);
-  if (text.ends_with('*')) text.replace(text.size() - 1, 1, "{name}");
+std::string openapi_path(const Route& route) {
+  std::string text(route.path);
+  if (route.names_one()) text.replace(text.find('*'), 1, "{name}");
   return text;
 }
 
+std::string_view openapi_method(std::string_view method) {
+  if (method == "DELETE") return "delete";
+  return method == "GET" ? "get" : "post";
+}
+
 void write_route(JsonWriter& writer, const Route& route, const RequestTerms& terms) {
-  writer.key(openapi_path(route.path)).begin_object();
-  const bool is_get = route.method == "GET";
-  writer.key(is_get ? "get" : route.method == "DELETE" ? "delete" : "post").begin_object();
+  writer.key(openapi_method(route.method)).begin_object();
   writer.member("summary", route.summary);
   if (route.access == RouteAccess::open) writer.key("security").begin_array().end_array();
-  if (route.path.ends_with('*')) {
+  if (route.names_one()) {
     writer.key("parameters").begin_array().begin_object().member("name", "name");
     writer.member("in", "path").member("required", true).key("schema").begin_object();
     writer.member("type", "string").end_object().end_object().end_array();
   }
   if (route.has_body()) write_body(writer, route.fields(), terms);
   write_responses(writer, route);
+  writer.end_object();
+}
+
+// Those of one path stand together in the table.
+void write_routes(JsonWriter& writer, const RequestTerms& terms) {
+  writer.key("paths").begin_object();
+  std::string_view path;
+  for (const Route& route : route_table()) {
+    if (route.path != path) {
+      if (!path.empty()) writer.end_object();
+      path = route.path;
+      writer.key(openapi_path(route)).begin_object();
+    }
+    write_route(writer, route, terms);
+  }
   writer.end_object().end_object();
 }
 
@@ -182,9 +201,8 @@ void show_openapi(const CallPtr& call) {
   writer.begin_object().member("openapi", "3.1.0").key("info").begin_object();
   writer.member("title", "Paceline").member("version", kVersion).end_object();
   writer.key("security").begin_array().begin_object().key("key").begin_array().end_array();
-  writer.end_object().end_array().key("paths").begin_object();
-  for (const Route& route : route_table()) write_route(writer, route, terms);
-  writer.end_object();
+  writer.end_object().end_array();
+  write_routes(writer, terms);
   write_components(writer);
   writer.end_object();
   call->respond_json(std::move(json));

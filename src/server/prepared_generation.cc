@@ -30,6 +30,48 @@ PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, in
   return part;
 }
 
+// The turn of the conversation's end: as few of the oldest messages are left out, but the system's,
+// as the context needs, and what is left begins with a message of the user.
+ChatTurn prepare_fitting_turn(const TextModel& model, const ChatRequest& request,
+                              GenerateOptions& options) {
+  const auto& all = request.input.messages;
+  const int64_t most = model.engine.limits().max_model_len - request.options.max_tokens.value_or(1);
+  size_t num_first = 0;
+  while (num_first < all.size() && all[num_first].role == "system") ++num_first;
+  std::vector<size_t> begins = {num_first};
+  for (size_t i = num_first + 1; i < all.size(); ++i) {
+    if (all[i].role == "user") begins.push_back(i);
+  }
+  // The turn without what stands before `begin`; nothing if it doesn't fit.
+  const auto turn_from = [&](size_t begin) -> std::optional<ChatTurn> {
+    ChatInput input = request.input;
+    input.messages.erase(input.messages.begin() + static_cast<ptrdiff_t>(num_first),
+                         input.messages.begin() + static_cast<ptrdiff_t>(begin));
+    try {
+      ChatTurn turn = prepare_chat_turn(model, input, request.turn, options);
+      if (std::ssize(turn.prompt) <= most) return turn;
+    } catch (const RequestError& error) {
+      if (error.reason() != ErrorReason::context_length_exceeded) throw;
+    }
+    return std::nullopt;
+  };
+  // All, or from the first beginning on that fits.
+  if (auto turn = turn_from(num_first)) return std::move(*turn);
+  std::optional<ChatTurn> found;
+  size_t low = 1, high = begins.size();
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (auto turn = turn_from(begins[middle])) {
+      found = std::move(turn);
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  if (found) return std::move(*found);
+  return prepare_chat_turn(model, request.input, request.turn, options);
+}
+
 struct PreparingChoices {
   const TextModel& model;
   std::vector<PreparedPart>& parts;
@@ -48,7 +90,9 @@ struct PreparingChoices {
   void operator()(const ChatRequest& request) const {
     check_constraint(request.generation.constraint, model.constraints);
     GenerateOptions options = chat_options(request, std::nullopt, {});
-    ChatTurn turn = prepare_chat_turn(model, request.input, request.turn, options);
+    ChatTurn turn = request.drops_oldest
+                        ? prepare_fitting_turn(model, request, options)
+                        : prepare_chat_turn(model, request.input, request.turn, options);
     const std::optional<TurnShape> shape = turn.shape;
     parts.push_back(prepare_choices(model, make_chat_request(model, std::move(turn), options),
                                     request.generation.n, shape));

@@ -26,6 +26,45 @@ constexpr Route kRoutes[] = {
      .chunk = "ChatCompletionChunk",
      .handle = handle_call},
     {.method = "POST",
+     .path = "/v1/responses",
+     .summary = "Generate an answer to items, in OpenAI's newer API.",
+     .dialect = &kResponsesDialect,
+     .response = "Response",
+     .chunk = "ResponseEvent",
+     .handle = handle_call},
+    {.method = "POST",
+     .path = "/v1/responses/compact",
+     .summary = "Make one item of a conversation, which the model summarises.",
+     .dialect = &kCompactionDialect,
+     .response = "CompactedResponse",
+     .handle = handle_call},
+    {.method = "POST",
+     .path = "/v1/responses/input_tokens",
+     .summary = "Count the tokens of a response's prompt.",
+     .dialect = &kInputTokensDialect,
+     .response = "InputTokens",
+     .handle = handle_call},
+    {.method = "GET",
+     .path = "/v1/responses/*/input_items",
+     .summary = "List the items of a stored response's request.",
+     .response = "ItemList",
+     .handle = list_input_items},
+    {.method = "POST",
+     .path = "/v1/responses/*/cancel",
+     .summary = "End a response in the background.",
+     .response = "Response",
+     .handle = cancel_response},
+    {.method = "GET",
+     .path = "/v1/responses/*",
+     .summary = "Read a stored response.",
+     .response = "Response",
+     .handle = show_response},
+    {.method = "DELETE",
+     .path = "/v1/responses/*",
+     .summary = "Delete a stored response.",
+     .response = "DeletedResponse",
+     .handle = delete_response},
+    {.method = "POST",
      .path = "/v1/completions",
      .summary = "Continue a text.",
      .dialect = &kCompletionDialect,
@@ -330,9 +369,12 @@ constexpr Route kRoutes[] = {
 };
 
 bool matches(const Route& route, std::string_view path) {
-  if (!route.path.ends_with('*')) return route.path == path;
-  const std::string_view prefix = route.path.substr(0, route.path.size() - 1);
-  return path.size() > prefix.size() && path.starts_with(prefix);
+  const size_t star = route.path.find('*');
+  if (star == std::string_view::npos) return route.path == path;
+  const std::string_view prefix = route.path.substr(0, star);
+  const std::string_view suffix = route.path.substr(star + 1);
+  return path.size() > prefix.size() + suffix.size() && path.starts_with(prefix) &&
+         path.ends_with(suffix);
 }
 
 // "/api/chat" -> {"api", "chat"}, without versions.

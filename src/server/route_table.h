@@ -21,7 +21,7 @@ enum class RouteAccess : uint8_t {
 
 struct Route {
   std::string_view method;
-  std::string_view path;     // a "*" at its end stands for any suffix that is not empty
+  std::string_view path;     // a "*" stands for any text that is not empty
   std::string_view summary;  // one sentence, for OpenAPI
   RouteAccess access = RouteAccess::key;
   // How the route is asked and answered; none: its handler says so, errors are as in OpenAI's API.
@@ -35,6 +35,7 @@ struct Route {
   std::string_view media_type = "application/json";  // of the response
   void (*handle)(const std::shared_ptr<ApiCall>& call) = nullptr;
 
+  bool names_one() const { return path.find('*') != std::string_view::npos; }
   bool has_body() const {
     return body != nullptr || (dialect != nullptr && dialect->fields != nullptr);
   }

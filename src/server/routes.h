@@ -13,6 +13,11 @@ using CallPtr = std::shared_ptr<ApiCall>;
 
 // A request to a route that has a dialect.
 void handle_call(const CallPtr& call);
+// Stored responses.
+void show_response(const CallPtr& call);
+void list_input_items(const CallPtr& call);
+void delete_response(const CallPtr& call);
+void cancel_response(const CallPtr& call);
 // Tokenizer and chat template.
 void handle_tokenize(const CallPtr& call);
 void handle_detokenize(const CallPtr& call);

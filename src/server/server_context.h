@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "http/http.h"
-#include "protocol/seal.h"
+#include "protocol/response_store.h"
 #include "server/api_keys.h"
+#include "server/background_calls.h"
 #include "server/in_flight_limit.h"
 #include "server/memory_watch.h"
 #include "server/model_host.h"
@@ -26,7 +27,8 @@ struct ServerContext {
   ApiKeys keys;
   InFlightLimit in_flight;
   RequestTerms terms;  // read on any thread
-  const Seal seal = Seal::random();
+  ResponseStore responses;
+  BackgroundCalls background;
   BytesLimit body_bytes;
   BytesLimit response_bytes;  // of large ones
   MemoryWatch memory;

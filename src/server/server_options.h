@@ -10,6 +10,8 @@
 
 #include "base/line_writer.h"
 #include "http/http.h"
+#include "protocol/response_store.h"
+#include "protocol/seal.h"
 
 namespace paceline {
 
@@ -50,6 +52,9 @@ struct ServerOptions {
   int64_t max_resident_bytes = 0;          // 0: the control group's or the machine's
   bool accepts_any_model = false;          // an unknown name is the first model's
   std::chrono::milliseconds sleep_after{0};  // a model without requests is unloaded; 0: never
+  Seal seal = Seal::random();                // of what clients keep
+  ResponseStoreLimits stored_responses;
+  std::string compaction_prompt;  // empty: the default one
   std::string metrics_prefix = "paceline";
   LineWriter* log = nullptr;       // gets one line per request
   LineWriter* warnings = nullptr;  // gets a line about what went wrong without ending a request

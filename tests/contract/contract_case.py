@@ -56,10 +56,14 @@ class Document:
             self.visit(name, schema.get("items", {}), item)
 
     def responses_of(self, method, path):
-        """By status; a path parameter is the last part."""
-        path = path.split("?")[0]
-        known = self.paths.get(path) or self.paths[path.rsplit("/", 1)[0] + "/{name}"]
-        return known[method.lower()]["responses"]
+        """By status."""
+        return self.paths[self.row_of(path.split("?")[0])][method.lower()]["responses"]
+
+    def row_of(self, path):
+        """The described path, where one part may stand for any."""
+        parts = path.split("/")
+        rows = [path, *("/".join([*parts[:i], "{name}", *parts[i + 1:]]) for i in (len(parts) - 1, len(parts) - 2))]
+        return next(row for row in rows if row in self.paths)
 
     def schema_of(self, method, path, status=200, media="application/json"):
         described = self.responses_of(method, path)[str(status)]

@@ -200,6 +200,47 @@ class OpenAiClientTest(ContractCase):
         self.assertEqual(raised.exception.code, "unknown_url")
         self.assertIn("POST /v1/completions", raised.exception.message)
 
+    def respond(self, **fields):
+        return self.openai.responses.create(**{"model": self.model, "input": PROMPT, "max_output_tokens": 8, "temperature": 0,
+                                               **fields})
+
+    def test_a_response(self):
+        answer = self.respond(instructions="Be brief.", metadata={"a": "b"})
+        self.assertEqual((answer.object, answer.model, answer.status), ("response", self.model, "incomplete"))
+        self.assertEqual((answer.incomplete_details.reason, answer.usage.output_tokens), ("max_output_tokens", 8))
+        self.assertEqual((answer.instructions, answer.metadata), ("Be brief.", {"a": "b"}))
+        self.assertTrue(answer.output_text)
+        self.assertEqual(self.openai.responses.retrieve(answer.id).output_text, answer.output_text)
+        self.assertEqual(self.openai.responses.input_items.list(answer.id).data[0].content[0].text, PROMPT)
+        after = self.respond(input="And?", previous_response_id=answer.id)
+        self.assertGreater(after.usage.input_tokens, answer.usage.input_tokens)
+        sent_back = self.respond(input=[{"role": "user", "content": PROMPT}, *answer.output, {"role": "user", "content": "And?"}],
+                                 store=False)
+        self.assertLess(sent_back.usage.input_tokens, after.usage.input_tokens + 1)
+        self.openai.responses.delete(answer.id)
+        with self.assertRaises(openai.NotFoundError):
+            self.openai.responses.retrieve(answer.id)
+
+    def test_streams_of_responses(self):
+        whole = self.respond()
+        text = "".join(event.delta for event in self.respond(stream=True) if event.type == "response.output_text.delta")
+        self.assertEqual(text, whole.output_text)
+        with self.openai.responses.stream(model=self.model, input=PROMPT, max_output_tokens=60, temperature=0, store=False) as stream:
+            types = [event.type for event in stream]
+        self.assertEqual(types[0], "response.created")
+        self.assertIn(types[-1], ("response.completed", "response.incomplete"))
+
+    def test_background_and_compaction(self):
+        begun = self.respond(background=True)
+        self.assertEqual(begun.status, "queued")
+        self.assertTrue(until(lambda: self.openai.responses.retrieve(begun.id).status == "incomplete"))
+        long = self.respond(background=True, max_output_tokens=900, extra_body={"ignore_eos": True})
+        self.assertEqual(self.openai.responses.cancel(long.id).status, "cancelled")
+        compacted = self.openai.responses.compact(model=self.model, input=PROMPT)
+        self.assertEqual(compacted.output[0].type, "compaction")
+        self.assertTrue(self.respond(input=[*compacted.output, {"role": "user", "content": "And?"}]).output_text)
+        self.assertGreater(self.openai.responses.input_tokens.count(model=self.model, input=PROMPT).input_tokens, 0)
+
     def test_a_message_goes_back_as_the_client_dumps_it(self):
         messages = [{"role": "user", "content": PROMPT}]
         for _ in range(2):

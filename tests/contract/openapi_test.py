@@ -54,7 +54,7 @@ class OpenApiTest(ContractCase):
         self.assertIn(media, described["200"]["content"])
         if media == "text/event-stream":
             events, done = parse_events(answer.body.decode())
-            self.assertEqual(done, path not in LLAMA and path != "/v1/messages")
+            self.assertEqual(done, path not in LLAMA and path not in ("/v1/messages", "/v1/responses"))
             schema = self.document.schema_of(method, path, media=media)
             return [self.check(schema, event) for event in events]
         if media == "application/x-ndjson":
@@ -127,6 +127,27 @@ class OpenApiTest(ContractCase):
         for path in ["/api/chat", "/api/show"]:
             self.send(path, {})
         self.send("/api/delete", {"model": "x"}, method="DELETE")
+
+    def responses(self):
+        ask = {"input": MESSAGES[1]["content"], "max_output_tokens": 9, "seed": 4}
+        path = "/v1/responses"
+        think = self.client.post("/tokenize", {"content": "<think>", "add_special": False}).json["tokens"][0]
+        reason = {"logit_bias": {str(think): 40}, "max_output_tokens": 40, "include": ["reasoning.encrypted_content"],
+                  "text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "string", "pattern": "^[a-z]{4}$"}}}}
+        function = {"type": "function", "name": "find_house", "parameters": FIND["function"]["parameters"]}
+        must = {"tool_choice": "required", "max_output_tokens": 60, "reasoning": {"effort": "none"}}
+        custom = {"type": "custom", "name": "say", "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z]{4}"}}
+        for fields in [{}, {"store": False, "include": ["message.output_text.logprobs"], "top_logprobs": 1}, reason,
+                       {**reason, "reasoning": {"summary": "auto"}}, {**must, "tools": [function, {"type": "web_search"}]},
+                       {**must, "tools": [custom]}, {"input": [{"type": "compaction_trigger"}]}]:
+            self.both(path, {**ask, **fields})
+        self.send(path, {**ask, "background": True})
+        first = self.send(path, ask)["id"]
+        self.send(path, {**ask, "previous_response_id": first})
+        for method, rest in [("GET", ""), ("GET", "/input_items"), ("POST", "/cancel"), ("DELETE", ""), ("GET", "")]:
+            self.send(f"{path}/{first}{rest}", None, method=method)
+        self.send(path + "/compact", {"input": "x"})
+        self.send(path + "/input_tokens", {"input": "x"})
 
     def chats_with_more(self):
         breaks = self.client.post("/tokenize", {"content": "\n", "add_special": False}).json["tokens"]
@@ -265,14 +286,13 @@ class OpenApiTest(ContractCase):
 
     def test_recorded_answers(self):
         self.routes, self.errors, self.members, self.num_answers = set(), set(), set(), 0
-        for record in [self.generations, self.messages, self.ollama, self.chats_with_more, self.drafts, self.texts, self.other_models, self.states,
+        for record in [self.generations, self.messages, self.ollama, self.responses, self.chats_with_more, self.drafts, self.texts, self.other_models, self.states,
                        self.refusals]:
             with self.subTest(record.__name__):
                 record()
         self.assertGreaterEqual(self.num_answers, NUM_ANSWERS)
         told = {(method.upper(), path) for path, operations in self.document.paths.items() for method in operations}
-        asked = {(method, path if path in self.document.paths else path.rsplit("/", 1)[0] + "/{name}")
-                 for method, path in self.routes}
+        asked = {(method, self.document.row_of(path)) for method, path in self.routes}
         self.assertEqual(told - asked, set())
         self.assertEqual({status for status, _ in self.errors}, {400, 401, 403, 404, 413, 414, 415, 429, 431, 501})
         self.assertEqual(self.document.members() - self.members, UNSEEN)

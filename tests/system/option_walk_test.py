@@ -91,10 +91,11 @@ def rows(nowhere, busy):
                         ("temperatures", "3"), ("max-tokens", "x"), ("truncate-prompt-tokens", "0"), ("seed", "x"), ("port", "70000"),
                         ("max-num-seqs", "0"), ("max-tokens-per-sequence", "0"), ("max-step-slowdown", "-1"),
                         ("prompt-lookup-min", "0"), ("num-layers", "-2"), ("logprobs", "99"), ("epochs", "0"), ("warmup-init", "11"),
-                        ("decision-temperature", "0"), ("hold-steps", "-1"), ("decay-steps", "0"), ("final-learning-rate", "11")]:
+                        ("decision-temperature", "0"), ("hold-steps", "-1"), ("decay-steps", "0"), ("final-learning-rate", "11"),
+                        ("max-stored-responses", "-1"), ("stored-time", "1e9")]:
         table[name] = count(name, value)
     for name in ("cache-limit", "kv-cache-memory-bytes", "memory-limit", "max-body-size", "max-header-size", "max-response-size",
-                 "max-resident-memory"):
+                 "max-resident-memory", "max-stored-size"):
         table[name] = size(name)
     for name in ("prompt", "system", "label", "stop", "bad-words", "regex", "choice", "first-token", "served-model-name",
                  "metrics-prefix", "chat-template-kwargs", "prompt-name", "speculative-config", "predicate", "content-free-input"):
@@ -208,6 +209,8 @@ def rows(nowhere, busy):
     table["tls-cert"] = [Row("--tls-cert", nowhere, says="found --tls-cert alone"), Row("--tls-cert", nowhere, "--tls-key", nowhere, **missing)]
     table["tls-key"] = [Row("--tls-key", nowhere, says="found --tls-key alone")]
     table["max-connections"] += [Row("--max-connections", "1000000", says="note: --max-connections is 1000000")]
+    table["seal-key-file"] = [Row("--seal-key-file", "/dev/null", says="expected a key of 64 hexadecimal digits")]
+    table["compaction-prompt"] = [Row("--compaction-prompt", nowhere, **missing)]
     for name in ("max-body-size", "max-header-size", "max-response-size"):
         table[name] += [Row(f"--{name}", "1", says="1 bytes, expected 1024 to")]
     table["max-resident-memory"] += [Row("--max-resident-memory", "1M", says="with the model loaded")]
