@@ -7,7 +7,6 @@
 
 #include "chat/template_compare.h"
 #include "chat/template_convert.h"
-#include "chat/template_string_methods.h"
 
 namespace paceline {
 namespace {

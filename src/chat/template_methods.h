@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "chat/template_arguments.h"
 #include "chat/template_object.h"
 #include "chat/template_runtime.h"
 
@@ -32,5 +33,11 @@ class BoundMethod final : public TemplateObject {
   TemplateValue self_;
   std::string name_;
 };
+
+bool is_string_method(std::string_view name);
+
+// Must agree with Python's str.
+TemplateValue call_string_method(TemplateRuntime& runtime, const TemplateValue& self,
+                                 std::string_view name, TemplateArguments arguments);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "chat/template_string_methods.h"
+#include "chat/template_methods.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/trace_timeline.h"
+#include "cli/trace_totals.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "http/tls.h"
+#include "http/socket.h"
 
 #include <fmt/format.h>
 #include <openssl/bio.h>
