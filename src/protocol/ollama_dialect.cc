@@ -84,21 +84,12 @@ void write_durations(JsonWriter& writer, const ResponseTimings& timings) {
 class OllamaWriter : public ChoiceWriter {
  public:
   OllamaWriter(OllamaShape shape, const OllamaRequest& asked)
-      : shape_(shape),
-        model_(asked.model),
-        num_ctx_(asked.num_ctx),
-        returns_context_(asked.returns_context) {}
+      : shape_(shape), model_(asked.model), returns_context_(asked.returns_context) {}
 
   std::string_view id_prefix() const override { return "ollama-"; }
 
   void see_prompts(const PromptFacts& facts) override {
     if (model_.empty()) model_ = facts.model;
-    if (num_ctx_ > facts.context) {
-      throw invalid_field(
-          "options.num_ctx",
-          fmt::format("found {}, expected at most {}, the server's context (--max-model-len)",
-                      *num_ctx_, facts.context));
-    }
     if (returns_context_) context_ = facts.requests.front()->prompt;
   }
 
@@ -204,7 +195,6 @@ class OllamaWriter : public ChoiceWriter {
 
   OllamaShape shape_;
   std::string model_;
-  std::optional<int64_t> num_ctx_;
   bool returns_context_;
   ResponseHead head_;
   std::vector<int32_t> context_;

@@ -211,7 +211,6 @@ struct OllamaDraft {
   GenerateOptions options;
   GenerationFields generation = {.timings = true, .streaming = {.stream = true}};
   std::optional<std::string> effort;
-  std::optional<int64_t> num_ctx;
   bool has_logprobs = false;
   int32_t top_logprobs = 0;
   ChatInput input;
@@ -238,8 +237,8 @@ constexpr FieldDef<OllamaDraft> kOllamaOptionFields[] = {
      .read = read_num_predict},
     {.name = "num_ctx",
      .type = integer_type(0, kMaxOutputTokens),
-     .help = "Tokens that the context must have; the server's own is what counts.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.num_ctx = v.integer(); }},
+     .use = FieldUse::accepted,
+     .help = "The server's context is the same for all; a prompt that is too long is refused."},
     {.name = "repeat_last_n",
      .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
      .help = "With a penalty only -1: penalties see the whole text.",
@@ -527,7 +526,7 @@ FieldList ollama_fields(const Tables&... tables) {
 }
 
 OllamaRequest request_of(OllamaDraft& draft, GenerationRequest request) {
-  OllamaRequest asked{.request = std::move(request), .num_ctx = draft.num_ctx};
+  OllamaRequest asked{.request = std::move(request)};
   asked.model = draft.common.model.value_or("");
   drop_latest_tag(draft.common.model);
   check_penalty_fields(draft.generation, draft.options);

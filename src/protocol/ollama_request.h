@@ -14,9 +14,8 @@ struct OllamaRequest {
   // model.
   GenerationRequest request;
   bool is_load = false;
-  std::string model;               // as asked, with its tag
-  std::optional<int64_t> num_ctx;  // tokens that the context must have
-  bool returns_context = false;    // the tokens of prompt and answer, in the last object
+  std::string model;             // as asked, with its tag
+  bool returns_context = false;  // the tokens of prompt and answer, in the last object
 };
 
 struct OllamaEmbedRequest {

@@ -157,17 +157,6 @@ TEST_F(OllamaAnswers, WarningsStandInTheLastObject) {
               HasSubstr(R"("done_reason":"stop","warnings":["w"]})"));
 }
 
-TEST_F(OllamaAnswers, TheContextMustHaveWhatIsAsked) {
-  ask_chat(R"(, "options": {"num_ctx": 64})");
-  try {
-    ask_chat(R"(, "options": {"num_ctx": 65})");
-    FAIL() << "accepted";
-  } catch (const RequestError& error) {
-    EXPECT_EQ(error.field(), "options.num_ctx");
-    EXPECT_THAT(error.what(), HasSubstr("found 65, expected at most 64"));
-  }
-}
-
 TEST(OllamaDialect, LoadsAndUnloads) {
   const auto answer = [](const Dialect& dialect, std::string_view body) {
     const RequestTerms limits;

@@ -53,7 +53,6 @@ TEST(OllamaRequest, ReadsARecordedChat) {
   EXPECT_EQ(asked.model, "qwen3:latest");
   EXPECT_EQ(chat.common.model, "qwen3");
   EXPECT_EQ(chat.common.keep_alive_seconds, 300);
-  EXPECT_EQ(asked.num_ctx, 512);
   EXPECT_FALSE(chat.generation.streaming.stream);
   EXPECT_TRUE(chat.generation.timings);
   EXPECT_EQ(chat.turn.reasoning_effort, "none");

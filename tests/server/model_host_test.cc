@@ -138,6 +138,7 @@ class ModelHostTest : public ::testing::Test {
                          .keys = ApiKeys({}),
                          .in_flight = InFlightLimit(1),
                          .terms = {},
+                         .responses = ResponseStore({}),
                          .body_bytes = BytesLimit(1),
                          .response_bytes = BytesLimit(1),
                          .memory = MemoryWatch(1),

@@ -104,6 +104,7 @@ class ServedTest : public EngineTest {
                                                          .keys = ApiKeys({}),
                                                          .in_flight = InFlightLimit(8),
                                                          .terms = {},
+                                                         .responses = ResponseStore({}),
                                                          .body_bytes = BytesLimit(1 << 20),
                                                          .response_bytes = BytesLimit(1 << 20),
                                                          .memory = MemoryWatch(0),

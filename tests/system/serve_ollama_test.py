@@ -144,7 +144,6 @@ class OllamaRoutesTest(OllamaCase):
         self.assertEqual(self.client.ask("DELETE", "/api/delete", {"model": "x"}).status, 501)
         for path, body, word in [
                 ("/api/chat", {"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, "images"),
-                ("/api/chat", {"messages": MESSAGES, "options": {"num_ctx": 1 << 20}}, "options.num_ctx"),
                 ("/api/chat", {"messages": MESSAGES, "options": {"mirostat": 2}}, "options.mirostat"),
                 ("/api/chat", {"messages": MESSAGES, "format": "xml"}, "format"),
                 ("/api/generate", {"prompt": "x", "template": "{{ .Prompt }}"}, "template"),
