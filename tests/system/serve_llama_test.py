@@ -121,7 +121,10 @@ class LlamaRoutesTest(ServerCase):
         slots = self.client.get("/slots").json
         self.assertEqual([slot["id"] for slot in slots], list(range(256)))
         self.assertEqual({slot["is_processing"] for slot in slots}, {False})
-        self.assertEqual(self.client.get("/models").json, self.client.get("/v1/models").json)
+        models = self.client.get("/v1/models").json
+        for model in models["data"]:
+            model.update(status={"value": "loaded"}, in_cache=True)
+        self.assertEqual(self.client.get("/models").json, models)
         self.assertEqual(self.client.get("/health").json, {"status": "ok"})
         self.assertEqual(self.client.get("/v1/health").json, {"status": "ok"})
 
