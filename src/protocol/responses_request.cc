@@ -238,7 +238,7 @@ constexpr FieldDef<Draft> kAnswerFields[] = {
      .use = FieldUse::accepted,
      .help = "The client's own notes."},
     {.name = "context_management",
-     .type = {.kind = FieldKind::array},
+     .type = array_type(kAnyObject, 0, kNoMaximum),
      .use = FieldUse::accepted,
      .help = "Nothing is compacted unasked."},
     {.name = "background_options",

@@ -163,6 +163,13 @@ constexpr std::pair<FieldKind, const char*> kOfEachKind[] = {
 
 // Other members that a value needs.
 std::string companions(const Endpoint& endpoint, const FieldInfo& field, const std::string& value) {
+  const bool is_of_responses = endpoint.name == "responses" || endpoint.name == "compact";
+  if (is_of_responses && field.name == "tool_choice") {
+    return R"(, "tools": [{"type": "function", "name": "f"}])";
+  }
+  if (is_of_responses && field.name.find("logprob") != std::string_view::npos) {
+    return R"(, "include": ["message.output_text.logprobs"])";
+  }
   if (field.name == "best_of") return ", \"n\": " + value;
   if (field.name == "top_logprobs" && endpoint.name == "chat") return ", \"logprobs\": true";
   if (field.name == "tool_choice" && endpoint.name != "chat") {
@@ -194,6 +201,7 @@ void for_each_field(Check&& check) {
   for (const Endpoint& endpoint : endpoints()) {
     for (const FieldInfo& field : endpoint.fields) {
       if (field.use == FieldUse::refused) continue;
+      if (field.name == "previous_response_id") continue;  // of a response that is stored
       SCOPED_TRACE(fmt::format("{}: {}", endpoint.name, field.name));
       check(endpoint, field);
     }

@@ -63,7 +63,7 @@ std::string object_of(const std::string& status, const std::string& output,
   return R"({"id":"resp_ab","object":"response","created_at":7,"status":")" + status +
          R"(","background":false,"completed_at":)" + (status == "completed" ? "8" : "null") +
          R"(,"error":null,"incomplete_details":)" + incomplete + R"(,"model":"m","output":[)" +
-         output + R"(],"temperature":1.0,"top_p":1.0,"service_tier":"default",)" + usage + "," +
+         output + R"(],"temperature":1,"top_p":1,"service_tier":"default",)" + usage + "," +
          std::string(kEchoJson) + "}";
 }
 

