@@ -161,7 +161,7 @@ bool is_of_hosted_tool(std::string_view type) {
 }
 
 // A note stands for what the model can't read in a tool's output: an agent can't take it back.
-std::string read_part(const FieldValue& value, bool is_output, Conversation& conversation) {
+std::string read_part(const FieldValue& value, bool is_output, ItemHistory& conversation) {
   Part part;
   RequestReader reader(value);
   reader.read<Part>(kPartFields, part);
@@ -180,7 +180,7 @@ std::string read_part(const FieldValue& value, bool is_output, Conversation& con
 }
 
 std::string read_texts(const FieldValue& value, std::string_view between, bool is_output,
-                       Conversation& conversation) {
+                       ItemHistory& conversation) {
   if (value.json().is_string()) return value.text();
   std::string all;
   bool is_first = true;
@@ -191,18 +191,18 @@ std::string read_texts(const FieldValue& value, std::string_view between, bool i
   return all;
 }
 
-void end_answer(Conversation& conversation) {
+void end_answer(ItemHistory& conversation) {
   if (!conversation.answer) return;
   conversation.messages.push_back(template_message(std::move(*conversation.answer)));
   conversation.answer.reset();
 }
 
-HistoryMessage& open_answer(Conversation& conversation) {
+HistoryMessage& open_answer(ItemHistory& conversation) {
   if (!conversation.answer) conversation.answer = HistoryMessage{.role = "assistant"};
   return *conversation.answer;
 }
 
-void add_user_text(std::string text, Conversation& conversation) {
+void add_user_text(std::string text, ItemHistory& conversation) {
   end_answer(conversation);
   if (!conversation.summary.empty()) {
     text = std::exchange(conversation.summary, {}) + (text.empty() ? "" : "\n\n") + text;
@@ -210,12 +210,12 @@ void add_user_text(std::string text, Conversation& conversation) {
   conversation.messages.push_back({.role = "user", .content = std::move(text)});
 }
 
-void end_summary(Conversation& conversation) {
+void end_summary(ItemHistory& conversation) {
   if (!conversation.summary.empty()) add_user_text({}, conversation);
 }
 
 // What stands in front of the conversation is one message: templates take one system message.
-void add_system_text(std::string text, Conversation& conversation) {
+void add_system_text(std::string text, ItemHistory& conversation) {
   end_answer(conversation);
   auto& messages = conversation.messages;
   if (messages.size() == 1 && messages[0].role == "system" && conversation.summary.empty()) {
@@ -226,7 +226,7 @@ void add_system_text(std::string text, Conversation& conversation) {
   messages.push_back({.role = "system", .content = std::move(text)});
 }
 
-void add_message(const Item& item, Conversation& conversation) {
+void add_message(const Item& item, ItemHistory& conversation) {
   const bool is_answer = item.role == "assistant";
   std::string text = read_texts(*item.content, is_answer ? "" : "\n", false, conversation);
   if (item.role == "user") return add_user_text(std::move(text), conversation);
@@ -250,7 +250,7 @@ std::optional<std::string> open_sealed(const FieldValue& value, const Item& item
                      path + ": not a value that this server sealed for this key");
 }
 
-void add_reasoning(const FieldValue& value, const Item& item, Conversation& conversation) {
+void add_reasoning(const FieldValue& value, const Item& item, ItemHistory& conversation) {
   std::optional<std::string> text =
       open_sealed(value, item, kReasoningPurpose, conversation.sources);
   if (!text && item.content) text = read_texts(*item.content, "\n", false, conversation);
@@ -277,14 +277,14 @@ Json arguments_of(const FieldValue& value, const Item& item) {
   return Json(item.text);
 }
 
-void add_call(const FieldValue& value, const Item& item, Conversation& conversation) {
+void add_call(const FieldValue& value, const Item& item, ItemHistory& conversation) {
   end_summary(conversation);
   auto& calls = open_answer(conversation).tool_calls;
   if (!calls) calls.emplace();
   calls->push_back(history_call(item.call_id, item.name, arguments_of(value, item)));
 }
 
-void add_output(const Item& item, Conversation& conversation) {
+void add_output(const Item& item, ItemHistory& conversation) {
   std::string text = read_texts(*item.content, "\n", true, conversation);
   end_answer(conversation);
   end_summary(conversation);
@@ -296,7 +296,7 @@ void add_output(const Item& item, Conversation& conversation) {
                                                     .tool_calls = {}}));
 }
 
-void add_compaction(const FieldValue& value, const Item& item, Conversation& conversation) {
+void add_compaction(const FieldValue& value, const Item& item, ItemHistory& conversation) {
   end_answer(conversation);
   end_summary(conversation);
   conversation.summary =
@@ -317,7 +317,7 @@ void check_item(const FieldValue& value, const RequestReader& reader, std::strin
   }
 }
 
-void add_item(const FieldValue& value, const Item& item, Conversation& conversation) {
+void add_item(const FieldValue& value, const Item& item, ItemHistory& conversation) {
   if (item.type == "message") {
     add_message(item, conversation);
   } else if (item.type == "reasoning") {
@@ -351,7 +351,7 @@ std::optional<Json> find_item(const std::string& id, const InputSources& sources
 }
 
 // True: the item was taken as it stands.
-bool skip_hosted(const FieldValue& value, Conversation& conversation) {
+bool skip_hosted(const FieldValue& value, ItemHistory& conversation) {
   const auto type = value.at().find("type");
   if (!type || !type->is_string() || !is_of_hosted_tool(type->string())) return false;
   conversation.warnings.push_back(
@@ -359,7 +359,7 @@ bool skip_hosted(const FieldValue& value, Conversation& conversation) {
   return true;
 }
 
-void read_item(const FieldValue& value, Conversation& conversation) {
+void read_item(const FieldValue& value, ItemHistory& conversation) {
   if (conversation.asks_for_compaction) {
     throw RequestError(value.path(), ErrorReason::invalid_value,
                        value.path() + ": nothing may follow the compaction_trigger");
@@ -398,11 +398,11 @@ FieldList item_fields() {
   return list;
 }
 
-void read_instructions(const FieldValue& value, Conversation& conversation) {
+void read_instructions(const FieldValue& value, ItemHistory& conversation) {
   if (!value.text().empty()) add_system_text(value.text(), conversation);
 }
 
-void read_previous_response(const FieldValue& value, Conversation& conversation) {
+void read_previous_response(const FieldValue& value, ItemHistory& conversation) {
   const auto& [seal, store, owner] = conversation.sources;
   const auto stored = store == nullptr ? nullptr : store->find(owner, value.text());
   if (stored == nullptr || stored->context.empty()) {
@@ -420,7 +420,7 @@ void read_previous_response(const FieldValue& value, Conversation& conversation)
   conversation.items.clear();
 }
 
-void read_input(const FieldValue& value, Conversation& conversation) {
+void read_input(const FieldValue& value, ItemHistory& conversation) {
   if (!value.json().is_string()) {
     for (const FieldValue& item : value.items()) read_item(item, conversation);
     return;
@@ -432,7 +432,7 @@ void read_input(const FieldValue& value, Conversation& conversation) {
   add_user_text(value.text(), conversation);
 }
 
-void finish_conversation(Conversation& conversation) {
+void finish_conversation(ItemHistory& conversation) {
   end_answer(conversation);
   end_summary(conversation);
   // A client's probe has no input.

@@ -26,7 +26,7 @@ struct InputSources {
   std::string owner = {};
 };
 
-struct Conversation {
+struct ItemHistory {
   InputSources sources;
   std::vector<StoredText> earlier = {};  // items of the responses that it goes on from
   Json::Array items = {};                // of this request; an item in the place of a reference
@@ -47,9 +47,9 @@ inline constexpr FieldType kInput = one_of_type(kInputKinds, "a string or an arr
 
 // In this order; instructions stand in front of all that was said. Each throws RequestError naming
 // the item at fault.
-void read_instructions(const FieldValue& value, Conversation& conversation);
-void read_previous_response(const FieldValue& value, Conversation& conversation);
-void read_input(const FieldValue& value, Conversation& conversation);
-void finish_conversation(Conversation& conversation);
+void read_instructions(const FieldValue& value, ItemHistory& conversation);
+void read_previous_response(const FieldValue& value, ItemHistory& conversation);
+void read_input(const FieldValue& value, ItemHistory& conversation);
+void finish_conversation(ItemHistory& conversation);
 
 }  // namespace paceline::responses

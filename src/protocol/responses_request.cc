@@ -315,7 +315,7 @@ std::string_view compaction_prompt_of(const CallTerms& terms) {
 
 void combine_fields(const Json& body, const CallTerms& terms, Draft& draft) {
   ChatRequest& chat = draft.chat();
-  Conversation& conversation = draft.request.conversation;
+  ItemHistory& conversation = draft.request.conversation;
   conversation.sources = {.seal = terms.seal, .store = terms.store, .owner = terms.owner};
   if (draft.instructions) read_instructions(*draft.instructions, conversation);
   if (draft.previous) read_previous_response(*draft.previous, conversation);

@@ -15,7 +15,7 @@ namespace paceline::responses {
 
 struct Request {
   ChatRequest chat;  // as the same conversation over /v1/chat/completions would be
-  Conversation conversation;
+  ItemHistory conversation;
   OfferedTools tools;
   std::string echo;  // the members that an answer has of its request: JSON without braces
   bool is_stored = true;
