@@ -304,9 +304,10 @@ std::optional<double> seconds_of_duration(std::string_view text) {
   double seconds = 0;
   while (!text.empty() && text != "0") {
     double count = 0;
+    if (text.find_first_of("0123456789.") != 0) return std::nullopt;  // "inf", "nan", a sign
     const auto [end, error] =
         std::from_chars(text.begin(), text.end(), count, std::chars_format::fixed);
-    if (error != std::errc() || count < 0) return std::nullopt;
+    if (error != std::errc()) return std::nullopt;
     text.remove_prefix(static_cast<size_t>(end - text.begin()));
     const std::string_view name = text.substr(0, text.find_first_of("0123456789."));
     const auto* const unit = std::find_if(std::begin(kUnits), std::end(kUnits),

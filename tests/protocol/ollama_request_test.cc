@@ -145,8 +145,9 @@ TEST(OllamaRequest, KeepAliveIsSecondsOrADuration) {
   EXPECT_EQ(seconds(R"("1.5m")"), 90);
   EXPECT_EQ(seconds(R"("-1m")"), -60);
   EXPECT_EQ(seconds(R"("250ms")"), 0.25);
-  for (const char* wrong : {R"("")", R"("5")", R"("m")", R"("5 m")", R"("5x")", R"("nan")",
-                            R"("1e3s")", R"("--1s")", "true", "[]"}) {
+  for (const char* wrong :
+       {R"("")", R"("5")", R"("m")", R"("5 m")", R"("5x")", R"("nan")", R"("nans")", R"("infh")",
+        R"("1m-0s")", R"("1e3s")", R"("--1s")", "true", "[]"}) {
     const ApiError error =
         refusal(chat_request, user_body(R"("keep_alive": )" + std::string(wrong)));
     EXPECT_THAT(error.message, HasSubstr("keep_alive: found")) << wrong;
