@@ -1,6 +1,4 @@
 // POST /v1/messages and /v1/messages/count_tokens, Anthropic's.
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -14,35 +12,58 @@ namespace {
 // Signatures open for the key that they were made for.
 constexpr std::string_view kPurpose = "thinking";
 
-// Of a status in OpenAI's API.
 struct Kind {
-  int of_status;
+  ErrorReason reason;
   int status;
   std::string_view type;
 };
 
 // Anthropic's client retries after 408, 409, 429 and everything from 500 on, so what a retry would
 // meet again is none of these.
-constexpr Kind kKinds[] = {
-    {401, 401, "authentication_error"},
-    {403, 403, "permission_error"},
-    {404, 404, "not_found_error"},
-    {408, 408, "timeout_error"},
-    {413, 413, "request_too_large"},
-    {429, 429, "rate_limit_error"},
-    {499, 499, "api_error"},
-    {500, 500, "api_error"},
-    {501, 400, "invalid_request_error"},
-    {503, 529, "overloaded_error"},
-    {504, 504, "timeout_error"},
-};
-
-Kind kind_of(ErrorReason reason) {
-  const int status = openai_kind(reason).status;
-  const auto* const found =
-      std::find_if(std::begin(kKinds), std::end(kKinds),
-                   [&](const Kind& kind) { return kind.of_status == status; });
-  return found == std::end(kKinds) ? Kind{status, status, "invalid_request_error"} : *found;
+const Kind& kind_of(ErrorReason reason) {
+  using enum ErrorReason;
+  constexpr std::string_view kInvalid = "invalid_request_error";
+  constexpr std::string_view kOverloaded = "overloaded_error";
+  static constexpr Kind kKinds[] = {
+      {invalid_value, 400, kInvalid},
+      {missing_parameter, 400, kInvalid},
+      {unknown_parameter, 400, kInvalid},
+      {unsupported_parameter, 400, kInvalid},
+      {context_length_exceeded, 400, kInvalid},
+      {limit_exceeded, 400, kInvalid},
+      {request_too_complex, 400, kInvalid},
+      {model_not_found, 404, "not_found_error"},
+      {not_found, 404, "not_found_error"},
+      {not_enabled, 400, kInvalid},
+      {feature_disabled, 400, kInvalid},
+      {invalid_method, 400, kInvalid},
+      {invalid_url, 400, kInvalid},
+      {invalid_api_key, 401, "authentication_error"},
+      {host_not_allowed, 403, "permission_error"},
+      {unknown_url, 404, "not_found_error"},
+      {method_not_allowed, 405, kInvalid},
+      {slow_request, 408, "timeout_error"},
+      {body_too_large, 413, "request_too_large"},
+      {uri_too_long, 414, kInvalid},
+      {unsupported_media_type, 415, kInvalid},
+      {headers_too_large, 431, kInvalid},
+      {malformed_request, 400, kInvalid},
+      {queue_full, 429, "rate_limit_error"},
+      {queue_timeout, 529, kOverloaded},
+      {too_many_connections, 529, kOverloaded},
+      {loading, 529, kOverloaded},
+      {model_load_failed, 529, kOverloaded},
+      {draining, 529, kOverloaded},
+      {overloaded, 529, kOverloaded},
+      {engine_unhealthy, 529, kOverloaded},
+      {resource_exhausted, 529, kOverloaded},
+      {request_timeout, 504, "timeout_error"},
+      {cancelled, 499, "api_error"},
+      {numerical_error, 500, "api_error"},
+      {internal_error, 500, "api_error"},
+  };
+  static_assert(has_every_reason(kKinds));
+  return kKinds[static_cast<size_t>(reason)];
 }
 
 std::string error_body(const ApiError& error, std::string_view request_id) {

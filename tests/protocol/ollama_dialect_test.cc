@@ -191,11 +191,16 @@ TEST(OllamaDialect, EmbeddingsAreLists) {
   EXPECT_EQ(item.write(item.request, answer, names), R"({"embedding":[0.5,-1]})");
 }
 
-TEST(OllamaDialect, AnErrorIsASentence) {
-  const ErrorAnswer answer =
-      ollama_error({.reason = ErrorReason::model_not_found, .message = "model: none"}, "id");
-  EXPECT_EQ(answer.status, 404);
-  EXPECT_EQ(answer.body, R"({"error":"model: none"})");
+TEST(OllamaDialect, AnErrorIsASentenceWithAStatus) {
+  using enum ErrorReason;
+  constexpr std::pair<ErrorReason, int> kExpected[] = {
+      {invalid_value, 400}, {model_not_found, 404}, {feature_disabled, 501}, {invalid_api_key, 401},
+      {queue_full, 429},    {draining, 503},        {request_timeout, 504},  {internal_error, 500}};
+  for (const auto& [reason, status] : kExpected) {
+    const ErrorAnswer answer = ollama_error({.reason = reason, .message = "model: none"}, "id");
+    EXPECT_EQ(answer.status, status);
+    EXPECT_EQ(answer.body, R"({"error":"model: none"})");
+  }
 }
 
 }  // namespace
