@@ -152,6 +152,7 @@ class CallIds {
       std::string id = *call.find("id")->string();
       if (id.empty()) id = fmt::format("call{:05}", next_++);
       call = with_member(call, "id", Json(id));
+      if (open_.size() == kMaxTools) open_.erase(open_.begin());
       open_.emplace_back(*function.find("name")->string(), std::move(id));
     }
   }
@@ -169,7 +170,8 @@ class CallIds {
 
  private:
   int64_t next_ = 0;
-  std::vector<std::pair<std::string, std::string>> open_;  // name and id of calls without a result
+  // Name and id of the latest calls without a result; more of them would make results slow to find.
+  std::vector<std::pair<std::string, std::string>> open_;
 };
 
 ChatMessage as_template_input(OllamaMessage message) {

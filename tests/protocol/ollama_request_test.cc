@@ -131,6 +131,18 @@ TEST(OllamaRequest, ThinkIsASwitchOrALevel) {
   EXPECT_EQ(effort("null"), std::nullopt);
 }
 
+TEST(OllamaRequest, OnlyTheLatest128CallsWaitForResults) {
+  std::string calls;
+  for (int i = 0; i < 100; ++i) {
+    calls += std::string(i > 0 ? "," : "") + R"({"function": {"name": "f", "arguments": {}}})";
+  }
+  const std::string asking = R"({"role": "assistant", "tool_calls": [)" + calls + "]},";
+  const ChatRequest chat =
+      chat_of(chat_request(R"({"model": "m", "messages": [)" + asking + asking +
+                           R"({"role": "tool", "content": "1"}]})"));
+  EXPECT_THAT(chat.input.messages[2].json, HasSubstr(R"("tool_call_id":"call00072")"));
+}
+
 TEST(OllamaRequest, KeepAliveIsSecondsOrADuration) {
   const auto seconds = [](std::string_view json) {
     return chat_of(chat_request(user_body(R"("keep_alive": )" + std::string(json))))
