@@ -33,6 +33,7 @@ const Kind& kind_of(ErrorReason reason) {
       {limit_exceeded, 400, kInvalid},
       {request_too_complex, 400, kInvalid},
       {model_not_found, 404, "not_found_error"},
+      {response_not_found, 404, "not_found_error"},
       {not_found, 404, "not_found_error"},
       {not_enabled, 400, kInvalid},
       {feature_disabled, 400, kInvalid},

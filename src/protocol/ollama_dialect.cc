@@ -276,53 +276,6 @@ Call parse_ollama_input(const Json& body, const CallTerms& terms) {
       .request = std::move(asked.request), .id_prefix = kEmbeddingIdPrefix, .write = write};
 }
 
-struct OllamaStatus {
-  ErrorReason reason;
-  int status;
-};
-
-constexpr int ollama_status(ErrorReason reason) {
-  using enum ErrorReason;
-  constexpr OllamaStatus kStatuses[] = {{invalid_value, 400},
-                                        {missing_parameter, 400},
-                                        {unknown_parameter, 400},
-                                        {unsupported_parameter, 400},
-                                        {context_length_exceeded, 400},
-                                        {limit_exceeded, 400},
-                                        {request_too_complex, 400},
-                                        {model_not_found, 404},
-                                        {not_found, 404},
-                                        {not_enabled, 400},
-                                        {feature_disabled, 501},
-                                        {invalid_method, 400},
-                                        {invalid_url, 400},
-                                        {invalid_api_key, 401},
-                                        {host_not_allowed, 403},
-                                        {unknown_url, 404},
-                                        {method_not_allowed, 405},
-                                        {slow_request, 408},
-                                        {body_too_large, 413},
-                                        {uri_too_long, 414},
-                                        {unsupported_media_type, 415},
-                                        {headers_too_large, 431},
-                                        {malformed_request, 400},
-                                        {queue_full, 429},
-                                        {queue_timeout, 503},
-                                        {too_many_connections, 503},
-                                        {loading, 503},
-                                        {model_load_failed, 503},
-                                        {draining, 503},
-                                        {overloaded, 503},
-                                        {engine_unhealthy, 503},
-                                        {resource_exhausted, 503},
-                                        {request_timeout, 504},
-                                        {cancelled, 499},
-                                        {numerical_error, 500},
-                                        {internal_error, 500}};
-  static_assert(has_every_reason(kStatuses));
-  return kStatuses[static_cast<size_t>(reason)].status;
-}
-
 constexpr std::string_view kOllamaErrorSchema = "OllamaError";
 constexpr std::string_view kJsonLines = "application/x-ndjson";
 
@@ -331,7 +284,7 @@ constexpr std::string_view kJsonLines = "application/x-ndjson";
 ErrorAnswer ollama_error(const ApiError& error, std::string_view /*request_id*/) {
   std::string json;
   JsonWriter(json).begin_object().member("error", error.message).end_object();
-  return {.status = ollama_status(error.reason), .body = std::move(json)};
+  return {.status = openai_kind(error.reason).status, .body = std::move(json)};
 }
 
 const Dialect kOllamaChatDialect = {.fields = ollama_chat_fields,

@@ -83,6 +83,16 @@ LabelTrie make_trie(const std::vector<std::vector<TokenId>>& labels, size_t ques
   }
 }
 
+// All branches are in memory until they are computed, each with the input.
+void check_held_tokens(size_t num_tokens, const std::string& name) {
+  constexpr size_t kMostTokens = 16 << 20;
+  if (num_tokens <= kMostTokens) return;
+  throw RequestError(name, ErrorReason::request_too_complex,
+                     fmt::format("{}: the input with each of their branches has more than {} "
+                                 "tokens; ask fewer questions at once, or with fewer options",
+                                 name, kMostTokens));
+}
+
 std::vector<TokenId> joined(std::vector<TokenId> ids, const std::vector<TokenId>& more) {
   ids.insert(ids.end(), more.begin(), more.end());
   return ids;
@@ -129,6 +139,8 @@ void DecideJob::ask(const std::string& input, const std::string& name,
     asked.rows.resize(asked.trie.nodes().size());
     for (size_t node = 0; node < asked.rows.size(); ++node) {
       const LabelTrie::Node& asked_node = asked.trie.nodes()[node];
+      num_held_tokens_ += whole.size();
+      check_held_tokens(num_held_tokens_, options_.questions_name);
       requests_.push_back(request_for(joined(whole, asked_node.path), asked_node.next, name));
       places_.push_back({.asked = asked_.size() - 1, .node = node});
       // The nodes of a question follow each other: its blocks are found by all of them.

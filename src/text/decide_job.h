@@ -65,6 +65,7 @@ class DecideJob {
   std::vector<size_t> hold_indices_;
   size_t num_open_ = 0;
   int64_t prompt_tokens_ = 0;
+  size_t num_held_tokens_ = 0;  // of all requests
   int64_t cached_tokens_ = 0;
   std::optional<ErrorInfo> error_;
 };

@@ -75,7 +75,7 @@ class CodexCase:
                                          "response.custom_tool_call_input.delta") and data["item_id"] == item["id"])
             if item["type"] == "message":
                 self.assertEqual(deltas, "".join(part["text"] for part in item["content"]))
-            elif item["type"] != "reasoning":
+            elif item["type"] in ("function_call", "custom_tool_call"):
                 self.assertEqual(deltas, item["arguments"] if item["type"] == "function_call" else item["input"])
                 self.assertNotEqual(item["id"], item["call_id"])
         self.assertGreater(response["usage"]["input_tokens"], 0)
