@@ -53,6 +53,7 @@ Alone::Alone(const Subject& subject) {
   options.num_threads = 1;
   options.max_num_seqs = 1;
   options.prefix_caching = false;
+  options.max_queued_tokens = std::numeric_limits<int32_t>::max();  // all may wait in the engine
   const ChosenIsa chosen(subject.isa);
   state_.open(load_model(options));
 }

@@ -209,7 +209,7 @@ def rows(nowhere, busy):
     table["tls-cert"] = [Row("--tls-cert", nowhere, says="found --tls-cert alone"), Row("--tls-cert", nowhere, "--tls-key", nowhere, **missing)]
     table["tls-key"] = [Row("--tls-key", nowhere, says="found --tls-key alone")]
     table["max-connections"] += [Row("--max-connections", "1000000", says="note: --max-connections is 1000000")]
-    table["seal-key-file"] = [Row("--seal-key-file", "/dev/null", says="expected a key of 64 hexadecimal digits")]
+    table["seal-key-file"] = [Row("--seal-key-file", "/dev/null", says="not a regular file")]
     table["compaction-prompt"] = [Row("--compaction-prompt", nowhere, **missing)]
     for name in ("max-body-size", "max-header-size", "max-response-size"):
         table[name] += [Row(f"--{name}", "1", says="1 bytes, expected 1024 to")]

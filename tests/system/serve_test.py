@@ -148,7 +148,7 @@ class ServeTest(ServerCase):
         for method, path, status, code in [
                 ("GET", "/nothing", 404, "unknown_url"), ("GET", "/page/nothing.js", 404, "unknown_url"),
                 ("GET", "/page/../main.js", 404, "unknown_url"), ("POST", "/v1/images", 404, "unknown_url"),
-                ("GET", "/v1/responses/x", 404, "unknown_url"), ("POST", "/api/edit", 404, "unknown_url"),
+                ("GET", "/v1/responses/x", 404, "response_not_found"), ("POST", "/api/edit", 404, "unknown_url"),
                 ("GET", "/v1/completions", 405, "method_not_allowed"), ("DELETE", "/v1/models", 405, "method_not_allowed")]:
             with self.subTest(path=path):
                 answer = self.client.ask(method, path)

@@ -1,4 +1,5 @@
 """A paced server under test, the expected tokens of its streams, and its metrics."""
+import collections
 import json
 import os
 import re
@@ -116,9 +117,12 @@ class PacedServer:
 
 
 def metrics(client):
-    """The samples without further labels, by name."""
+    """The samples without further labels, by name; the sums over the models."""
+    sums = collections.Counter()
     text = client.get("/metrics").body.decode()
-    return {name: float(value) for name, value in re.findall(r'^paceline:(\w+)\{model_name="[^"]*"\} (\S+)$', text, re.M)}
+    for name, value in re.findall(r'^paceline:(\w+)\{model_name="[^"]*"\} (\S+)$', text, re.M):
+        sums[name] += float(value)
+    return dict(sums)
 
 
 def blocks_held(client):
