@@ -1,5 +1,7 @@
 // Any bytes are either a config file in YAML, whose values read the same after being written, or
 // an Error.
+#include "base/error.h"
+#include "base/utf8.h"
 #include "fuzz/config_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -161,6 +161,8 @@ def record():
     with Servers() as servers:
         api = servers.client("main").get("/openapi.json").json
         for request in Requests(api, list(SERVERS)).made():
+            if request["path"].startswith(("/v1/responses", "/api/")):
+                continue  # full of times and ids; they have tests of their own
             old = before.get(json.dumps(request))
             answer = servers.answer_as(request, old)
             if old is not None and old != answer:
