@@ -2,6 +2,7 @@
 // an Error.
 #include "base/error.h"
 #include "base/utf8.h"
+#include "cli/config_text.h"
 #include "fuzz/config_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -21,7 +21,12 @@ void protect(PendingResponse& response, const Work& work) {
 }  // namespace
 
 EngineLink::EngineLink(Engine& engine, HttpServer& http)
-    : engine_(engine), http_(http), channel_(std::make_shared<Channel>([this] { wake(); })) {}
+    : engine_(engine),
+      http_(http),
+      channel_(std::make_shared<Channel>([this, alive = std::weak_ptr<char>(alive_)] {
+        // An engine that ends after it has nobody to tell.
+        if (const auto held = alive.lock()) wake();
+      })) {}
 
 EngineLink::~EngineLink() {
   const std::weak_ptr<char> dispatching = alive_;

@@ -137,9 +137,8 @@ TEST(OllamaRequest, OnlyTheLatest128CallsWaitForResults) {
     calls += std::string(i > 0 ? "," : "") + R"({"function": {"name": "f", "arguments": {}}})";
   }
   const std::string asking = R"({"role": "assistant", "tool_calls": [)" + calls + "]},";
-  const ChatRequest chat =
-      chat_of(chat_request(R"({"model": "m", "messages": [)" + asking + asking +
-                           R"({"role": "tool", "content": "1"}]})"));
+  const ChatRequest chat = chat_of(chat_request(R"({"model": "m", "messages": [)" + asking +
+                                                asking + R"({"role": "tool", "content": "1"}]})"));
   EXPECT_THAT(chat.input.messages[2].json, HasSubstr(R"("tool_call_id":"call00072")"));
 }
 

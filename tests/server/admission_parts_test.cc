@@ -173,8 +173,8 @@ TEST(RouteTable, WhatIsNotThere) {
   EXPECT_EQ(find("GET", "/page/").status, 404);
   EXPECT_EQ(find("GET", "/v1/completionsx").status, 404);
   // 404, not 501: OpenAI's clients retry after 500 and above.
-  for (const char* path : {"/v1/images/generations", "/v1/audio/speech",
-                           "/v1/batches", "/api/edit", "/nothing"}) {
+  for (const char* path :
+       {"/v1/images/generations", "/v1/audio/speech", "/v1/batches", "/api/edit", "/nothing"}) {
     EXPECT_EQ(find("POST", path).status, 404) << path;
     EXPECT_THAT(find("POST", path).message, ::testing::HasSubstr("POST /v1/chat/completions"));
   }
