@@ -92,7 +92,8 @@ class YamlReader {
   YamlReader(std::string_view text, std::string_view where) : where_(where) {
     if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
+    const char* const begin = text.empty() ? "" : text.data();  // null isn't taken
+    yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(begin),
                                  text.size());
   }
   ~YamlReader() {
