@@ -352,7 +352,7 @@ constexpr CommandDef kCommands[] = {
          "A track for each sequence, from its arrival to its end, has its prefill, decode and "
          "drafted rows, preemptions and prefix hits; another has the steps, with counters of "
          "their rows and of the blocks of the cache. --json prints the totals instead of the "
-         "events, or beside those that --output gets.",
+         "events; with --output the file gets the events.",
      .run = run_trace},
     {.id = CommandId::convert,
      .name = "convert",

@@ -84,7 +84,7 @@ constexpr OptionTarget kTo = [] {
                       }};
 }();
 
-// The options of a table, most of which have this group and these commands.
+// The options of a table. A row without a group or commands gets these.
 std::vector<OptionDef> section(OptionGroup group, CommandSet commands,
                                std::span<const OptionDef> options);
 

@@ -1,4 +1,4 @@
-// Reads TOML through toml++, of which this is the only source that includes it.
+// Reads TOML through toml++. No other source includes it.
 #include <stdexcept>
 
 namespace {

@@ -163,11 +163,11 @@ constexpr FieldDef<Choice> kChoiceFields[] = {
      .read = store<&Choice::name>},
     {.name = "mode",
      .type = word_type(kModeWords),
-     .help = "Of allowed_tools: whether calls may come or must.",
+     .help = "With allowed_tools: whether calls may come or must.",
      .read = store<&Choice::mode>},
     {.name = "tools",
      .type = array_type(kAnyObject, 1, kMaxTools),
-     .help = "Of allowed_tools: those that may be called, each with its type and name; the "
+     .help = "With allowed_tools: the tools that may be called, each with its type and name; the "
              "template shows the model all tools.",
      .read = store<&Choice::tools>},
 };

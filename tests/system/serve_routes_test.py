@@ -126,6 +126,8 @@ class RoutesTest(ServerCase):
                 refused = self.client.post(path, {"no_such_field": 1})
                 self.assertEqual(refused.status, 400, path)
                 self.assertIn("no_such_field", str(refused.json), path)
+                if isinstance(refused.error, dict) and refused.json.get("type") != "error":  # OpenAI's shape
+                    self.assertEqual(refused.error["param"], "no_such_field", path)
                 for name in schema.get("required", []):
                     self.assertIn(name, schema["properties"])
         chat = api["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]["application/json"]["schema"]
