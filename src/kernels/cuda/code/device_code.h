@@ -21,7 +21,7 @@
 #include <string_view>
 
 #if defined(__CUDACC__)
-#include "kernels/cuda/code/gpu_thread.h"
+#include "kernels/cuda/code/gpu_products.h"
 #else
 #include "kernels/cuda/emulation/emulated_thread.h"
 #endif

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "kernels/cuda/emulation/device_memory.h"
@@ -69,6 +70,7 @@ void BlockRun::prepare(const LaunchWork& work, Index3 block_index) {
     threads_[i]->fiber.restart(&BlockRun::enter_thread);
     threads_[i]->waiting = Waiting::nothing;
     threads_[i]->copies.clear();
+    threads_[i]->products.clear();
   }
   for (Warp& warp : warps_) warp.arrived = 0;
   barriers_.clear();
@@ -97,6 +99,10 @@ void BlockRun::finish_thread() {
                            self.state.index, text_of(*site));
     abandon();
   }
+  if (const std::string fault = self.products.fault_at_end(); !fault.empty()) {
+    failure_ = fmt::format("thread {} {}", self.state.index, fault);
+    abandon();
+  }
   self.waiting = Waiting::done;
   warp_of(self).ready &= ~(1u << self.state.index % 32);
   if (++num_done_ == work_->num_threads) {
@@ -104,6 +110,8 @@ void BlockRun::finish_thread() {
       failure_ = fmt::format("no thread waits for the copy that began at {}", text_of(*site));
     } else if (work_->begins_early && !has_waited_) {
       failure_ = "no thread waits for the kernels before it";
+    } else {
+      failure_ = product_fault();
     }
     self.fiber.finish_with(owner_);
   }
@@ -370,6 +378,64 @@ void BlockRun::wait_barrier(const void* place, uint32_t parity, CallSite site) {
   wait(Waiting::copies, site);
   pass_phase(barrier);
   resume(self);
+}
+
+void BlockRun::multiply_group(const GroupProduct& product) {
+  GroupProducts& products = group_products();
+  std::string fault = products.fault_at_issue();
+  const auto check = [&](const CoreMatrices& from, uint32_t rows) {
+    check_shared(from.first, (rows / 8 - 1) * from.row_bytes + from.k_bytes + 128,
+                 "multiplies matrices", product.site);
+    if (from.row_bytes % 16 != 0 || from.k_bytes % 16 != 0 || from.row_bytes >= kMostCoreStride ||
+        from.k_bytes >= kMostCoreStride) {
+      fault = fmt::format("multiplies matrices with strides of {} and {} bytes", from.k_bytes,
+                          from.row_bytes);
+    }
+  };
+  check(product.b, product.columns);
+  if (product.a_registers == nullptr) check(product.a, kGroupRows);
+  if (!fault.empty()) {
+    failure_ =
+        fmt::format("thread {} {} at {}", current_thread->index, fault, text_of(product.site));
+    abandon();
+  }
+  products.issue(product);
+  if (work_->lands_copies_early) compute_products(products.all_groups(), product.site);
+}
+
+void BlockRun::compute_products(size_t num_groups, CallSite site) {
+  wait_for_warp([](LaneSlots&) {}, site);
+  if (current_thread->index % 32 == 0) {
+    std::array<GroupProducts*, 32> lanes;
+    for (uint32_t i = 0; i < 32; ++i) lanes[i] = &threads_[current_thread->index + i]->products;
+    const uint32_t warp = current_thread->index / 32;
+    const std::string fault = GroupProducts::compute(lanes, warp % 4, num_groups);
+    if (!fault.empty()) {
+      failure_ = fmt::format("warp {}: {}", warp, fault);
+      abandon();
+    }
+  }
+  wait_for_warp([](LaneSlots&) {}, site);
+}
+
+void BlockRun::wait_products(uint32_t pending, CallSite site) {
+  if (skips(site)) return;
+  compute_products(group_products().groups_before(pending), site);
+  group_products().reveal();
+}
+
+std::string BlockRun::product_fault() const {
+  for (uint32_t i = 0; i < work_->num_threads; ++i) {
+    const uint32_t first = i / kGroupThreads * kGroupThreads;
+    if (!threads_[i]->products.has_any()) continue;
+    if (first + kGroupThreads > work_->num_threads) {
+      return fmt::format("thread {} multiplies in a group of fewer than four warps", i);
+    }
+    if (threads_[i]->products.history() != threads_[first]->products.history()) {
+      return fmt::format("threads {} and {} of a group multiply different matrices", first, i);
+    }
+  }
+  return {};
 }
 
 std::string BlockRun::waiting_threads() const {

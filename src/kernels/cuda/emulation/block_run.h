@@ -13,6 +13,7 @@
 #include "kernels/cuda/emulation/copy_barriers.h"
 #include "kernels/cuda/emulation/fiber.h"
 #include "kernels/cuda/emulation/fiber_stacks.h"
+#include "kernels/cuda/emulation/group_products.h"
 #include "kernels/cuda/emulation/kernel_table.h"
 #include "kernels/cuda/emulation/pending_copies.h"
 #include "kernels/cuda/emulation/thread_state.h"
@@ -66,6 +67,9 @@ class BlockRun {
   void arrive(const void* place, uint32_t bytes, CallSite site);
   void wait_barrier(const void* place, uint32_t parity, CallSite site);
   void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, CallSite site);
+  GroupProducts& group_products() { return current().products; }
+  void multiply_group(const GroupProduct& product);
+  void wait_products(uint32_t pending, CallSite site);
   // Ends the block where a place isn't in its shared memory at a multiple of 16 bytes.
   void check_shared(const void* place, size_t bytes, std::string_view what, CallSite site);
   // The same where memory is not in one block of the device's or pinned memory.
@@ -86,6 +90,7 @@ class BlockRun {
     CallSite site;
     PendingCopies copies;
     const void* barrier = nullptr;  // that it waits for
+    GroupProducts products;
   };
 
   static void enter_thread();
@@ -102,6 +107,10 @@ class BlockRun {
   // Lets the phase pass where threads wait for it and it can, and those threads run.
   void pass_phase(CopyBarriers::Barrier& barrier);
   void finish_thread();
+  // Computes products that the running thread's warp waits for.
+  void compute_products(size_t num_groups, CallSite site);
+  // What the threads of a warpgroup did not do alike; empty: nothing.
+  std::string product_fault() const;
   void release_barrier();
   Thread* next_thread();
   void choose_warp();

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cuda/code/core_matrices.h"
 #include "kernels/cuda/code/index3.h"
 #include "kernels/cuda/emulation/bf16_bits.h"
 #include "kernels/cuda/emulation/call_site.h"
+#include "kernels/cuda/emulation/group_products.h"
 #include "kernels/cuda/emulation/thread_state.h"
 
 #define PL_DEVICE inline
@@ -90,6 +92,56 @@ inline void load_transposed(uint32_t (&d)[4], const void* row,
                             emulation::CallSite site = emulation::CallSite::here()) {
   emulation::load_transposed(d, row, site);
 }
+
+// Products of a warpgroup: four warps, from a multiple of four on, whose threads all make the same
+// calls. d (+)= a b, with 64 rows, kColumns columns and 16 elements along K; warp w has rows 16 w
+// to 16 w + 15. Element 4 i + 2 h + j of d is (row 16 w + g + 8 h, column 8 i + 2 t + j), as of
+// mma_bf16(), whose arithmetic it is. `adds`: to d, else to zeros.
+//
+// A product reads shared memory and `a`, and writes d, at any time between its call and the wait:
+// d is read after that, and keep_operand(a) stands after it, for a compiler that does not know.
+// begin_products() stands before the first product after a wait, commit_products() makes a group of
+// those since the last commit, wait_products<n>(d) waits for all groups but the last n.
+inline void begin_products() { emulation::begin_products(); }
+template <int kColumns>
+void multiply_group(float (&d)[kColumns / 2], const CoreMatrices& a, const CoreMatrices& b,
+                    bool adds, emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::multiply_group(
+      {.d = d, .columns = kColumns, .adds = adds, .a = a, .b = b, .site = site});
+}
+// `a` as mma_bf16() takes it.
+template <int kColumns>
+void multiply_group(float (&d)[kColumns / 2], const uint32_t (&a)[4], const CoreMatrices& b,
+                    bool adds, emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::multiply_group(
+      {.d = d, .columns = kColumns, .adds = adds, .a_registers = a, .b = b, .site = site});
+}
+// The same with core matrices of b whose rows are elements along K, of 8 columns each.
+template <int kColumns>
+void multiply_group_turned(float (&d)[kColumns / 2], const uint32_t (&a)[4], const CoreMatrices& b,
+                           bool adds, emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::multiply_group({.d = d,
+                             .columns = kColumns,
+                             .adds = adds,
+                             .a_registers = a,
+                             .b = b,
+                             .is_turned = true,
+                             .site = site});
+}
+inline void commit_products() { emulation::commit_products(); }
+template <int kPending, int kCount>
+void wait_products(float (&/*d*/)[kCount], emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::wait_products(kPending, site);
+}
+inline void keep_operand(uint32_t (&a)[4]) { emulation::keep_operand(a); }
+// Registers that each thread of a warpgroup gives to others, or takes: all it has then. For blocks
+// that are alone on a multiprocessor.
+template <int kRegisters>
+void give_registers() {}
+template <int kRegisters>
+void take_registers() {}
+// What this thread wrote to shared memory is visible to products after a barrier that follows.
+inline void publish_to_products() {}
 
 // Begins to copy 16 bytes from global to shared memory, both at multiples of 16. They land at
 // wait_copies(), and other threads see them after a barrier behind it. `from` isn't read where

@@ -116,36 +116,33 @@ PL_ANY_WIDTH int16_t exponent_of_bf16(uint32_t bits) {
 // The operands of an instruction. Depth k stands for element 2 k of a row or column where k < 8,
 // else for 2 (k - 8) + 1: sums are exact, so their order is free.
 struct Tile {
-  uint32_t row_pairs[16][kPairs];           // of a
-  uint32_t column_pairs[kColumns][kPairs];  // of b
   alignas(32) float rows[16][kDepth];
   alignas(32) float columns[kDepth][kColumns];
   alignas(16) int16_t row_exponents[16][kDepth];
   alignas(16) int16_t column_exponents[kDepth][kColumns];
-  alignas(32) float sums[16][kColumns];
 };
 
-PL_ANY_WIDTH void take_operands(const LaneSlots& slots, Tile& tile) {
+void take_operands(const LaneSlots& slots, MmaOperands& operands) {
   for (size_t lane = 0; lane < 32; ++lane) {
     const size_t group = lane / 4;
     const size_t pair = lane % 4;
     const std::array<uint32_t, 10>& in = slots[lane].in;
-    tile.row_pairs[group][pair] = in[0];
-    tile.row_pairs[group + 8][pair] = in[1];
-    tile.row_pairs[group][pair + 4] = in[2];
-    tile.row_pairs[group + 8][pair + 4] = in[3];
-    tile.column_pairs[group][pair] = in[4];
-    tile.column_pairs[group][pair + 4] = in[5];
+    operands.row_pairs[group][pair] = in[0];
+    operands.row_pairs[group + 8][pair] = in[1];
+    operands.row_pairs[group][pair + 4] = in[2];
+    operands.row_pairs[group + 8][pair + 4] = in[3];
+    operands.column_pairs[group][pair] = in[4];
+    operands.column_pairs[group][pair + 4] = in[5];
     for (size_t i = 0; i < 4; ++i) {
-      tile.sums[group + i / 2 * 8][pair * 2 + i % 2] = std::bit_cast<float>(in[6 + i]);
+      operands.sums[group + i / 2 * 8][pair * 2 + i % 2] = std::bit_cast<float>(in[6 + i]);
     }
   }
 }
 
-PL_ANY_WIDTH void take_apart(Tile& tile) {
+PL_ANY_WIDTH void take_apart(const MmaOperands& operands, Tile& tile) {
   for (size_t row = 0; row < 16; ++row) {
     for (size_t k = 0; k < kPairs; ++k) {
-      const uint32_t pair = tile.row_pairs[row][k];
+      const uint32_t pair = operands.row_pairs[row][k];
       tile.rows[row][k] = std::bit_cast<float>(pair << 16);
       tile.rows[row][k + kPairs] = std::bit_cast<float>(pair & 0xFFFF0000u);
       tile.row_exponents[row][k] = exponent_of_bf16(pair);
@@ -154,7 +151,7 @@ PL_ANY_WIDTH void take_apart(Tile& tile) {
   }
   for (size_t j = 0; j < kColumns; ++j) {
     for (size_t k = 0; k < kPairs; ++k) {
-      const uint32_t pair = tile.column_pairs[j][k];
+      const uint32_t pair = operands.column_pairs[j][k];
       tile.columns[k][j] = std::bit_cast<float>(pair << 16);
       tile.columns[k + kPairs][j] = std::bit_cast<float>(pair & 0xFFFF0000u);
       tile.column_exponents[k][j] = exponent_of_bf16(pair);
@@ -178,9 +175,10 @@ PL_ANY_WIDTH bool is_any(Shorts conditions) {
 }
 
 // By column; beyond every range where a factor is infinite or NaN.
-PL_ANY_WIDTH Shorts largest_exponents(const Tile& tile, size_t row) {
+PL_ANY_WIDTH Shorts largest_exponents(const Tile& tile, const float (&row_sums)[kColumns],
+                                      size_t row) {
   Ints fields;
-  load(tile.sums[row], fields);
+  load(row_sums, fields);
   fields = fields >> 23 & 0xFF;
   Shorts largest = larger(__builtin_convertvector(fields, Shorts), Shorts{} + int16_t{1}) - 127;
   int16_t largest_in_row = -127;
@@ -204,7 +202,8 @@ PL_ANY_WIDTH Shorts largest_exponents(const Tile& tile, size_t row) {
 constexpr int16_t kLowest = -90;
 constexpr int16_t kHighest = 100;
 
-PL_ANY_WIDTH void sum_row(const Tile& tile, size_t row, Shorts largest, float (&out)[kColumns]) {
+PL_ANY_WIDTH void sum_row(const Tile& tile, size_t row, Shorts largest,
+                          float (&row_sums)[kColumns]) {
   const Ints exponents = __builtin_convertvector(largest, Ints);
   const auto scale = (Floats)((kFractionBits + 127 - exponents) << 23);
   Uints total{};  // discarded sums of a column out of range wrap
@@ -214,7 +213,7 @@ PL_ANY_WIDTH void sum_row(const Tile& tile, size_t row, Shorts largest, float (&
     total += (Uints) __builtin_convertvector(column * tile.rows[row][k] * scale, Ints);
   }
   Floats sums;
-  load(tile.sums[row], sums);
+  load(row_sums, sums);
   const Ints kept = __builtin_convertvector(sums * scale, Ints);
   const Doubles exact =
       __builtin_convertvector((Ints)total, Doubles) + __builtin_convertvector(kept, Doubles);
@@ -222,7 +221,7 @@ PL_ANY_WIDTH void sum_row(const Tile& tile, size_t row, Shorts largest, float (&
       (Doubles)((__builtin_convertvector(exponents, Longs) + (1023 - kFractionBits)) << 52);
   const Longs bits = (Longs)(exact * unit) & ~int64_t{0x1FFFFFFF};  // 24 of a double's 53 bits
   const Floats results = __builtin_convertvector((Doubles)bits, Floats);
-  std::memcpy(out, &results, sizeof(out));
+  std::memcpy(row_sums, &results, sizeof(row_sums));
 }
 
 bool is_zero(const uint32_t (&pairs)[kPairs]) {
@@ -243,10 +242,9 @@ std::array<uint16_t, 16> elements(const uint32_t (&pairs)[kPairs]) {
   return values;
 }
 
-float one_sum(const Tile& tile, size_t row, size_t column) {
-  const uint32_t(&a)[kPairs] = tile.row_pairs[row];
-  const uint32_t(&b)[kPairs] = tile.column_pairs[column];
-  const float sum = tile.sums[row][column];
+float one_sum(const MmaOperands& operands, size_t row, size_t column, float sum) {
+  const uint32_t(&a)[kPairs] = operands.row_pairs[row];
+  const uint32_t(&b)[kPairs] = operands.column_pairs[column];
   // Rows and columns of zeros pad matrices.
   if (sum == 0.0f && ((is_zero(a) && !has_special(b)) || (is_zero(b) && !has_special(a)))) {
     return 0.0f;
@@ -254,45 +252,55 @@ float one_sum(const Tile& tile, size_t row, size_t column) {
   return fused_dot(elements(a), elements(b), sum);
 }
 
-[[gnu::always_inline]] inline void multiply(LaneSlots& slots) {
+[[gnu::always_inline]] inline void multiply(MmaOperands& operands) {
   Tile tile;
-  take_operands(slots, tile);
-  take_apart(tile);
+  take_apart(operands, tile);
   for (size_t row = 0; row < 16; ++row) {
-    const Shorts largest = largest_exponents(tile, row);
+    float(&sums)[kColumns] = operands.sums[row];
+    const Shorts largest = largest_exponents(tile, sums, row);
     const Shorts clamped = largest < kLowest    ? Shorts{} + kLowest
                            : largest > kHighest ? Shorts{} + kHighest
                                                 : largest;
-    float results[kColumns];
-    sum_row(tile, row, clamped, results);
-    if (is_any((largest < kLowest) | (largest > kHighest))) {
-      for (size_t j = 0; j < kColumns; ++j) {
-        if (largest[j] < kLowest || largest[j] > kHighest) results[j] = one_sum(tile, row, j);
-      }
-    }
+    float before[kColumns];
+    std::memcpy(before, sums, sizeof(before));
+    sum_row(tile, row, clamped, sums);
+    if (!is_any((largest < kLowest) | (largest > kHighest))) continue;
     for (size_t j = 0; j < kColumns; ++j) {
-      LaneSlot& slot = slots[row % 8 * 4 + j / 2];
-      slot.out[row / 8 * 2 + j % 2] = std::bit_cast<uint32_t>(results[j]);
+      if (largest[j] < kLowest || largest[j] > kHighest) {
+        sums[j] = one_sum(operands, row, j, before[j]);
+      }
     }
   }
 }
 
 // The same operations, so the same bits, on wider vectors.
 #if defined(__x86_64__)
-[[gnu::target("avx2")]] void multiply_avx2(LaneSlots& slots) { multiply(slots); }
+[[gnu::target("avx2")]] void multiply_avx2(MmaOperands& operands) { multiply(operands); }
 const bool kHasAvx2 = __builtin_cpu_supports("avx2") != 0;
 #else
-void multiply_avx2(LaneSlots& slots) { multiply(slots); }
+void multiply_avx2(MmaOperands& operands) { multiply(operands); }
 constexpr bool kHasAvx2 = false;
 #endif
 
 }  // namespace
 
-void multiply_tile(LaneSlots& slots) {
+void multiply_operands(MmaOperands& operands) {
   if (kHasAvx2) {
-    multiply_avx2(slots);
+    multiply_avx2(operands);
   } else {
-    multiply(slots);
+    multiply(operands);
+  }
+}
+
+void multiply_tile(LaneSlots& slots) {
+  MmaOperands operands;
+  take_operands(slots, operands);
+  multiply_operands(operands);
+  for (size_t row = 0; row < 16; ++row) {
+    for (size_t j = 0; j < kColumns; ++j) {
+      slots[row % 8 * 4 + j / 2].out[row / 8 * 2 + j % 2] =
+          std::bit_cast<uint32_t>(operands.sums[row][j]);
+    }
   }
 }
 

@@ -22,6 +22,14 @@ namespace paceline::cuda::emulation {
 // The fused sum, for bits of bfloat16.
 float fused_dot(const std::array<uint16_t, 16>& a, const std::array<uint16_t, 16>& b, float c);
 
+// The operands of an instruction as pairs of elements along K, and its sums, before and after.
+struct MmaOperands {
+  uint32_t row_pairs[16][8];    // of a
+  uint32_t column_pairs[8][8];  // of b
+  alignas(32) float sums[16][8];
+};
+void multiply_operands(MmaOperands& operands);
+
 // One instruction: `in` of a lane has a[4], b[2], d[4], `out` gets d[4].
 void multiply_tile(LaneSlots& slots);
 

@@ -113,6 +113,16 @@ void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, Ca
   if (current_thread->index % 32 == 0) run().copy_bulk(to, from, bytes, place, site);
 }
 
+void begin_products() { run().group_products().begin(); }
+
+void multiply_group(const GroupProduct& product) { run().multiply_group(product); }
+
+void commit_products() { run().group_products().commit(); }
+
+void wait_products(uint32_t pending, CallSite site) { run().wait_products(pending, site); }
+
+void keep_operand(const uint32_t* a) { run().group_products().keep(a); }
+
 void report_misaligned(const void* address, size_t alignment, CallSite site) {
   run().fail(fmt::format("thread {} takes address {} for a multiple of {} at {}",
                          current_thread->index, address, alignment, text_of(site)));

@@ -43,6 +43,13 @@ void arrive_as_warp(const void* place, CallSite site);
 void wait_barrier(const void* place, uint32_t parity, CallSite site);
 void begin_bulk(const void* place, uint32_t bytes, CallSite site);
 void copy_bulk(void* to, const void* from, uint32_t bytes, const void* place, CallSite site);
+// Products of a warpgroup (GroupProducts).
+struct GroupProduct;
+void begin_products();
+void multiply_group(const GroupProduct& product);
+void commit_products();
+void wait_products(uint32_t pending, CallSite site);
+void keep_operand(const uint32_t* a);
 // Ends the launch with a report.
 [[gnu::cold]] void report_misaligned(const void* address, size_t alignment, CallSite site);
 
