@@ -29,5 +29,8 @@ Ceilings measure_ceilings(cuda::CudaDevice& device, const CheckOptions& options,
 // Operations at the shapes of models, beside what the ceilings allow.
 void measure_kernels(cuda::CudaDevice& device, const Ceilings& ceilings,
                      const CheckOptions& options, CheckReport& report);
+// Products of many rows by every choice of tiles.
+void measure_tiles(cuda::CudaDevice& device, const Ceilings& ceilings, const CheckOptions& options,
+                   CheckReport& report);
 
 }  // namespace paceline

@@ -51,4 +51,10 @@ void measure_kernels(cuda::CudaDevice& device, const Ceilings& ceilings,
   time_row_operations(timer);
 }
 
+void measure_tiles(cuda::CudaDevice& device, const Ceilings& ceilings, const CheckOptions& options,
+                   CheckReport& report) {
+  KernelTimer timer(device, ceilings, options, report);
+  time_tiles(timer);
+}
+
 }  // namespace paceline

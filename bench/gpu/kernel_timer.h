@@ -43,6 +43,8 @@ class KernelTimer {
   std::unique_ptr<Backend> backend_;
 };
 
+// Every choice of tiles for products of many rows (tile_choice.h).
+void time_tiles(KernelTimer& timer);
 // Products with weights of bfloat16 and of 4 bits.
 void time_products(KernelTimer& timer);
 // Attention of decoded rows and of prompts.

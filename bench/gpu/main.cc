@@ -21,9 +21,10 @@ void run_part(const std::string& part, cuda::CudaDevice& device, const CheckOpti
     measure_ceilings(device, options, report);
     return;
   }
-  if (part == "kernels") {
+  if (part == "kernels" || part == "tiles") {
     const Ceilings ceilings = measure_ceilings(device, options, report);
-    return measure_kernels(device, ceilings, options, report);
+    return part == "tiles" ? measure_tiles(device, ceilings, options, report)
+                           : measure_kernels(device, ceilings, options, report);
   }
   throw Error(ErrorCode::invalid, fmt::format("there is no part {}", part));
 }

@@ -39,9 +39,13 @@ Grid grid_of(const Tensor& out) { return element_grid(out.size(0), out.size(1));
 CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory)
     : device_(device), threads_(threads), memory_(memory != nullptr ? *memory : own_memory_) {
   constexpr int64_t kWarpsEach = 16;
+  constexpr int kCapabilityOfHopper = 90;
   const CudaDeviceInfo info = device.info();
   multiprocessors_ = info.multiprocessors;
   shared_bytes_ = info.shared_bytes;
+  tile_device_ = {.multiprocessors = info.multiprocessors,
+                  .shared_bytes = int64_t{info.shared_bytes},
+                  .can_take_registers = info.capability >= kCapabilityOfHopper};
   device_bytes_ = static_cast<int64_t>(info.total_bytes);
   enough_warps_ = kWarpsEach * multiprocessors_;
   name_ = fmt::format("cuda/{}", info.name);

@@ -18,6 +18,7 @@
 #include "kernels/cuda/expert_tables.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/scratch_buffer.h"
+#include "kernels/cuda/tile_choice.h"
 
 namespace paceline::cuda {
 
@@ -93,7 +94,7 @@ class CudaBackend final : public Backend {
   }
   // The same matrix, in the device's memory.
   PackedMatrix move_to_device(PackedMatrix matrix);
-  Buffer as_fragments(const PackedMatrix& matrix);
+  Buffer as_core_matrices(const PackedMatrix& matrix);
   // out = x * columns^T + bias
   void multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out);
   // The same with float32 and float16 weights; of up to kFewRows rows, with bfloat16 and with
@@ -105,14 +106,13 @@ class CudaBackend final : public Backend {
   void multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
                        const Tensor& out);
   template <bool kGated>
-  void multiply_in_tiles(TileParams params);
+  void multiply_in_tiles(const TileParams& params);
   // Valid until the next call.
   InputPanels pack_inputs(const Tensor& x);
   // do_gated_mlp with two kernels. Returns false where it has none for the weights.
   bool multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out);
-  // Where `tiles` blocks of all of K wouldn't fill the device, which runs `blocks_at_once` on a
-  // multiprocessor, each segment gets a block. A tile's sums are `pieces` in a segment.
-  SplitSums split_sums(int64_t tiles, int64_t blocks_at_once, int64_t inputs, int64_t pieces);
+  // For a block of each segment of `tiles`, whose sums are `pieces` in a segment.
+  SplitSums split_sums(int64_t tiles, int64_t segments, int64_t pieces);
   // mix_experts for few rows, whose choice stays on the device. Returns false where it has no
   // kernels for the experts together.
   bool mix_slots(std::span<const GatedMlpWeights> experts, const Routing& routing, const Tensor& x,
@@ -152,6 +152,7 @@ class CudaBackend final : public Backend {
   ThreadPool& threads_;  // which pack weights
   int64_t multiprocessors_;
   size_t shared_bytes_;  // of a block, at most
+  TileDevice tile_device_;
   int64_t device_bytes_;
   int64_t enough_warps_;  // that keep the device busy
   std::string name_;

@@ -72,29 +72,29 @@ PackedMatrix CudaBackend::move_to_device(PackedMatrix matrix) {
 
 PackedMatrix CudaBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
   PackedMatrix matrix = paceline::pack_matrix(parts, dtype, host_memory_, threads_);
-  if (dtype == DType::bf16) matrix.storage = as_fragments(matrix);
+  if (dtype == DType::bf16) matrix.storage = as_core_matrices(matrix);
   return move_to_device(std::move(matrix));
 }
 
 // The panels of a bfloat16 matrix in the order of code/packed_panels.h.
-Buffer CudaBackend::as_fragments(const PackedMatrix& matrix) {
-  const int64_t panel_bytes = padded_steps(matrix.k) * kStepBytes, pairs = matrix.padded_k() / 2;
-  Buffer fragments(host_memory_, static_cast<size_t>(matrix.num_panels() * panel_bytes),
+Buffer CudaBackend::as_core_matrices(const PackedMatrix& matrix) {
+  const int64_t panel_bytes = num_stages(matrix.k) * kStageBytes, pairs = matrix.padded_k() / 2;
+  Buffer packed(host_memory_, static_cast<size_t>(matrix.num_panels() * panel_bytes),
                    Contents::zeroed);
   threads_.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const auto* const from = reinterpret_cast<const uint32_t*>(
           static_cast<const std::byte*>(matrix.storage.get()) + panel * matrix.panel_bytes());
-      auto* const to = reinterpret_cast<uint32_t*>(static_cast<std::byte*>(fragments.get()) +
+      auto* const to = reinterpret_cast<uint32_t*>(static_cast<std::byte*>(packed.get()) +
                                                    panel * panel_bytes);
       for (uint32_t pair = 0; pair < pairs; ++pair) {
         for (uint32_t column = 0; column < kPanelWidth; ++column) {
-          to[fragment_word(pair, column)] = from[pair * kPanelWidth + column];
+          to[core_word(pair, column)] = from[pair * kPanelWidth + column];
         }
       }
     }
   });
-  return fragments;
+  return packed;
 }
 
 PackedMatrix CudaBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
@@ -114,7 +114,7 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
     const PlainPanels from = plain_panels(matrix);
     gathered.storage =
         Buffer(memory_, static_cast<size_t>(gathered.num_panels() * from.panel_bytes));
-    run<GatherBf16Columns>(element_grid(gathered.n, padded_steps(matrix.k) * kStepPairs),
+    run<GatherBf16Columns>(element_grid(gathered.n, num_stages(matrix.k) * kStagePairs),
                            {from, static_cast<std::byte*>(gathered.storage.get()), on_device});
     device_.synchronize();  // products read weights before kernels in front of them have ended
     return gathered;

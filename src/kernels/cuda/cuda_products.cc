@@ -8,6 +8,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/operand_views.h"
 #include "kernels/cuda/product_views.h"
+#include "kernels/cuda/tile_launch.h"
 
 namespace paceline::cuda {
 namespace {
@@ -19,11 +20,6 @@ constexpr int64_t kPackedRows = 4096;
 constexpr int64_t kMlpRows = 2048;
 // Quantised weights that are in memory as bfloat16 at once.
 constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
-// Products of at most this many rows use tiles of 64 rows and 64 columns. So do products with fewer
-// tiles of 128 than the device has multiprocessors, and all where a block has too little shared
-// memory for those.
-constexpr int64_t kTileOf64 = 64;
-constexpr int64_t kLargeTile = 128;
 
 ProductParams product_params(const Tensor& x, const PackedColumns& columns, const Tensor& out) {
   return {.weights = plain_panels(*columns.matrix),
@@ -59,10 +55,7 @@ Tensor CudaBackend::scratch(ScratchBuffer& buffer, int64_t rows, int64_t width) 
   return {buffer.reserve_as<float>(rows * width), DType::f32, {rows, width}};
 }
 
-SplitSums CudaBackend::split_sums(int64_t tiles, int64_t blocks_at_once, int64_t inputs,
-                                  int64_t pieces) {
-  const int64_t segments = num_segments(inputs);
-  if (segments == 1 || tiles >= blocks_at_once * multiprocessors_) return {};
+SplitSums CudaBackend::split_sums(int64_t tiles, int64_t segments, int64_t pieces) {
   if (arrivals_.size_bytes() < static_cast<size_t>(tiles) * sizeof(uint32_t)) {
     ++scratch_memory_.num_moves;
     arrivals_ = Buffer();
@@ -102,11 +95,10 @@ void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& column
 }
 
 InputPanels CudaBackend::pack_inputs(const Tensor& x) {
-  const int64_t panels = divide_up(x.size(0), kPanelWidth), steps = padded_steps(x.size(1));
-  const InputPanels packed{packed_inputs_.reserve_as<uint32_t>(panels * steps * kStepWords),
-                           static_cast<uint32_t>(steps)};
-  run<PackInputs>({static_cast<uint32_t>(panels),
-                   static_cast<uint32_t>(divide_up(steps, int64_t{kStepsOfBlock}))},
+  const int64_t panels = divide_up(x.size(0), kPanelWidth), stages = num_stages(x.size(1));
+  const InputPanels packed{packed_inputs_.reserve_as<uint32_t>(panels * stages * kStageWords),
+                           static_cast<uint32_t>(stages)};
+  run<PackInputs>({static_cast<uint32_t>(panels), packed.stages},
                   {.x = const_rows_of(x),
                    .num_rows = x.size(0),
                    .width = static_cast<uint32_t>(x.size(1)),
@@ -116,28 +108,14 @@ InputPanels CudaBackend::pack_inputs(const Tensor& x) {
 }
 
 template <bool kGated>
-void CudaBackend::multiply_in_tiles(TileParams params) {
-  const auto run_tiles = [&]<uint32_t kColumnWarps, uint32_t kRowWarps>(int64_t blocks_at_once) {
-    using Kernel = MatmulTiles<kColumnWarps, kRowWarps, kGated>;
-    constexpr int64_t kOfMatrix = Kernel::Shape::kColumnPanels / (kGated ? 2 : 1);
-    params.num_row_tiles =
-        divide_up(params.num_rows, int64_t{Kernel::Shape::kRowPanels} * kPanelWidth);
-    params.num_column_tiles =
-        divide_up(num_tiles(params.columns[0].first, params.num_columns, kPanelWidth), kOfMatrix);
-    const int64_t tiles = params.num_row_tiles * params.num_column_tiles;
-    params.split = split_sums(tiles, blocks_at_once, params.columns[0].weights.k,
-                              int64_t{Kernel::Sums::kPieces} * Kernel::kMultiplying);
-    run<Kernel>({.x = static_cast<uint32_t>(tiles), .z = std::max(1u, params.split.num_segments)},
-                params);
-  };
-  const int64_t columns = kGated ? 2 * params.num_columns : params.num_columns;
-  const int64_t large_tiles =
-      divide_up(params.num_rows, kLargeTile) * divide_up(columns, kLargeTile);
-  const bool has_room = sizeof(TileShared<TileShape<2, 4>>) <= shared_bytes_;
-  if (params.num_rows <= kTileOf64 || large_tiles < multiprocessors_ || !has_room) {
-    return run_tiles.template operator()<1, 2>(4);
-  }
-  run_tiles.template operator()<2, 4>(1);
+void CudaBackend::multiply_in_tiles(const TileParams& params) {
+  const ProductSize product{.rows = params.num_rows,
+                            .columns = kGated ? 2 * params.num_columns : params.num_columns,
+                            .inputs = params.columns[0].weights.k};
+  launch_tiles<kGated>(device_, params, choose_tile(product, tile_device_), tile_device_,
+                       [this](int64_t tiles, int64_t segments, int64_t pieces) {
+                         return split_sums(tiles, segments, pieces);
+                       });
 }
 
 void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
@@ -150,14 +128,13 @@ void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const Pack
   }
   // Some panels at a time become bfloat16.
   const GroupedPanels groups = grouped_panels(*columns.matrix);
-  const int64_t steps = padded_steps(columns.matrix->k), panel_bytes = steps * kStepBytes;
+  const int64_t stages = num_stages(columns.matrix->k), panel_bytes = stages * kStageBytes;
   const int64_t panels = num_panels(columns), first_panel = columns.first / kPanelWidth;
   const int64_t at_once = std::max<int64_t>(1, kUnpackedBytes / panel_bytes);
   for (int64_t first = 0; first < panels; first += at_once) {
     const int64_t count = std::min(at_once, panels - first);
     auto* const unpacked = unpacked_weights_.reserve_as<std::byte>(count * panel_bytes);
-    run<UnpackGroups>({static_cast<uint32_t>(count),
-                       static_cast<uint32_t>(divide_up(steps, int64_t{kStepsOfBlock}))},
+    run<UnpackGroups>({static_cast<uint32_t>(count), static_cast<uint32_t>(stages)},
                       {.weights = groups,
                        .first_panel = first_panel + first,
                        .out = unpacked,
@@ -235,11 +212,11 @@ bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, co
   if (mlp.gate.first % kPanelWidth != 0 || (!is_bf16(mlp.down) && !mlp.down.matrix->groups)) {
     return false;
   }
-  const int64_t panels = divide_up(rows, kPanelWidth), steps = padded_steps(width);
-  const InputPanels inner{packed_inner_.reserve_as<uint32_t>(panels * steps * kStepWords),
-                          static_cast<uint32_t>(steps)};
+  const int64_t panels = divide_up(rows, kPanelWidth), stages = num_stages(width);
+  const InputPanels inner{packed_inner_.reserve_as<uint32_t>(panels * stages * kStageWords),
+                          static_cast<uint32_t>(stages)};
   if (width % kStageInputs != 0) {  // what no tile writes
-    device_.clear(inner.first, static_cast<size_t>(panels * steps * kStepBytes));
+    device_.clear(inner.first, static_cast<size_t>(panels * stages * kStageBytes));
   }
   multiply_in_tiles<true>({.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
                            .num_columns = width,

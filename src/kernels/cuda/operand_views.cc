@@ -7,7 +7,7 @@ namespace paceline::cuda {
 PlainPanels plain_panels(const PackedMatrix& matrix) {
   const bool is_bf16 = !matrix.groups && matrix.dtype == DType::bf16;
   return {static_cast<const std::byte*>(matrix.storage.get()),
-          is_bf16 ? padded_steps(matrix.k) * kStepBytes : matrix.panel_bytes(),
+          is_bf16 ? num_stages(matrix.k) * kStageBytes : matrix.panel_bytes(),
           static_cast<uint32_t>(matrix.k)};
 }
 

@@ -70,9 +70,9 @@ struct GatherBf16Columns {
     auto* const to =
         reinterpret_cast<uint32_t*>(p.to + to_column / kPanelWidth * p.from.panel_bytes);
     const auto place = static_cast<uint32_t>(to_column % kPanelWidth);
-    for_each_column(padded_steps(p.from.k) * kStepPairs, [=, &p](int64_t i) {
+    for_each_column(num_stages(p.from.k) * kStagePairs, [=, &p](int64_t i) {
       const auto pair = static_cast<uint32_t>(i);
-      to[fragment_word(pair, place)] = bf16_pair(p.from, pair, from_column);
+      to[core_word(pair, place)] = bf16_pair(p.from, pair, from_column);
     });
   }
 };

@@ -195,11 +195,17 @@ PL_DEVICE T load_ahead(const void* from) {
 }
 template <class T>
 PL_DEVICE T load_once(const void* from) {
-  static_assert(sizeof(T) == 16);
-  uint32_t words[4];
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
-               : "l"(from));
+  static_assert(sizeof(T) == 16 || sizeof(T) == 8);
+  uint32_t words[sizeof(T) / 4];
+  if constexpr (sizeof(T) == 16) {
+    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "l"(from));
+  } else {
+    asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(words[0]), "=r"(words[1])
+                 : "l"(from));
+  }
   T value;
   __builtin_memcpy(&value, words, sizeof(T));
   return value;

@@ -72,7 +72,6 @@
   X(few_rows_2_segments, MatmulFewRows<1, 4, 2>)                   \
   X(few_rows_4_segments, MatmulFewRows<1, 2, 4>)                   \
   X(few_rows_8_segments, MatmulFewRows<1, 1, 8>)                   \
-  X(gated_64_rows, MatmulTiles<1, 2, true>)                        \
   X(gated_few_rows_1_segment, MatmulFewRows<2, 4, 1>)              \
   X(gated_few_rows_2_segments, MatmulFewRows<2, 4, 2>)             \
   X(gated_few_rows_4_segments, MatmulFewRows<2, 2, 4>)             \
@@ -87,7 +86,6 @@
   X(group_few_rows_8_segments, MatmulFewRowsOfGroups<false, 1, 8>) \
   X(layer_norm, LayerNorm)                                         \
   X(mask_rows, MaskRows)                                           \
-  X(matmul_64_rows, MatmulTiles<1, 2, false>)                      \
   X(matmul_f16, MatmulFloat<F16>)                                  \
   X(matmul_f32, MatmulFloat<float>)                                \
   X(merge_chunks, MergeChunks)                                     \
@@ -124,8 +122,6 @@
 // multiprocessor.
 #define PACELINE_CUDA_LARGE_KERNELS(X)                                                       \
   X(advance_slots, AdvanceSlots)                                                             \
-  X(gated_128_rows, MatmulTiles<2, 4, true>)                                                 \
-  X(matmul_128_rows, MatmulTiles<2, 4, false>)                                               \
   X(any_group_few_rows_1_segment, MatmulFewRowsOfGroups<true, 4, 1>)                         \
   X(any_group_few_rows_2_segments, MatmulFewRowsOfGroups<true, 4, 2>)                        \
   X(any_group_few_rows_4_segments, MatmulFewRowsOfGroups<true, 2, 4>)                        \
@@ -137,7 +133,22 @@
   X(log_sum_exp, LogSumExp)                                                                  \
   X(shrink_lora, ShrinkLora)
 
+#define PACELINE_CUDA_TILE_KERNELS(X)                        \
+  X(gated_64_columns_16_rows, MatmulTiles<1, 16, true>)      \
+  X(gated_64_columns_32_rows, MatmulTiles<1, 32, true>)      \
+  X(gated_64_columns_64_rows, MatmulTiles<1, 64, true>)      \
+  X(gated_128_columns_64_rows, MatmulTiles<2, 64, true>)     \
+  X(gated_128_columns_128_rows, MatmulTiles<2, 128, true>)   \
+  X(gated_128_columns_192_rows, MatmulTiles<2, 192, true>)   \
+  X(matmul_64_columns_16_rows, MatmulTiles<1, 16, false>)    \
+  X(matmul_64_columns_32_rows, MatmulTiles<1, 32, false>)    \
+  X(matmul_64_columns_64_rows, MatmulTiles<1, 64, false>)    \
+  X(matmul_128_columns_64_rows, MatmulTiles<2, 64, false>)   \
+  X(matmul_128_columns_128_rows, MatmulTiles<2, 128, false>) \
+  X(matmul_128_columns_192_rows, MatmulTiles<2, 192, false>)
+
 #define PACELINE_CUDA_KERNELS(X)  \
+  PACELINE_CUDA_TILE_KERNELS(X)   \
   PACELINE_CUDA_USUAL_KERNELS(X)  \
   PACELINE_CUDA_EXPERT_KERNELS(X) \
   PACELINE_CUDA_LARGE_KERNELS(X)

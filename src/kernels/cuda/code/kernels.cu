@@ -15,7 +15,11 @@ extern __shared__ __align__(128) unsigned char shared_memory[];
   PACELINE_ENTRY(__launch_bounds__(__VA_ARGS__::kThreads), name, __VA_ARGS__)
 #define PACELINE_LARGE_ENTRY(name, ...) \
   PACELINE_ENTRY(__launch_bounds__(__VA_ARGS__::kThreads, 1), name, __VA_ARGS__)
+#define PACELINE_TILE_ENTRY(name, ...)                                                       \
+  PACELINE_ENTRY(__launch_bounds__(__VA_ARGS__::kThreads, __VA_ARGS__::kBlocksAtOnce), name, \
+                 __VA_ARGS__)
 using namespace paceline::cuda;
+PACELINE_CUDA_TILE_KERNELS(PACELINE_TILE_ENTRY)
 PACELINE_CUDA_USUAL_KERNELS(PACELINE_USUAL_ENTRY)
 PACELINE_CUDA_EXPERT_KERNELS(PACELINE_USUAL_ENTRY)
 PACELINE_CUDA_LARGE_KERNELS(PACELINE_LARGE_ENTRY)

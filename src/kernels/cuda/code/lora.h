@@ -15,7 +15,7 @@ constexpr uint32_t kLoraWarps = kLoraThreads / kWarpLanes;
 constexpr uint32_t kLoraRows = 8;  // of a tile
 // The words of a column that are in shared memory at once: a float32 each, or two bfloat16.
 constexpr uint32_t kLoraWords = 256;
-constexpr uint32_t kLoraSteps = kLoraWords * 2 / kStepInputs;
+constexpr uint32_t kLoraStages = kLoraWords * 2 / kStageInputs;
 constexpr uint32_t kPadWords = 4;  // a lane's 16 bytes of 8 rows then share no bank
 
 enum class LoraType : uint32_t { f32, f16, bf16 };
@@ -156,7 +156,7 @@ struct ShrinkLora {
       return;
     }
     const std::byte* const from = a.panels.panel_of(first_column);
-    if (a.type == LoraType::bf16) return load_steps(from, inputs, shared);
+    if (a.type == LoraType::bf16) return load_stages(from, inputs, shared);
     for (uint32_t i = thread_index(); i < kLoraWords * kQuads; i += kThreads) {
       const uint32_t word = i / kQuads, column = i % kQuads * 4;
       const uint32_t k = inputs.begin + kInputs * word;
@@ -167,12 +167,12 @@ struct ShrinkLora {
     commit_copies();
   }
 
-  // Steps of bfloat16 as they stand in the panel, from the one of the first input on.
-  PL_DEVICE static void load_steps(const std::byte* panel, Inputs inputs, Shared& shared) {
-    constexpr uint32_t kChunksOfStep = kStepBytes / sizeof(Words4);
-    const std::byte* const from = panel + int64_t{inputs.begin / kStepInputs} * kStepBytes;
-    for (uint32_t i = thread_index(); i < kLoraSteps * kChunksOfStep; i += kThreads) {
-      const bool is_present = inputs.begin + i / kChunksOfStep * kStepInputs < inputs.end;
+  // Stages of bfloat16 as they stand in the panel, from the one of the first input on.
+  PL_DEVICE static void load_stages(const std::byte* panel, Inputs inputs, Shared& shared) {
+    constexpr uint32_t kChunksOfStage = kStageBytes / sizeof(Words4);
+    const std::byte* const from = panel + int64_t{inputs.begin / kStageInputs} * kStageBytes;
+    for (uint32_t i = thread_index(); i < kLoraStages * kChunksOfStage; i += kThreads) {
+      const bool is_present = inputs.begin + i / kChunksOfStage * kStageInputs < inputs.end;
       copy_async(&shared.weights[0][0] + i * 4, from + (is_present ? i : 0) * sizeof(Words4),
                  is_present);
     }
@@ -183,27 +183,23 @@ struct ShrinkLora {
                                       Shared& shared) {
     constexpr uint32_t kInputs = 2 * kLoraWords;
     const Inputs segment = segment_of(p);
-    PanelSums<1> sums;
+    const auto* const stages = reinterpret_cast<const std::byte*>(shared.weights);
+    PanelSums sums;
     sums.clear();
     for (uint32_t begin = segment.begin; begin < segment.end; begin += kInputs) {
       load<2>(p, shrink, panel, {begin, segment.end}, shared);
       if (warp_index() > 0) continue;
       for (uint32_t k = 0; k < kInputs && begin + k < segment.end; k += kStepInputs) {
         const uint32_t word = k / 2 + 2 * lane_in_group();
-        const PanelStep weights = PanelStep::load(
-            reinterpret_cast<const Words4*>(&shared.weights[0][0] + k / kStepInputs * kStepWords));
         const uint32_t* const row = shared.inputs[lane_group()];
-        const uint32_t inputs[1][2] = {{row[word], row[word + 1]}};
-        sums.multiply(weights, inputs);
+        const uint32_t inputs[2] = {row[word], row[word + 1]};
+        sums.multiply(stages + k / kStageInputs * kStageBytes, k / kStepInputs % kStageSteps,
+                      inputs);
       }
     }
     if (warp_index() > 0) return;
-    for_each_row<1>([&](int row_of_tile, int parity, int tile) {
-      const Floats4 columns = sums.columns(parity, tile);
-      for (uint32_t i = 0; i < 4; ++i) {
-        write(p, shrink, p.first_of_tile() + row_of_tile,
-              panel * uint32_t{kPanelWidth} + 4 * lane_group() + i, columns.of[i]);
-      }
+    sums.for_each([&](uint32_t row, uint32_t column, float sum) {
+      write(p, shrink, p.first_of_tile() + row, panel * uint32_t{kPanelWidth} + column, sum);
     });
   }
 
@@ -293,21 +289,16 @@ struct ExpandLora {
     const uint32_t rank = expand.b.panels.k;
     const std::byte* const from = expand.b.panels.panel_of(int64_t{panel} * kPanelWidth);
     const float* const inner = shared.inner[lane_group()];
-    PanelSums<1> sums;
+    PanelSums sums;
     sums.clear();
     for (uint32_t first = 0; first < rank; first += kStepInputs) {
       const uint32_t own = first + 4 * lane_in_group();
-      const PanelStep weights =
-          PanelStep::load(reinterpret_cast<const Words4*>(from + first / kStepInputs * kStepBytes));
-      const uint32_t inputs[1][2] = {{pair_of(inner, own, rank), pair_of(inner, own + 2, rank)}};
-      sums.multiply(weights, inputs);
+      const uint32_t inputs[2] = {pair_of(inner, own, rank), pair_of(inner, own + 2, rank)};
+      sums.multiply(from + first / kStageInputs * kStageBytes, first / kStepInputs % kStageSteps,
+                    inputs);
     }
-    for_each_row<1>([&](int row_of_tile, int parity, int tile) {
-      const Floats4 columns = sums.columns(parity, tile);
-      for (uint32_t i = 0; i < 4; ++i) {
-        add(p, expand, p.first_of_tile() + row_of_tile,
-            int64_t{panel} * kPanelWidth + 4 * lane_group() + i, columns.of[i]);
-      }
+    sums.for_each([&](uint32_t row, uint32_t column, float sum) {
+      add(p, expand, p.first_of_tile() + row, int64_t{panel} * kPanelWidth + column, sum);
     });
   }
 

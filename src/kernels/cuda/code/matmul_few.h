@@ -1,5 +1,5 @@
 // Products of up to 8 rows with bfloat16 weights, which are a stream of the weights. A warp has a
-// tile of 16 columns (half of a panel) and a segment of K; loads of 16 bytes a lane go straight to
+// tile of 16 columns (half of a panel) and a segment of K; loads of 8 bytes a lane go straight to
 // the registers that matrix instructions take. A block has tiles side by side and the segments of
 // K, whose sums it adds in ascending order.
 //
@@ -21,19 +21,27 @@ constexpr int64_t kFewRows = 8;
 class Bf16Tile {
  public:
   using Panels = PlainPanels;
-  using Loaded = Words4;
+  using Loaded = HalfStep;
   static constexpr uint32_t kMostInFlight = 32;  // loads of a warp
   static constexpr std::string_view kPrefix = "";
 
   // Tile `index`: counted from the first panel of the columns, whose two halves are tiles 0 and 1.
   PL_DEVICE Bf16Tile(const PanelColumns& columns, int64_t index)
-      : from_(columns.panel(index / 2) + index % 2 * (kHalfWords * 4) +
-              lane_index() * sizeof(Words4)) {}
+      : from_(columns.panel(index / 2) + index % 2 * (2 * kCoreGroupBytes) + HalfStep::place(0)) {}
 
-  PL_DEVICE Words4 load(uint32_t step) const {
-    return load_once<Words4>(from_ + int64_t{step} * kStepBytes);
+  PL_DEVICE HalfStep load(uint32_t step) const {
+    const std::byte* const from =
+        from_ + int64_t{step / kStageSteps} * kStageBytes + step % kStageSteps * (2 * kCoreBytes);
+    return {{load_once<Words2>(from), load_once<Words2>(from + kCoreGroupBytes)}};
   }
-  PL_DEVICE Words4 operand(const Words4& loaded, uint32_t /*step*/) const { return loaded; }
+  PL_DEVICE Words4 operand(const HalfStep& loaded, uint32_t /*step*/) const {
+    return {{loaded.groups[0].words[0], loaded.groups[1].words[0], loaded.groups[0].words[1],
+             loaded.groups[1].words[1]}};
+  }
+  // The column of the panel that is row g of an operand (i = 0), or row g + 8, of half h.
+  PL_DEVICE static uint32_t column(uint32_t half, uint32_t i) {
+    return 16 * half + 8 * i + lane_group();
+  }
 
  private:
   const std::byte* from_;
@@ -223,7 +231,7 @@ struct FewRows {
     return quad;
   }
 
-  // A lane has columns 4 g + 2 h and the next of rows 2 t and 2 t + 1.
+  // A lane has two columns of rows 2 t and 2 t + 1.
   PL_DEVICE static void write(const Params& p, Shared& shared, const Floats4& totals) {
     if constexpr (kMatrices == 2) {
       // Where a warp's own sums of segments were.
@@ -234,14 +242,15 @@ struct FewRows {
     if (own_split() > 0) return;
     const auto& columns = p.columns[0];
     const int64_t tile = column_tile();
-    const int64_t first = columns.place(tile / 2, 4 * lane_group() + tile % 2 * 2);
     Floats4 ups{};
     if constexpr (kMatrices == 2) {
       ups = load_as<Floats4>(&shared.sums[own_tile() + 1][lane_index()]);
     }
     PL_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const int64_t row = 2 * lane_in_group() + i % 2, place = first + i / 2;
+      const int64_t row = 2 * lane_in_group() + i % 2;
+      const uint32_t column = Tile::column(tile % 2, static_cast<uint32_t>(i) / 2);
+      const int64_t place = columns.place(tile / 2, column);
       if (row >= p.num_rows || place < 0 || place >= p.num_columns) continue;
       const float total = columns.with_bias(totals.of[i], place);
       p.out.row(row)[place] =

@@ -31,8 +31,12 @@ class GroupTile {
   PL_DEVICE GroupTile(const GroupColumns& columns, int64_t index)
       : panels_(columns.weights),
         panel_(reinterpret_cast<const uint8_t*>(columns.panel(index / 2))),
-        column_(4 * lane_group() + 2 * static_cast<uint32_t>(index % 2)),
+        column_(column(static_cast<uint32_t>(index % 2), 0)),
         factors_(load_as<Floats2>(panel_ + column_ * sizeof(float))) {}
+
+  PL_DEVICE static uint32_t column(uint32_t half, uint32_t i) {
+    return 4 * lane_group() + 2 * half + i;
+  }
 
   PL_DEVICE Loaded load(uint32_t step) const {
     const uint32_t k = step * kStepInputs;

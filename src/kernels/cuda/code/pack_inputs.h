@@ -6,22 +6,31 @@
 
 namespace paceline::cuda {
 
-// Panels of 32 rows like those of weights, without gaps: [panels, steps, kStepWords]. The words of
-// a lane are in another order: the two pairs of a row, which are an instruction's operand, are
-// neighbours.
+// Panels of 32 rows like those of weights, without gaps: [panels, stages, kStageWords].
 struct InputPanels {
   uint32_t* first = nullptr;
-  uint32_t steps = 0;  // of a panel
+  uint32_t stages = 0;  // of a panel
 
   PL_DEVICE uint32_t* panel(int64_t index) const {
-    return first + index * int64_t{steps} * kStepWords;
+    return first + index * int64_t{stages} * kStageWords;
   }
 };
 
-// The steps of a block that makes panels: one for each warp.
-constexpr uint32_t kStepsOfBlock = kElementThreads / kWarpLanes;
+// Threads of a block that makes panels have 8 inputs of a row or column each, in the order of a
+// stage: neighbours in a core matrix, then along the inputs, then the groups.
+struct StageChunk {
+  uint32_t place;  // in the stage, in chunks of 16 bytes
+  uint32_t row;    // of the panel
+  uint32_t k;      // of the stage
 
-// Rounds rows: panels along x of the grid, their steps along y. Rows behind the last are zero.
+  PL_DEVICE static StageChunk own() {
+    const uint32_t place = thread_index(), core = place / 8;
+    return {place, core / 8 * kCoreColumns + place % 8, core % 8 * 8};
+  }
+};
+static_assert(kElementThreads == kStageBytes / 16);
+
+// Rounds rows: panels along x of the grid, their stages along y. Rows behind the last are zero.
 struct PackInputs {
   static constexpr std::string_view kName = "pack_inputs";
   static constexpr uint32_t kThreads = kElementThreads;
@@ -35,23 +44,14 @@ struct PackInputs {
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
-    const uint32_t step = block_index().y * kStepsOfBlock + warp_index();
-    if (step >= p.out.steps) return;
-    uint32_t* const out = p.out.panel(block_index().x) + step * kStepWords + lane_index() * 4;
-    const uint32_t k = step * kStepInputs + lane_index() % 4 * 4;
-    Floats4 x[4];
-    PL_UNROLL
-    for (uint32_t i = 0; i < 4; ++i) {
-      x[i] = inputs_of(p, block_index().x * kPanelWidth + lane_index() / 4 * 4 + i, k);
-    }
-    PL_UNROLL
-    for (uint32_t half = 0; half < 2; ++half) {
-      const Floats4 &first = x[2 * half], &second = x[2 * half + 1];
-      store_as(
-          out + half * kHalfWords,
-          Words4{{pack_bf16(first.of[0], first.of[1]), pack_bf16(first.of[2], first.of[3]),
-                  pack_bf16(second.of[0], second.of[1]), pack_bf16(second.of[2], second.of[3])}});
-    }
+    const StageChunk chunk = StageChunk::own();
+    const int64_t row = block_index().x * kPanelWidth + chunk.row;
+    const uint32_t k = block_index().y * kStageInputs + chunk.k;
+    const Floats4 first = inputs_of(p, row, k), second = inputs_of(p, row, k + 4);
+    store_as(
+        p.out.panel(block_index().x) + block_index().y * kStageWords + chunk.place * 4,
+        Words4{{pack_bf16(first.of[0], first.of[1]), pack_bf16(first.of[2], first.of[3]),
+                pack_bf16(second.of[0], second.of[1]), pack_bf16(second.of[2], second.of[3])}});
   }
 
  private:
@@ -66,8 +66,8 @@ struct PackInputs {
   }
 };
 
-// Dequantises panels, which begin at `first_panel`: panels along x of the grid, their steps along
-// y. A lane makes 4 inputs, which lie in one group, of two columns at a time.
+// Dequantises panels, which begin at `first_panel`: panels along x of the grid, their stages along
+// y. The 8 inputs of a thread lie in one group.
 struct UnpackGroups {
   static constexpr std::string_view kName = "unpack_groups";
   static constexpr uint32_t kThreads = kElementThreads;
@@ -80,35 +80,21 @@ struct UnpackGroups {
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
-    const uint32_t step = block_index().y * kStepsOfBlock + warp_index();
-    const uint32_t k = step * kStepInputs + lane_index() % 4 * 4;
-    if (step >= padded_steps(p.weights.k)) return;
-    auto* const out = reinterpret_cast<uint32_t*>(p.out + block_index().x * p.panel_bytes) +
-                      step * kStepWords + lane_index() * 4;
-    const int64_t column = (p.first_panel + block_index().x) * kPanelWidth + lane_index() / 4 * 4;
-    PL_UNROLL
-    for (uint32_t half = 0; half < 2; ++half) {
-      Words4 words;
+    const StageChunk chunk = StageChunk::own();
+    const uint32_t k = block_index().y * kStageInputs + chunk.k;
+    const int64_t column = (p.first_panel + block_index().x) * kPanelWidth + chunk.row;
+    Words4 words{};
+    if (k < p.weights.k) {
+      const GroupAffine affine = load_group(p.weights, k >> p.weights.group_bits, column);
       PL_UNROLL
-      for (uint32_t i = 0; i < 2; ++i) {
-        const int64_t own = column + 2 * half + i;
-        if (k >= p.weights.k) {
-          words.words[i] = words.words[2 + i] = 0;
-          continue;
-        }
-        const GroupAffine affine = load_group(p.weights, k >> p.weights.group_bits, own);
-        words.words[i] = pair_of(p, affine, k, own);
-        words.words[2 + i] = pair_of(p, affine, k + 2, own);
+      for (uint32_t i = 0; i < 4; ++i) {
+        words.words[i] = pack_bf16(group_element(p.weights, affine, k + 2 * i, column),
+                                   group_element(p.weights, affine, k + 2 * i + 1, column));
       }
-      store_as(out + half * kHalfWords, words);
     }
-  }
-
- private:
-  PL_DEVICE static uint32_t pair_of(const Params& p, const GroupAffine& affine, uint32_t k,
-                                    int64_t column) {
-    return pack_bf16(group_element(p.weights, affine, k, column),
-                     group_element(p.weights, affine, k + 1, column));
+    store_as(p.out + block_index().x * p.panel_bytes + block_index().y * int64_t{kStageBytes} +
+                 chunk.place * sizeof(Words4),
+             words);
   }
 };
 

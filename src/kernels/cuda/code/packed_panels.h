@@ -24,34 +24,35 @@ PL_DEVICE float plain_element(const PlainPanels& panels, uint32_t k, int64_t col
   return element_value(elements[int64_t{k} * kPanelWidth + column % kPanelWidth]);
 }
 
-// A panel of a bfloat16 matrix stands as matrix instructions take it: steps of 16 inputs, each in
-// two halves of 512 bytes, 16 bytes for each lane. Half h of lane 4 g + t has columns 4 g + 2 h and
-// the next, of pairs 2 t and 2 t + 1 of the step. Steps are padded with zeros to whole stages,
-// which are copied together.
-constexpr uint32_t kStepInputs = 16;
-constexpr uint32_t kStepPairs = kStepInputs / 2;
-constexpr uint32_t kHalfWords = 128;
-constexpr uint32_t kStepWords = 2 * kHalfWords;
-constexpr uint32_t kStepBytes = kStepWords * 4;
-
+// A panel of a bfloat16 matrix stands as core matrices (code/core_matrices.h): stages of 64 inputs,
+// in each of which four groups of 8 columns follow one another, of 8 core matrices each. So the
+// core matrices of several panels' stages, copied one behind another, have the same strides. Stages
+// are padded with zeros.
+constexpr uint32_t kStepInputs = 16;  // that a matrix instruction adds
 constexpr uint32_t kStageSteps = 4;
 constexpr uint32_t kStageInputs = kStageSteps * kStepInputs;
+constexpr uint32_t kCoreBytes = 128;
+constexpr uint32_t kCoreColumns = 8;
+constexpr uint32_t kCoreGroupBytes = kStageInputs / 8 * kCoreBytes;  // of a group of columns
+constexpr uint32_t kPanelGroups = uint32_t{kPanelWidth} / kCoreColumns;
+constexpr uint32_t kStageBytes = kPanelGroups * kCoreGroupBytes;
+constexpr uint32_t kStageWords = kStageBytes / 4;
+constexpr uint32_t kStagePairs = kStageInputs / 2;
+constexpr uint32_t kStepPairs = kStepInputs / 2;
 
 constexpr int64_t num_steps(int64_t inputs) { return (inputs + kStepInputs - 1) / kStepInputs; }
-constexpr int64_t padded_steps(int64_t inputs) {
-  return (inputs + kStageInputs - 1) / kStageInputs * kStageSteps;
-}
+constexpr int64_t num_stages(int64_t inputs) { return (inputs + kStageInputs - 1) / kStageInputs; }
 
 // The place of inputs 2 * pair and 2 * pair + 1 of a panel's column, the first in the low half.
-PL_DEVICE uint32_t fragment_word(uint32_t pair, uint32_t column) {
-  const uint32_t in_step = pair % kStepPairs, lane = column / 4 * 4 + in_step / 2;
-  return pair / kStepPairs * kStepWords + column % 4 / 2 * kHalfWords + lane * 4 + in_step % 2 * 2 +
-         column % 2;
+PL_DEVICE uint32_t core_word(uint32_t pair, uint32_t column) {
+  const uint32_t in_stage = pair % kStagePairs;
+  return pair / kStagePairs * kStageWords + column / kCoreColumns * (kCoreGroupBytes / 4) +
+         in_stage / 4 * (kCoreBytes / 4) + column % kCoreColumns * 4 + in_stage % 4;
 }
 
 PL_DEVICE uint32_t bf16_pair(const PlainPanels& panels, uint32_t pair, int64_t column) {
   const auto* const words = reinterpret_cast<const uint32_t*>(panels.panel_of(column));
-  return words[fragment_word(pair, static_cast<uint32_t>(column % kPanelWidth))];
+  return words[core_word(pair, static_cast<uint32_t>(column % kPanelWidth))];
 }
 
 // Quantised panels. Sizes of groups and records are powers of two.

@@ -1,8 +1,6 @@
-// Products of panels by mma_bf16(): columns of weights times rows, 16 inputs at a time, both as
-// packed_panels.h has them. That orders the inputs of a step and the columns of a tile as it suits
-// the loads: which column is which row of an operand doesn't matter, and Hopper adds the 16
-// products of a step exactly, in no order. On other GPUs the order counts: every kernel has this
-// one.
+// Products of panels: columns of weights times rows, 16 inputs at a time, both as packed_panels.h
+// has them. The order of the inputs of a step suits the loads: Hopper adds the 16 products of a
+// step exactly, in no order. On other GPUs the order counts.
 #pragma once
 
 #include "kernels/cuda/code/activations.h"
@@ -20,67 +18,54 @@ struct alignas(16) Floats4 {
 PL_DEVICE uint32_t lane_group() { return lane_index() / 4; }     // g
 PL_DEVICE uint32_t lane_in_group() { return lane_index() % 4; }  // t
 
-// A lane's part of a step of a panel.
-struct PanelStep {
-  Words4 half[2];
+// A lane's part of a step of 16 columns as mma_bf16() takes it: columns g and g + 8, inputs 4 t to
+// 4 t + 3. `first` is the first of the stage's two groups of columns.
+struct HalfStep {
+  Words2 groups[2];
 
-  PL_DEVICE static PanelStep load(const Words4* step) {
-    return {
-        {load_as<Words4>(step + lane_index()), load_as<Words4>(step + kWarpLanes + lane_index())}};
+  PL_DEVICE static uint32_t place(uint32_t step_of_stage) {
+    return (2 * step_of_stage + lane_in_group() / 2) * kCoreBytes + lane_group() * 16 +
+           lane_in_group() % 2 * 8;
+  }
+  PL_DEVICE static HalfStep load(const std::byte* first, uint32_t step_of_stage) {
+    const std::byte* const from = first + place(step_of_stage);
+    return {{load_as<Words2>(from), load_as<Words2>(from + kCoreGroupBytes)}};
+  }
+  PL_DEVICE void multiply(float (&sums)[4], const uint32_t (&inputs)[2]) const {
+    const uint32_t a[4] = {groups[0].words[0], groups[1].words[0], groups[0].words[1],
+                           groups[1].words[1]};
+    mma_bf16(sums, a, inputs);
   }
 };
 
-// 32 columns times kTiles * 8 rows: row kTiles * i + tile is column i of the tile's operand b.
-template <int kTiles>
+// The sums of a panel's 32 columns and 8 rows.
 struct PanelSums {
-  float of[2][kTiles][4];
+  float of[2][4];
 
   PL_DEVICE void clear() {
     PL_UNROLL
     for (auto& half : of) {
       PL_UNROLL
-      for (auto& tile : half) {
-        for (float& sum : tile) sum = 0.0f;
-      }
+      for (float& sum : half) sum = 0.0f;
     }
   }
-  PL_DEVICE void add(const PanelSums& other) {
+  // `stage`: of the panel; a lane's inputs are 4 t to 4 t + 3 of row g.
+  PL_DEVICE void multiply(const std::byte* stage, uint32_t step_of_stage,
+                          const uint32_t (&inputs)[2]) {
     PL_UNROLL
     for (int half = 0; half < 2; ++half) {
-      PL_UNROLL
-      for (int tile = 0; tile < kTiles; ++tile) {
-        PL_UNROLL
-        for (int i = 0; i < 4; ++i) of[half][tile][i] = of[half][tile][i] + other.of[half][tile][i];
-      }
+      HalfStep::load(stage + half * 2 * kCoreGroupBytes, step_of_stage).multiply(of[half], inputs);
     }
   }
-  PL_DEVICE void multiply(const PanelStep& weights, const uint32_t (&inputs)[kTiles][2]) {
+  // Calls body(row, column of the panel, sum) for the lane's.
+  template <class Body>
+  PL_DEVICE void for_each(Body&& body) const {
     PL_UNROLL
-    for (int tile = 0; tile < kTiles; ++tile) {
-      PL_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        mma_bf16(of[half][tile], weights.half[half].words, inputs[tile]);
-      }
+    for (uint32_t i = 0; i < 8; ++i) {
+      body(2 * lane_in_group() + i % 2, lane_group() + i / 2 * kCoreColumns, of[i / 4][i % 4]);
     }
-  }
-  // Columns 4 g to 4 g + 3 of row kTiles * (2 t + parity) + tile.
-  PL_DEVICE Floats4 columns(int parity, int tile) const {
-    return {{of[0][tile][parity], of[0][tile][2 + parity], of[1][tile][parity],
-             of[1][tile][2 + parity]}};
   }
 };
-
-// Calls body(row of the tile, its 4 columns).
-template <int kTiles, class Body>
-PL_DEVICE void for_each_row(Body&& body) {
-  PL_UNROLL
-  for (int parity = 0; parity < 2; ++parity) {
-    PL_UNROLL
-    for (int tile = 0; tile < kTiles; ++tile) {
-      body(kTiles * (2 * static_cast<int>(lane_in_group()) + parity) + tile, parity, tile);
-    }
-  }
-}
 
 // Neighbouring columns of a matrix, from the panel that holds the first.
 template <class Panels>
@@ -104,48 +89,34 @@ struct ColumnsOf {
 using PanelColumns = ColumnsOf<PlainPanels>;
 using GroupColumns = ColumnsOf<GroupedPanels>;
 
-// Sums of several panels.
-template <int kPanels, int kTiles>
-struct PanelSumsOf {
-  static constexpr uint32_t kPieces = 2 * kPanels * kTiles;
-  PanelSums<kTiles> of_panel[kPanels];
+// A thread's sums of a tile.
+template <int kCount>
+struct TileSums {
+  static constexpr uint32_t kPieces = kCount / 4;
+  float of[kCount];
 
   PL_DEVICE void clear() {
-    for (auto& sums : of_panel) sums.clear();
-  }
-  PL_DEVICE void add(const PanelSumsOf& other) {
     PL_UNROLL
-    for (int i = 0; i < kPanels; ++i) of_panel[i].add(other.of_panel[i]);
+    for (float& sum : of) sum = 0.0f;
   }
-  // A thread's pieces of 4 sums, `threads` apart.
+  PL_DEVICE void add(const float (&sums)[kCount]) {
+    PL_UNROLL
+    for (int i = 0; i < kCount; ++i) of[i] = of[i] + sums[i];
+  }
+  // Pieces of 4 sums, `threads` apart.
   PL_DEVICE void save(Floats4* to, uint32_t threads) const {
     PL_UNROLL
-    for (int i = 0; i < kPanels; ++i) {
-      PL_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        PL_UNROLL
-        for (int tile = 0; tile < kTiles; ++tile) {
-          const float(&sums)[4] = of_panel[i].of[half][tile];
-          store_as(to + ((i * 2 + half) * kTiles + tile) * threads + thread_index(),
-                   Floats4{{sums[0], sums[1], sums[2], sums[3]}});
-        }
-      }
+    for (int i = 0; i < kCount; i += 4) {
+      store_as(to + i / 4 * threads + thread_index(),
+               Floats4{{of[i], of[i + 1], of[i + 2], of[i + 3]}});
     }
   }
   PL_DEVICE void add_saved(const Floats4* from, uint32_t threads) {
     PL_UNROLL
-    for (int i = 0; i < kPanels; ++i) {
+    for (int i = 0; i < kCount; i += 4) {
+      const auto saved = load_as<Floats4>(from + i / 4 * threads + thread_index());
       PL_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        PL_UNROLL
-        for (int tile = 0; tile < kTiles; ++tile) {
-          float(&sums)[4] = of_panel[i].of[half][tile];
-          const auto saved =
-              load_as<Floats4>(from + ((i * 2 + half) * kTiles + tile) * threads + thread_index());
-          PL_UNROLL
-          for (int j = 0; j < 4; ++j) sums[j] = sums[j] + saved.of[j];
-        }
-      }
+      for (int j = 0; j < 4; ++j) of[i + j] = of[i + j] + saved.of[j];
     }
   }
 };
@@ -182,22 +153,6 @@ PL_DEVICE bool add_segments(const SplitSums& split, int64_t tile, uint32_t segme
     sums.add_saved(of_tile + i * of_segment, threads);
   }
   return true;
-}
-
-// Writes 4 neighbouring columns, as far as they are among out's, with their bias.
-PL_DEVICE void write_columns(const PanelColumns& columns, int64_t place, int64_t num_columns,
-                             Floats4 totals, float* out) {
-  if (place >= 0 && place + 4 <= num_columns &&
-      reinterpret_cast<uintptr_t>(out + place) % sizeof(Floats4) == 0) {
-    PL_UNROLL
-    for (int i = 0; i < 4; ++i) totals.of[i] = columns.with_bias(totals.of[i], place + i);
-    return store_as(out + place, totals);
-  }
-  PL_UNROLL
-  for (int i = 0; i < 4; ++i) {
-    if (place + i < 0 || place + i >= num_columns) continue;
-    out[place + i] = columns.with_bias(totals.of[i], place + i);
-  }
 }
 
 }  // namespace paceline::cuda

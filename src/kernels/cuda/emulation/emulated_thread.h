@@ -135,7 +135,8 @@ void wait_products(float (&/*d*/)[kCount], emulation::CallSite site = emulation:
 }
 inline void keep_operand(uint32_t (&a)[4]) { emulation::keep_operand(a); }
 // Registers that each thread of a warpgroup gives to others, or takes: all it has then. For blocks
-// that are alone on a multiprocessor.
+// whose registers are all taken. Kernels that need it are for GPUs that can.
+constexpr bool kCanTakeRegisters = true;
 template <int kRegisters>
 void give_registers() {}
 template <int kRegisters>
@@ -213,8 +214,8 @@ T load_as(const void* from, emulation::CallSite site = emulation::CallSite::here
   return value;
 }
 // The same for memory that nothing writes while the kernel runs. These loads keep their order, so
-// that many can be under way. What load_once() reads, of 16 bytes, is not kept in the first cache;
-// load_ahead() reads 2, 4 or 8.
+// that many can be under way. What load_once() reads, of 8 or 16 bytes, is not kept in the first
+// cache; load_ahead() reads 2, 4 or 8.
 template <class T>
 T load_ahead(const void* from, emulation::CallSite site = emulation::CallSite::here()) {
   static_assert(sizeof(T) <= 8);
@@ -222,7 +223,7 @@ T load_ahead(const void* from, emulation::CallSite site = emulation::CallSite::h
 }
 template <class T>
 T load_once(const void* from, emulation::CallSite site = emulation::CallSite::here()) {
-  static_assert(sizeof(T) == 16);
+  static_assert(sizeof(T) == 16 || sizeof(T) == 8);
   return load_as<T>(from, site);
 }
 template <class T>
