@@ -128,11 +128,11 @@ PL_DEVICE void multiply_group_turned(float (&d)[kColumns / 2], const uint32_t (&
 
 // Registers of each thread of a warpgroup, for kernels that have one block on a multiprocessor.
 constexpr bool kCanTakeRegisters = true;
-template <int kRegisters>
+template <uint32_t kRegisters>
 PL_DEVICE void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
-template <int kRegisters>
+template <uint32_t kRegisters>
 PL_DEVICE void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
@@ -148,9 +148,9 @@ template <int kPending, int kCount>
 PL_DEVICE void wait_products(float (&/*d*/)[kCount]) {}
 PL_DEVICE void keep_operand(uint32_t (&/*a*/)[4]) {}
 constexpr bool kCanTakeRegisters = false;
-template <int kRegisters>
+template <uint32_t kRegisters>
 PL_DEVICE void give_registers() {}
-template <int kRegisters>
+template <uint32_t kRegisters>
 PL_DEVICE void take_registers() {}
 PL_DEVICE void publish_to_products() {}
 

@@ -125,15 +125,21 @@ struct MatmulTiles {
   static constexpr std::string_view kName = kFullName.text();
   static constexpr uint32_t kMatrices = kGated ? 2 : 1;
   static constexpr uint32_t kMultiplying = Shape::kMultiplying;
+  static constexpr uint32_t kBlocksAtOnce = Shape::kBlocksAtOnce;
   // Warpgroups whose sums need more registers than a thread has by itself take those of the warp
   // that copies, which is then one of a group.
   static constexpr bool kTakesRegisters = kGroups == 2 && kRows != 128;
   static constexpr uint32_t kThreads =
       kMultiplying + (kTakesRegisters ? kGroupThreads : uint32_t{kWarpLanes});
+  // A block has no more than its threads have when it begins: it would wait for ever.
+  static constexpr uint32_t kGivenRegisters = 24, kTakenRegisters = kRows == 192 ? 240 : 104;
+  static constexpr uint32_t kFirstRegisters = 65536 / (kThreads * kBlocksAtOnce) / 8 * 8;
+  static_assert(!kTakesRegisters ||
+                kMultiplying * kTakenRegisters + kGroupThreads * kGivenRegisters <=
+                    kThreads * kFirstRegisters);
   static constexpr bool kSplits = kGroups == 1;  // segments of K may have blocks of their own
-  static constexpr uint32_t kBlocksAtOnce = Shape::kBlocksAtOnce;
-  static constexpr bool kBeginsLate = true;  // blocks fill a multiprocessor's shared memory
-  static constexpr int kSums = kRows / 2;    // of a thread
+  static constexpr bool kBeginsLate = true;      // blocks fill a multiprocessor's shared memory
+  static constexpr int kSums = kRows / 2;        // of a thread
   using Params = TileParams;
   using Shared = TileShared<Shape>;
   using Sums = TileSums<kSums>;
@@ -143,10 +149,10 @@ struct MatmulTiles {
     make_barriers(shared);
     Sums totals;
     if (warp_index() >= Shape::kMultipliers) {
-      if constexpr (kTakesRegisters) give_registers<24>();
+      if constexpr (kTakesRegisters) give_registers<kGivenRegisters>();
       if (warp_index() == Shape::kMultipliers) copy_tiles(p, shared);
     } else {
-      if constexpr (kTakesRegisters) take_registers<kRows == 192 ? 240 : 112>();
+      if constexpr (kTakesRegisters) take_registers<kTakenRegisters>();
       multiply_tiles(p, shared, totals);
     }
     if constexpr (kSplits) {

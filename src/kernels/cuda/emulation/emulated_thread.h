@@ -137,9 +137,9 @@ inline void keep_operand(uint32_t (&a)[4]) { emulation::keep_operand(a); }
 // Registers that each thread of a warpgroup gives to others, or takes: all it has then. For blocks
 // whose registers are all taken. Kernels that need it are for GPUs that can.
 constexpr bool kCanTakeRegisters = true;
-template <int kRegisters>
+template <uint32_t kRegisters>
 void give_registers() {}
-template <int kRegisters>
+template <uint32_t kRegisters>
 void take_registers() {}
 // What this thread wrote to shared memory is visible to products after a barrier that follows.
 inline void publish_to_products() {}
