@@ -70,24 +70,44 @@ void CudaBackend::do_embedding(const PackedMatrix& table, std::span<const int32_
 }
 
 void CudaBackend::do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
-  const int64_t rows = x.num_elements() / x.size(-1);
-  run<RmsNorm>({static_cast<uint32_t>(rows)}, norm_params(x, weight, eps, out));
+  NormParams params = norm_params(x, weight, eps, out);
+  const NormedRows normed = rounded_rows(out);
+  params.packed = normed.packed();
+  run<RmsNorm>({static_cast<uint32_t>(normed.num_blocks(x.num_elements() / x.size(-1)))}, params);
+  normed_ = normed;
 }
 
 void CudaBackend::do_add_rms_norm(const Tensor& residual, const Tensor& branch,
                                   const RmsNormWeights* branch_norm, const RmsNormWeights& norm,
                                   const Tensor& out) {
+  const NormedRows normed = rounded_rows(out);
   AddRmsNorm::Params params{.residual = rows_of(residual),
                             .branch = const_rows_of(branch),
                             .out = rows_of(out),
                             .weight = norm.weight.elements<float>(),
                             .eps = norm.eps,
-                            .width = out.size(1)};
+                            .width = out.size(1),
+                            .packed = normed.packed()};
   if (branch_norm != nullptr) {
     params.branch_weight = branch_norm->weight.elements<float>();
     params.branch_eps = branch_norm->eps;
   }
-  run<AddRmsNorm>({static_cast<uint32_t>(out.size(0))}, params);
+  run<AddRmsNorm>({static_cast<uint32_t>(normed.num_blocks(out.size(0)))}, params);
+  normed_ = normed;
+}
+
+// Where a norm of these rows writes them rounded; nowhere if no product of many rows will read
+// them.
+NormedRows CudaBackend::rounded_rows(const Tensor& out) {
+  if (!has_rounded_products_ || out.rank() != 2 || out.size(0) <= kFewRows) return {};
+  NormedRows normed{.first = out.elements<float>(),
+                    .num_rows = out.size(0),
+                    .width = out.size(1),
+                    .stride = out.stride(0)};
+  normed.panels.stages = static_cast<uint32_t>(num_stages(normed.width));
+  normed.panels.first = normed_inputs_.reserve_as<uint32_t>(
+      divide_up(normed.num_rows, kPanelWidth) * normed.panels.stages * kStageWords);
+  return normed;
 }
 
 void CudaBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias,

@@ -17,6 +17,7 @@
 #include "kernels/cuda/device_memory_source.h"
 #include "kernels/cuda/expert_tables.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/normed_rows.h"
 #include "kernels/cuda/scratch_buffer.h"
 #include "kernels/cuda/tile_choice.h"
 
@@ -90,6 +91,7 @@ class CudaBackend final : public Backend {
 
   template <class Kernel>
   void run(Grid grid, const typename Kernel::Params& params) {
+    normed_ = {};
     launch<Kernel>(device_, grid, params);
   }
   // The same matrix, in the device's memory.
@@ -107,6 +109,7 @@ class CudaBackend final : public Backend {
                        const Tensor& out);
   template <bool kGated>
   void multiply_in_tiles(const TileParams& params);
+  NormedRows rounded_rows(const Tensor& out);
   // Valid until the next call.
   InputPanels pack_inputs(const Tensor& x);
   // do_gated_mlp with two kernels. Returns false where it has none for the weights.
@@ -167,6 +170,9 @@ class CudaBackend final : public Backend {
   ScratchBuffer segment_sums_{scratch_memory_};
   Buffer arrivals_;  // zeros between kernels
   ScratchBuffer packed_inputs_{scratch_memory_};
+  ScratchBuffer normed_inputs_{scratch_memory_};
+  NormedRows normed_;                  // every kernel but products and rounding forgets them
+  bool has_rounded_products_ = false;  // weights of bfloat16, or quantised ones
   ScratchBuffer packed_inner_{scratch_memory_};
   ScratchBuffer unpacked_weights_{scratch_memory_};
   ScratchBuffer attention_partials_{scratch_memory_};

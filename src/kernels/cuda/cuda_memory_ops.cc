@@ -59,6 +59,7 @@ std::span<const float> CudaBackend::do_read(const Tensor& x, std::vector<float>&
 }
 
 void CudaBackend::do_write(std::span<const float> elements, const Tensor& out) {
+  normed_ = {};
   device_.copy_to_device(out.raw(), elements.data(), elements.size_bytes());
 }
 
@@ -72,6 +73,7 @@ PackedMatrix CudaBackend::move_to_device(PackedMatrix matrix) {
 
 PackedMatrix CudaBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
   PackedMatrix matrix = paceline::pack_matrix(parts, dtype, host_memory_, threads_);
+  has_rounded_products_ = has_rounded_products_ || dtype == DType::bf16;
   if (dtype == DType::bf16) matrix.storage = as_core_matrices(matrix);
   return move_to_device(std::move(matrix));
 }
@@ -80,13 +82,13 @@ PackedMatrix CudaBackend::do_pack_matrix(std::span<const Tensor> parts, DType dt
 Buffer CudaBackend::as_core_matrices(const PackedMatrix& matrix) {
   const int64_t panel_bytes = num_stages(matrix.k) * kStageBytes, pairs = matrix.padded_k() / 2;
   Buffer packed(host_memory_, static_cast<size_t>(matrix.num_panels() * panel_bytes),
-                   Contents::zeroed);
+                Contents::zeroed);
   threads_.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const auto* const from = reinterpret_cast<const uint32_t*>(
           static_cast<const std::byte*>(matrix.storage.get()) + panel * matrix.panel_bytes());
-      auto* const to = reinterpret_cast<uint32_t*>(static_cast<std::byte*>(packed.get()) +
-                                                   panel * panel_bytes);
+      auto* const to =
+          reinterpret_cast<uint32_t*>(static_cast<std::byte*>(packed.get()) + panel * panel_bytes);
       for (uint32_t pair = 0; pair < pairs; ++pair) {
         for (uint32_t column = 0; column < kPanelWidth; ++column) {
           to[core_word(pair, column)] = from[pair * kPanelWidth + column];
@@ -99,6 +101,7 @@ Buffer CudaBackend::as_core_matrices(const PackedMatrix& matrix) {
 
 PackedMatrix CudaBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
                                          ActivationType activations) {
+  has_rounded_products_ = true;
   return move_to_device(paceline::pack_groups(parts, activations, host_memory_, threads_));
 }
 

@@ -73,7 +73,8 @@ void CudaBackend::run_few_rows(const Tensor& x, typename Kernel::Params params, 
   params.num_rows = x.size(0);
   params.out = rows_of(out);
   const int64_t tiles = 2 * num_tiles(params.columns[0].first, params.num_columns, kPanelWidth);
-  run<Kernel>({static_cast<uint32_t>(divide_up(tiles, int64_t{Kernel::kColumnTiles}))}, params);
+  launch<Kernel>(device_, {static_cast<uint32_t>(divide_up(tiles, int64_t{Kernel::kColumnTiles}))},
+                 params);
 }
 
 void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& columns,
@@ -95,15 +96,16 @@ void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& column
 }
 
 InputPanels CudaBackend::pack_inputs(const Tensor& x) {
+  if (const std::optional<InputPanels> normed = normed_.panels_of(x)) return *normed;
   const int64_t panels = divide_up(x.size(0), kPanelWidth), stages = num_stages(x.size(1));
   const InputPanels packed{packed_inputs_.reserve_as<uint32_t>(panels * stages * kStageWords),
                            static_cast<uint32_t>(stages)};
-  run<PackInputs>({static_cast<uint32_t>(panels), packed.stages},
-                  {.x = const_rows_of(x),
-                   .num_rows = x.size(0),
-                   .width = static_cast<uint32_t>(x.size(1)),
-                   .is_aligned = can_copy_inputs(x),
-                   .out = packed});
+  launch<PackInputs>(device_, {static_cast<uint32_t>(panels), packed.stages},
+                     {.x = const_rows_of(x),
+                      .num_rows = x.size(0),
+                      .width = static_cast<uint32_t>(x.size(1)),
+                      .is_aligned = can_copy_inputs(x),
+                      .out = packed});
   return packed;
 }
 
@@ -134,11 +136,11 @@ void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const Pack
   for (int64_t first = 0; first < panels; first += at_once) {
     const int64_t count = std::min(at_once, panels - first);
     auto* const unpacked = unpacked_weights_.reserve_as<std::byte>(count * panel_bytes);
-    run<UnpackGroups>({static_cast<uint32_t>(count), static_cast<uint32_t>(stages)},
-                      {.weights = groups,
-                       .first_panel = first_panel + first,
-                       .out = unpacked,
-                       .panel_bytes = panel_bytes});
+    launch<UnpackGroups>(device_, {static_cast<uint32_t>(count), static_cast<uint32_t>(stages)},
+                         {.weights = groups,
+                          .first_panel = first_panel + first,
+                          .out = unpacked,
+                          .panel_bytes = panel_bytes});
     const int64_t begin = std::max(columns.first, (first_panel + first) * kPanelWidth);
     const int64_t end =
         std::min(columns.first + columns.count, (first_panel + first + count) * kPanelWidth);

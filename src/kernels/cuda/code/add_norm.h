@@ -18,6 +18,7 @@ struct AddRmsNorm {
     const float* weight = nullptr;
     float eps = 0.0f;
     int64_t width = 0;
+    NormedPanels packed;
   };
   using Shared = WarpPartials;
 
@@ -27,6 +28,7 @@ struct AddRmsNorm {
 
   // A thread reads and writes the same elements in each pass.
   PL_DEVICE static void run(const Params& p, Shared& shared) {
+    if (p.packed.is_behind_last()) return p.packed.clear_row();
     float* const residual_row = p.residual.row(block_index().x);
     const float* const branch_row = p.branch.row(block_index().x);
     float* const out = p.out.row(block_index().x);
@@ -64,9 +66,12 @@ struct AddRmsNorm {
     for_each_span(p.width, [&](int64_t first) {
       load_again(first);
       NormElements::for_each(first, p.width, [&](int k, int64_t i) {
-        out[i] = residual.of[k] * factor * weight.of[k];
+        const float normed = residual.of[k] * factor * weight.of[k];
+        out[i] = normed;
+        p.packed.store(i, normed);
       });
     });
+    p.packed.clear_behind(p.width);
   }
 };
 

@@ -1,10 +1,29 @@
 // RMS norm and layer norm: a block for each row, or for each head of a row.
 #pragma once
 
+#include "kernels/cuda/code/input_panels.h"
 #include "kernels/cuda/code/row_elements.h"
 #include "kernels/cuda/code/rows.h"
 
 namespace paceline::cuda {
+
+// Rows of a norm that it writes rounded too, for products of many rows. Blocks behind the last row
+// make zeros.
+struct NormedPanels {
+  InputPanels panels;  // may be none
+  int64_t num_rows = 0;
+
+  PL_DEVICE bool is_behind_last() const {
+    return panels.first != nullptr && block_index().x >= num_rows;
+  }
+  PL_DEVICE void clear_row() const { panels.clear_row(block_index().x, 0, kRowThreads); }
+  PL_DEVICE void store(int64_t k, float value) const {
+    if (panels.first != nullptr) panels.store(block_index().x, k, value);
+  }
+  PL_DEVICE void clear_behind(int64_t width) const {
+    if (panels.first != nullptr) panels.clear_row(block_index().x, width, kRowThreads);
+  }
+};
 
 struct NormParams {
   Heads x;
@@ -13,6 +32,7 @@ struct NormParams {
   const float* bias = nullptr;  // of layer norms; may be null
   int64_t width = 0;
   float eps = 0.0f;
+  NormedPanels packed;  // of RmsNorm
 };
 
 PL_DEVICE float inverse_root(float mean_square, float eps) {
@@ -47,6 +67,7 @@ struct RmsNorm {
   using Shared = WarpPartials;
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
+    if (p.packed.is_behind_last()) return p.packed.clear_row();
     const float* const row = p.x.head(block_index().x);
     float* const out = p.out.head(block_index().x);
     NormElements x, weight;
@@ -59,9 +80,13 @@ struct RmsNorm {
     const float inverse = inverse_root(squares / static_cast<float>(p.width), p.eps);
     for_each_span(p.width, [&](int64_t first) {
       if (!is_one_span(p.width)) load(first);
-      NormElements::for_each(first, p.width,
-                             [&](int k, int64_t i) { out[i] = x.of[k] * inverse * weight.of[k]; });
+      NormElements::for_each(first, p.width, [&](int k, int64_t i) {
+        const float normed = x.of[k] * inverse * weight.of[k];
+        out[i] = normed;
+        p.packed.store(i, normed);
+      });
     });
+    p.packed.clear_behind(p.width);
   }
 };
 

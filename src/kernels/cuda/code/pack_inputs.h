@@ -2,19 +2,10 @@
 #pragma once
 
 #include "kernels/cuda/code/elementwise.h"
+#include "kernels/cuda/code/input_panels.h"
 #include "kernels/cuda/code/panel_products.h"
 
 namespace paceline::cuda {
-
-// Panels of 32 rows like those of weights, without gaps: [panels, stages, kStageWords].
-struct InputPanels {
-  uint32_t* first = nullptr;
-  uint32_t stages = 0;  // of a panel
-
-  PL_DEVICE uint32_t* panel(int64_t index) const {
-    return first + index * int64_t{stages} * kStageWords;
-  }
-};
 
 // Threads of a block that makes panels have 8 inputs of a row or column each, in the order of a
 // stage: neighbours in a core matrix, then along the inputs, then the groups.
