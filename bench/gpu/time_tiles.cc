@@ -48,18 +48,16 @@ class SplitMemory {
 
 void time_choices(KernelTimer& timer, std::string_view name, const TiledProduct& product,
                   const TileDevice& on, SplitMemory& split) {
-  const TileChoice chosen = choose_tile(product.size, on);
+  const std::optional<TileChoice> chosen = choose_tile(product.size, on);
   const auto count = [](int64_t a, int64_t b) { return static_cast<double>(a * b); };
   const OperationCost cost{.bytes = 2 * count(product.size.columns, product.size.inputs) +
                                     4 * count(product.size.rows, product.size.columns),
                            .flops = 2 * count(product.size.rows, product.size.inputs) *
                                     static_cast<double>(product.size.columns)};
   for (const TileChoice& choice : possible_tiles(product.size, on)) {
-    const bool is_chosen =
-        choice.size == chosen.size && choice.splits_inputs == chosen.splits_inputs;
     timer.time(fmt::format("{} x {}: {} x {}{}{}", name, product.size.rows, choice.size.columns,
                            choice.size.rows, choice.splits_inputs ? " split" : "",
-                           is_chosen ? ", chosen" : ""),
+                           choice == chosen ? ", chosen" : ""),
                cost, [&](int64_t i) {
                  TileParams params = product.params;
                  const auto turn = static_cast<size_t>(i) % product.weights.size();
@@ -81,16 +79,18 @@ void time_product(KernelTimer& timer, const ModelShape& shape, const ShapedProdu
     const OwnedTensor x = quick_rows(timer.backend(), rows, product.k);
     const OwnedTensor out = allocate_tensor(timer.memory(), DType::f32, {rows, product.n});
     tiled.size = {.rows = rows, .columns = product.n, .inputs = product.k};
-    launch<PackInputs>(
-        timer.device(), {static_cast<uint32_t>(panels), static_cast<uint32_t>(stages)},
-        {.x = const_rows_of(x.view),
-         .num_rows = rows,
-         .width = static_cast<uint32_t>(product.k),
-         .is_aligned = can_copy_inputs(x.view),
-         .out = {static_cast<uint32_t*>(inputs.get()), static_cast<uint32_t>(stages)}});
+    const InputPanels of_rows{static_cast<uint32_t*>(inputs.get()), static_cast<uint32_t>(stages),
+                              static_cast<uint32_t>(panels)};
+    launch<PackInputs>(timer.device(),
+                       {static_cast<uint32_t>(panels), static_cast<uint32_t>(stages)},
+                       {.x = const_rows_of(x.view),
+                        .num_rows = rows,
+                        .width = static_cast<uint32_t>(product.k),
+                        .is_aligned = can_copy_inputs(x.view),
+                        .out = of_rows});
     tiled.params = {.columns = {{.weights = plain_panels(tiled.weights.front())}},
                     .num_columns = product.n,
-                    .x = {static_cast<uint32_t*>(inputs.get()), static_cast<uint32_t>(stages)},
+                    .x = of_rows,
                     .num_rows = rows,
                     .out = rows_of(out.view)};
     time_choices(timer, fmt::format("{} {}", shape.name, product.name), tiled, on, split);

@@ -174,8 +174,16 @@ size_t mapped_bytes(const LoadedModel& model) {
   return model.prepared ? model.prepared->size_bytes() : 0;
 }
 
-RunnerLimits runner_limits(const LoadOptions& options) {
+// A GPU reads the weights of the head for each lot of logits, so it has those of all sequences.
+int64_t max_logits_rows(const LoadedModel& model, const LoadOptions& options) {
+  const int64_t of_any = RunnerLimits().max_logits_rows;
+  constexpr int64_t kOfDevice = 256;
+  return model.machine->device ? std::clamp(options.max_num_seqs, of_any, kOfDevice) : of_any;
+}
+
+RunnerLimits runner_limits(const LoadedModel& model, const LoadOptions& options) {
   return {.max_rows = options.max_num_batched_tokens,
+          .max_logits_rows = max_logits_rows(model, options),
           .adapters = uses_adapters(options) ? AdapterUse::any : AdapterUse::none};
 }
 
@@ -186,7 +194,8 @@ RunnerLimits draft_limits(const LoadOptions& options) {
 
 // Of the runners of the model and of the one that drafts for it.
 size_t activation_bytes(const LoadedModel& model, const LoadOptions& options) {
-  const size_t own = runner_activation_bytes(model.decoder->config(), runner_limits(options));
+  const size_t own =
+      runner_activation_bytes(model.decoder->config(), runner_limits(model, options));
   if (model.draft == nullptr) return own;
   return own + runner_activation_bytes(model.draft->decoder->config(), draft_limits(options));
 }
@@ -281,7 +290,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
   choose_kv_type(model, options);
   if (model.draft) choose_kv_type(*model.draft, options);
   const CacheMemory own{.bytes = memory_for_cache(model, options), .share = cache_share(model)};
-  const CacheSize size = build_runner(model, options, own, runner_limits(options));
+  const CacheSize size = build_runner(model, options, own, runner_limits(model, options));
   const int64_t max_model_len = context_length(options, size);
   build_drafter(model, options, {own.bytes, 1.0 - own.share}, max_model_len);
   const EngineLimits limits{.max_model_len = max_model_len,

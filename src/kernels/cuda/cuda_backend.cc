@@ -104,9 +104,7 @@ NormedRows CudaBackend::rounded_rows(const Tensor& out) {
                     .num_rows = out.size(0),
                     .width = out.size(1),
                     .stride = out.stride(0)};
-  normed.panels.stages = static_cast<uint32_t>(num_stages(normed.width));
-  normed.panels.first = normed_inputs_.reserve_as<uint32_t>(
-      divide_up(normed.num_rows, kPanelWidth) * normed.panels.stages * kStageWords);
+  normed.panels = input_panels(normed_inputs_, normed.num_rows, normed.width);
   return normed;
 }
 

@@ -107,9 +107,11 @@ class CudaBackend final : public Backend {
   void run_few_rows(const Tensor& x, typename Kernel::Params params, const Tensor& out);
   void multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
                        const Tensor& out);
+  // Returns false where no kernel of gated products fits the device.
   template <bool kGated>
-  void multiply_in_tiles(const TileParams& params);
+  bool multiply_in_tiles(const TileParams& params);
   NormedRows rounded_rows(const Tensor& out);
+  static InputPanels input_panels(ScratchBuffer& buffer, int64_t rows, int64_t width);
   // Valid until the next call.
   InputPanels pack_inputs(const Tensor& x);
   // do_gated_mlp with two kernels. Returns false where it has none for the weights.

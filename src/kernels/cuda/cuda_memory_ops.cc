@@ -80,18 +80,18 @@ PackedMatrix CudaBackend::do_pack_matrix(std::span<const Tensor> parts, DType dt
 
 // The panels of a bfloat16 matrix in the order of code/packed_panels.h.
 Buffer CudaBackend::as_core_matrices(const PackedMatrix& matrix) {
-  const int64_t panel_bytes = num_stages(matrix.k) * kStageBytes, pairs = matrix.padded_k() / 2;
-  Buffer packed(host_memory_, static_cast<size_t>(matrix.num_panels() * panel_bytes),
+  const int64_t stage_words = matrix.num_panels() * kStageWords, pairs = matrix.padded_k() / 2;
+  Buffer packed(host_memory_, static_cast<size_t>(num_stages(matrix.k) * stage_words * 4),
                 Contents::zeroed);
   threads_.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const auto* const from = reinterpret_cast<const uint32_t*>(
           static_cast<const std::byte*>(matrix.storage.get()) + panel * matrix.panel_bytes());
-      auto* const to =
-          reinterpret_cast<uint32_t*>(static_cast<std::byte*>(packed.get()) + panel * panel_bytes);
+      auto* const to = static_cast<uint32_t*>(packed.get()) + panel * kStageWords;
       for (uint32_t pair = 0; pair < pairs; ++pair) {
         for (uint32_t column = 0; column < kPanelWidth; ++column) {
-          to[core_word(pair, column)] = from[pair * kPanelWidth + column];
+          to[pair / kStagePairs * stage_words + core_word(pair, column)] =
+              from[pair * kPanelWidth + column];
         }
       }
     }
@@ -115,10 +115,13 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
   const auto [on_device] = staging_.upload(columns);
   if (!matrix.groups && matrix.dtype == DType::bf16) {
     const PlainPanels from = plain_panels(matrix);
-    gathered.storage =
-        Buffer(memory_, static_cast<size_t>(gathered.num_panels() * from.panel_bytes));
+    gathered.storage = Buffer(
+        memory_, static_cast<size_t>(num_stages(matrix.k) * gathered.num_panels()) * kStageBytes);
     run<GatherBf16Columns>(element_grid(gathered.n, num_stages(matrix.k) * kStagePairs),
-                           {from, static_cast<std::byte*>(gathered.storage.get()), on_device});
+                           {.from = from,
+                            .to = static_cast<std::byte*>(gathered.storage.get()),
+                            .to_stage_bytes = gathered.num_panels() * kStageBytes,
+                            .columns = on_device});
     device_.synchronize();  // products read weights before kernels in front of them have ended
     return gathered;
   }

@@ -95,12 +95,16 @@ void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& column
   });
 }
 
+InputPanels CudaBackend::input_panels(ScratchBuffer& buffer, int64_t rows, int64_t width) {
+  const int64_t panels = divide_up(rows, kPanelWidth), stages = num_stages(width);
+  return {buffer.reserve_as<uint32_t>(panels * stages * kStageWords), static_cast<uint32_t>(stages),
+          static_cast<uint32_t>(panels)};
+}
+
 InputPanels CudaBackend::pack_inputs(const Tensor& x) {
   if (const std::optional<InputPanels> normed = normed_.panels_of(x)) return *normed;
-  const int64_t panels = divide_up(x.size(0), kPanelWidth), stages = num_stages(x.size(1));
-  const InputPanels packed{packed_inputs_.reserve_as<uint32_t>(panels * stages * kStageWords),
-                           static_cast<uint32_t>(stages)};
-  launch<PackInputs>(device_, {static_cast<uint32_t>(panels), packed.stages},
+  const InputPanels packed = input_panels(packed_inputs_, x.size(0), x.size(1));
+  launch<PackInputs>(device_, {packed.panels, packed.stages},
                      {.x = const_rows_of(x),
                       .num_rows = x.size(0),
                       .width = static_cast<uint32_t>(x.size(1)),
@@ -110,14 +114,18 @@ InputPanels CudaBackend::pack_inputs(const Tensor& x) {
 }
 
 template <bool kGated>
-void CudaBackend::multiply_in_tiles(const TileParams& params) {
+bool CudaBackend::multiply_in_tiles(const TileParams& params) {
   const ProductSize product{.rows = params.num_rows,
-                            .columns = kGated ? 2 * params.num_columns : params.num_columns,
-                            .inputs = params.columns[0].weights.k};
-  launch_tiles<kGated>(device_, params, choose_tile(product, tile_device_), tile_device_,
+                            .columns = params.num_columns,
+                            .inputs = params.columns[0].weights.k,
+                            .is_gated = kGated};
+  const std::optional<TileChoice> choice = choose_tile(product, tile_device_);
+  if (!choice) return false;
+  launch_tiles<kGated>(device_, params, *choice, tile_device_,
                        [this](int64_t tiles, int64_t segments, int64_t pieces) {
                          return split_sums(tiles, segments, pieces);
                        });
+  return true;
 }
 
 void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
@@ -126,7 +134,8 @@ void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const Pack
       .columns = {}, .num_columns = columns.count, .x = x, .num_rows = rows, .out = rows_of(out)};
   if (is_bf16(columns)) {
     params.columns[0] = panel_columns(columns);
-    return multiply_in_tiles<false>(params);
+    multiply_in_tiles<false>(params);
+    return;
   }
   // Some panels at a time become bfloat16.
   const GroupedPanels groups = grouped_panels(*columns.matrix);
@@ -137,15 +146,15 @@ void CudaBackend::multiply_packed(const InputPanels& x, int64_t rows, const Pack
     const int64_t count = std::min(at_once, panels - first);
     auto* const unpacked = unpacked_weights_.reserve_as<std::byte>(count * panel_bytes);
     launch<UnpackGroups>(device_, {static_cast<uint32_t>(count), static_cast<uint32_t>(stages)},
-                         {.weights = groups,
-                          .first_panel = first_panel + first,
-                          .out = unpacked,
-                          .panel_bytes = panel_bytes});
+                         {.weights = groups, .first_panel = first_panel + first, .out = unpacked});
     const int64_t begin = std::max(columns.first, (first_panel + first) * kPanelWidth);
     const int64_t end =
         std::min(columns.first + columns.count, (first_panel + first + count) * kPanelWidth);
     params.columns[0] = {
-        .weights = {unpacked, panel_bytes, static_cast<uint32_t>(columns.matrix->k)},
+        .weights = {.first = unpacked,
+                    .panel_bytes = kStageBytes,
+                    .k = static_cast<uint32_t>(columns.matrix->k),
+                    .stage_bytes = count * kStageBytes},
         .bias = columns.bias ? columns.bias->elements<float>() + (begin - begin % kPanelWidth)
                              : nullptr,
         .first = begin % kPanelWidth};
@@ -211,21 +220,23 @@ bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, co
     multiply(inner, mlp.down, out);
     return true;
   }
-  if (mlp.gate.first % kPanelWidth != 0 || (!is_bf16(mlp.down) && !mlp.down.matrix->groups)) {
+  const PanelColumns gate = panel_columns(mlp.gate), up = panel_columns(mlp.up);
+  if (mlp.gate.first % kPanelWidth != 0 || gate.weights.stage_bytes != up.weights.stage_bytes ||
+      (!is_bf16(mlp.down) && !mlp.down.matrix->groups)) {
     return false;
   }
-  const int64_t panels = divide_up(rows, kPanelWidth), stages = num_stages(width);
-  const InputPanels inner{packed_inner_.reserve_as<uint32_t>(panels * stages * kStageWords),
-                          static_cast<uint32_t>(stages)};
+  const InputPanels inner = input_panels(packed_inner_, rows, width);
   if (width % kStageInputs != 0) {  // what no tile writes
-    device_.clear(inner.first, static_cast<size_t>(panels * stages * kStageBytes));
+    device_.clear(inner.first, size_t{inner.panels} * inner.stages * kStageBytes);
   }
-  multiply_in_tiles<true>({.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
-                           .num_columns = width,
-                           .x = pack_inputs(x),
-                           .num_rows = rows,
-                           .activation = activation,
-                           .gated_out = inner});
+  const bool is_done = multiply_in_tiles<true>({.columns = {gate, up},
+                                                .second_matrix = up.panel(0) - gate.panel(0),
+                                                .num_columns = width,
+                                                .x = pack_inputs(x),
+                                                .num_rows = rows,
+                                                .activation = activation,
+                                                .gated_out = inner});
+  if (!is_done) return false;
   multiply_packed(inner, rows, mlp.down, out);
   return true;
 }

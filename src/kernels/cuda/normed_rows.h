@@ -30,7 +30,7 @@ struct NormedRows {
     }
     const int64_t offset = x_first - first, row = offset / stride;
     if (offset % stride != 0 || row % kPanelWidth != 0 || row + x.size(0) > num_rows) return {};
-    return InputPanels{panels.panel(row / kPanelWidth), panels.stages};
+    return InputPanels{panels.stage(row / kPanelWidth, 0), panels.stages, panels.panels};
   }
 };
 

@@ -6,9 +6,10 @@ namespace paceline::cuda {
 
 PlainPanels plain_panels(const PackedMatrix& matrix) {
   const bool is_bf16 = !matrix.groups && matrix.dtype == DType::bf16;
-  return {static_cast<const std::byte*>(matrix.storage.get()),
-          is_bf16 ? num_stages(matrix.k) * kStageBytes : matrix.panel_bytes(),
-          static_cast<uint32_t>(matrix.k)};
+  return {.first = static_cast<const std::byte*>(matrix.storage.get()),
+          .panel_bytes = is_bf16 ? int64_t{kStageBytes} : matrix.panel_bytes(),
+          .k = static_cast<uint32_t>(matrix.k),
+          .stage_bytes = is_bf16 ? matrix.num_panels() * kStageBytes : 0};
 }
 
 GroupedPanels grouped_panels(const PackedMatrix& matrix) {

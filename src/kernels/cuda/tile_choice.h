@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace paceline::cuda {
 
-// Of the matrices' columns together, and of rows.
 struct TileSize {
-  int64_t columns = 64;
+  int64_t columns = 64;  // of each matrix
   int64_t rows = 64;
 
   bool operator==(const TileSize&) const = default;
@@ -19,12 +19,15 @@ struct TileChoice {
   TileSize size;
   int64_t blocks_at_once = 1;  // on a multiprocessor
   bool splits_inputs = false;  // a block for each segment of K
+
+  bool operator==(const TileChoice&) const = default;
 };
 
 struct ProductSize {
   int64_t rows = 0;
-  int64_t columns = 0;
+  int64_t columns = 0;  // of each matrix
   int64_t inputs = 0;
+  bool is_gated = false;  // two matrices and the activation
 };
 
 struct TileDevice {
@@ -33,7 +36,8 @@ struct TileDevice {
   bool can_take_registers = false;  // Hopper
 };
 
-TileChoice choose_tile(const ProductSize& product, const TileDevice& device);
+// None where no kernel fits the device, which may be if it is gated.
+std::optional<TileChoice> choose_tile(const ProductSize& product, const TileDevice& device);
 // All that could be chosen.
 std::vector<TileChoice> possible_tiles(const ProductSize& product, const TileDevice& device);
 

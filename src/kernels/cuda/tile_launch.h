@@ -12,7 +12,8 @@ namespace paceline::cuda {
 // Memory for the sums of `segments` segments of `tiles` tiles, of `pieces` each.
 using MakeSplitSums = std::function<SplitSums(int64_t tiles, int64_t segments, int64_t pieces)>;
 
-// `params` without numbers of tiles and split sums. kGated: of two matrices.
+// `params` without numbers of tiles and split sums. kGated: of two matrices, whose first columns
+// are the first of panels.
 template <bool kGated>
 void launch_tiles(CudaDevice& device, const TileParams& params, const TileChoice& choice,
                   const TileDevice& on, const MakeSplitSums& make_split);

@@ -61,18 +61,19 @@ struct GatherBf16Columns {
   struct Params {
     PlainPanels from;
     std::byte* to = nullptr;
+    int64_t to_stage_bytes = 0;
     const int32_t* columns = nullptr;  // of `from`
   };
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const int64_t to_column = block_index().x, from_column = p.columns[block_index().x];
-    auto* const to =
-        reinterpret_cast<uint32_t*>(p.to + to_column / kPanelWidth * p.from.panel_bytes);
+    std::byte* const to = p.to + to_column / kPanelWidth * kStageBytes;
     const auto place = static_cast<uint32_t>(to_column % kPanelWidth);
     for_each_column(num_stages(p.from.k) * kStagePairs, [=, &p](int64_t i) {
       const auto pair = static_cast<uint32_t>(i);
-      to[core_word(pair, place)] = bf16_pair(p.from, pair, from_column);
+      auto* const words = reinterpret_cast<uint32_t*>(to + pair / kStagePairs * p.to_stage_bytes);
+      words[core_word(pair, place)] = bf16_pair(p.from, pair, from_column);
     });
   }
 };

@@ -5,19 +5,21 @@
 
 namespace paceline::cuda {
 
-// Panels of 32 rows like those of weights, without gaps: [panels, stages, kStageWords]. Rows behind
-// the last and inputs behind the last are zero.
+// Stages of panels of 32 rows like those of weights, [stages, panels, kStageWords]. Inputs behind
+// the last are zero.
 struct InputPanels {
   uint32_t* first = nullptr;
-  uint32_t stages = 0;  // of a panel
+  uint32_t stages = 0;
+  uint32_t panels = 0;  // of a stage in memory
 
-  PL_DEVICE uint32_t* panel(int64_t index) const {
-    return first + index * int64_t{stages} * kStageWords;
+  PL_DEVICE uint32_t* stage(int64_t panel, uint32_t index) const {
+    return first + (int64_t{index} * panels + panel) * kStageWords;
   }
   PL_DEVICE void store(int64_t row, int64_t k, float value) const {
     const uint32_t word =
         core_word(static_cast<uint32_t>(k) / 2, static_cast<uint32_t>(row % kPanelWidth));
-    reinterpret_cast<uint16_t*>(panel(row / kPanelWidth) + word)[k % 2] =
+    uint32_t* const of_stage = stage(row / kPanelWidth, static_cast<uint32_t>(k) / kStageInputs);
+    reinterpret_cast<uint16_t*>(of_stage + word)[k % 2] =
         static_cast<uint16_t>(pack_bf16(value, 0.0f));
   }
   // Inputs of a row from `begin` on, by all threads of a block.

@@ -134,12 +134,11 @@
   X(shrink_lora, ShrinkLora)
 
 #define PACELINE_CUDA_TILE_KERNELS(X)                        \
-  X(gated_64_columns_16_rows, MatmulTiles<1, 16, true>)      \
-  X(gated_64_columns_32_rows, MatmulTiles<1, 32, true>)      \
-  X(gated_64_columns_64_rows, MatmulTiles<1, 64, true>)      \
-  X(gated_128_columns_64_rows, MatmulTiles<2, 64, true>)     \
-  X(gated_128_columns_128_rows, MatmulTiles<2, 128, true>)   \
-  X(gated_128_columns_192_rows, MatmulTiles<2, 192, true>)   \
+  X(gated_tile_16_rows, MatmulTiles<1, 16, true>)            \
+  X(gated_tile_32_rows, MatmulTiles<1, 32, true>)            \
+  X(gated_tile_64_rows, MatmulTiles<2, 64, true>)            \
+  X(gated_tile_128_rows, MatmulTiles<2, 128, true>)          \
+  X(gated_tile_192_rows, MatmulTiles<2, 192, true>)          \
   X(matmul_64_columns_16_rows, MatmulTiles<1, 16, false>)    \
   X(matmul_64_columns_32_rows, MatmulTiles<1, 32, false>)    \
   X(matmul_64_columns_64_rows, MatmulTiles<1, 64, false>)    \

@@ -156,7 +156,7 @@ struct ShrinkLora {
       return;
     }
     const std::byte* const from = a.panels.panel_of(first_column);
-    if (a.type == LoraType::bf16) return load_stages(from, inputs, shared);
+    if (a.type == LoraType::bf16) return load_stages(from, a.panels.stage_bytes, inputs, shared);
     for (uint32_t i = thread_index(); i < kLoraWords * kQuads; i += kThreads) {
       const uint32_t word = i / kQuads, column = i % kQuads * 4;
       const uint32_t k = inputs.begin + kInputs * word;
@@ -168,13 +168,14 @@ struct ShrinkLora {
   }
 
   // Stages of bfloat16 as they stand in the panel, from the one of the first input on.
-  PL_DEVICE static void load_stages(const std::byte* panel, Inputs inputs, Shared& shared) {
+  PL_DEVICE static void load_stages(const std::byte* panel, int64_t stage_bytes, Inputs inputs,
+                                    Shared& shared) {
     constexpr uint32_t kChunksOfStage = kStageBytes / sizeof(Words4);
-    const std::byte* const from = panel + int64_t{inputs.begin / kStageInputs} * kStageBytes;
+    const std::byte* const from = panel + inputs.begin / kStageInputs * stage_bytes;
     for (uint32_t i = thread_index(); i < kLoraStages * kChunksOfStage; i += kThreads) {
       const bool is_present = inputs.begin + i / kChunksOfStage * kStageInputs < inputs.end;
-      copy_async(&shared.weights[0][0] + i * 4, from + (is_present ? i : 0) * sizeof(Words4),
-                 is_present);
+      const int64_t place = i / kChunksOfStage * stage_bytes + i % kChunksOfStage * sizeof(Words4);
+      copy_async(&shared.weights[0][0] + i * 4, from + (is_present ? place : 0), is_present);
     }
     commit_copies();
   }
@@ -294,8 +295,8 @@ struct ExpandLora {
     for (uint32_t first = 0; first < rank; first += kStepInputs) {
       const uint32_t own = first + 4 * lane_in_group();
       const uint32_t inputs[2] = {pair_of(inner, own, rank), pair_of(inner, own + 2, rank)};
-      sums.multiply(from + first / kStageInputs * kStageBytes, first / kStepInputs % kStageSteps,
-                    inputs);
+      sums.multiply(from + first / kStageInputs * expand.b.panels.stage_bytes,
+                    first / kStepInputs % kStageSteps, inputs);
     }
     sums.for_each([&](uint32_t row, uint32_t column, float sum) {
       add(p, expand, p.first_of_tile() + row, int64_t{panel} * kPanelWidth + column, sum);

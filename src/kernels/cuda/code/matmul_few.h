@@ -1,12 +1,12 @@
 // Products of up to 8 rows with bfloat16 weights, which are a stream of the weights. A warp has a
-// tile of 16 columns (half of a panel) and a segment of K; loads of 16 bytes a lane go straight to
+// tile of 16 columns (half of a panel) and a segment of K; loads of 8 bytes a lane go straight to
 // the registers that matrix instructions take. A block has tiles side by side and the segments of
 // K, whose sums it adds in ascending order.
 //
-// Loads stand in one line without a branch between them: kInFlight of them, 512 bytes of a warp
-// each, are under way while earlier ones are multiplied. On an H200 a matrix of 2,048 x 128,256
-// takes 124 us alone, the time of a copy of as many bytes; one of 2,048 x 2,048 takes 5 us, where
-// the latencies of the launch, of the inputs and of two rounds of loads count.
+// Loads stand in one line without a branch between them: kInFlight steps of them, 512 bytes of a
+// warp each, are under way while earlier ones are multiplied. On an H200 a matrix of 2,048 x
+// 128,256 takes 124 us alone, the time of a copy of as many bytes; one of 2,048 x 2,048 takes 5 us,
+// where the latencies of the launch, of the inputs and of two rounds of loads count.
 #pragma once
 
 #include "kernels/cuda/code/kernel_name.h"
@@ -21,33 +21,24 @@ constexpr int64_t kFewRows = 8;
 class Bf16Tile {
  public:
   using Panels = PlainPanels;
-  using Loaded = Words4;
+  using Loaded = HalfStep;
   static constexpr uint32_t kMostInFlight = 32;  // loads of a warp
   static constexpr std::string_view kPrefix = "";
 
   // Tile `index`: counted from the first panel of the columns, whose two halves are tiles 0 and 1.
   PL_DEVICE Bf16Tile(const PanelColumns& columns, int64_t index)
-      : from_(columns.panel(index / 2) +
-              (index % 2 * 2 + lane_in_group() % 2) * int64_t{kCoreGroupBytes} +
-              lane_in_group() / 2 * kCoreBytes + lane_group() * 16) {}
+      : from_(columns.panel(index / 2) + index % 2 * (2 * kCoreGroupBytes) + HalfStep::place(0)),
+        stage_bytes_(columns.weights.stage_bytes) {}
 
-  // 8 inputs of column g, where t is odd of column g + 8.
-  PL_DEVICE Words4 load(uint32_t step) const {
-    return load_once<Words4>(from_ + int64_t{step / kStageSteps} * kStageBytes +
-                             step % kStageSteps * (2 * kCoreBytes));
+  // Loads of 16 bytes would need an exchange with a neighbouring lane, which takes longer.
+  PL_DEVICE HalfStep load(uint32_t step) const {
+    const std::byte* const from =
+        from_ + step / kStageSteps * stage_bytes_ + step % kStageSteps * (2 * kCoreBytes);
+    return {{load_once<Words2>(from), load_once<Words2>(from + kCoreGroupBytes)}};
   }
-  // Neighbouring lanes exchange half of what they loaded, so that each has 4 inputs of both
-  // columns: the first where t is even.
-  PL_DEVICE Words4 operand(const Words4& loaded, uint32_t /*step*/) const {
-    const bool is_even = lane_in_group() % 2 == 0;
-    uint32_t own[2], other[2];
-    PL_UNROLL
-    for (int i = 0; i < 2; ++i) {
-      own[i] = is_even ? loaded.words[i] : loaded.words[2 + i];
-      other[i] = shuffle_xor(is_even ? loaded.words[2 + i] : loaded.words[i], 1);
-    }
-    return is_even ? Words4{{own[0], other[0], own[1], other[1]}}
-                   : Words4{{other[0], own[0], other[1], own[1]}};
+  PL_DEVICE Words4 operand(const HalfStep& loaded, uint32_t /*step*/) const {
+    return {{loaded.groups[0].words[0], loaded.groups[1].words[0], loaded.groups[0].words[1],
+             loaded.groups[1].words[1]}};
   }
   // The column of the panel that is row g of an operand (i = 0), or row g + 8, of half h.
   PL_DEVICE static uint32_t column(uint32_t half, uint32_t i) {
@@ -56,6 +47,7 @@ class Bf16Tile {
 
  private:
   const std::byte* from_;
+  int64_t stage_bytes_;
 };
 
 // What a block multiplies: each panel with the same rows.

@@ -1,7 +1,7 @@
 // Products of many rows with bfloat16 weights: tiles of columns and rows, both from panels, which
-// warpgroups multiply. One warp copies stages of 64 inputs to shared memory, into a ring that runs
-// on from tile to tile; the others have 64 columns each, the tile's rows, and the sums of a segment
-// of K and of all before it in registers.
+// warpgroups multiply. One thread copies stages of 64 inputs to shared memory, into a ring that
+// runs on from tile to tile; the warpgroups have the sums of a segment of K, and of all before it,
+// in registers.
 #pragma once
 
 #include "kernels/cuda/code/kernel_name.h"
@@ -11,41 +11,43 @@
 namespace paceline::cuda {
 
 struct TileParams {
-  // Of a gated product: the gate's, and those that it multiplies. Their first columns have the same
-  // place in a panel.
+  // Of a gated product: the gate's, and those that it multiplies, which stand `second_matrix` bytes
+  // behind: of as many stages and panels, and their first columns have the same place in a panel.
   PanelColumns columns[2];
-  int64_t num_columns = 0;
+  int64_t second_matrix = 0;
+  int64_t num_columns = 0;  // of each matrix
   InputPanels x;
   int64_t num_rows = 0;
-  int64_t num_row_tiles = 0;
-  int64_t num_column_tiles = 0;
+  uint32_t num_row_tiles = 0;
+  uint32_t num_column_tiles = 0;
   Rows out;
   ActivationKind activation = ActivationKind::silu;
   InputPanels gated_out;  // of a gated product, instead of out
   SplitSums split;
 };
 
-// kGroups warpgroups side by side. A gated product's have 32 columns of each matrix.
-template <uint32_t kGroups, uint32_t kRows>
+// kGroups warpgroups have 64 columns each and all rows. Those of a gated product have 64 columns of
+// both matrices, so that a thread has both sums of a column, and share the rows.
+template <uint32_t kGroups, uint32_t kRows, bool kGated>
 struct TileShape {
-  static constexpr uint32_t kColumnPanels = 2 * kGroups;
-  static constexpr uint32_t kColumns = kColumnPanels * uint32_t{kPanelWidth};
-  static constexpr uint32_t kRowsOfPanel = kRows < kPanelWidth ? kRows : uint32_t{kPanelWidth};
-  static constexpr uint32_t kRowPanels = kRows / kRowsOfPanel;
-  static constexpr uint32_t kWeightBytes = kColumnPanels * kStageBytes;
+  static constexpr uint32_t kMatrices = kGated ? 2 : 1;
+  static constexpr uint32_t kColumns = kGated ? kGroupRows : kGroups * kGroupRows;  // of a matrix
+  static constexpr uint32_t kRowsOfGroup = kGated ? kRows / kGroups : kRows;
+  static constexpr uint32_t kMatrixBytes = kColumns / kCoreColumns * kCoreGroupBytes;
   static constexpr uint32_t kInputBytes = kRows / kCoreColumns * kCoreGroupBytes;
   static constexpr uint32_t kMultiplying = kGroups * kGroupThreads;  // threads
   static constexpr uint32_t kMultipliers = kMultiplying / kWarpLanes;
+  static constexpr uint32_t kSums = kMatrices * kRowsOfGroup / 2;  // of a thread and a segment
   // On a multiprocessor of Hopper, by their registers and shared memory.
-  static constexpr uint32_t kBlocksAtOnce = kGroups == 1 ? 3 : kRows <= 64 ? 2 : 1;
+  static constexpr uint32_t kBlocksAtOnce = kGroups == 1 ? 3 : kGated || kRows > 64 ? 1 : 2;
   static constexpr uint32_t kBytesOfBlock = (225 * 1024) / kBlocksAtOnce - 1024;
-  static constexpr uint32_t kMostStages = kBytesOfBlock / (kWeightBytes + kInputBytes);
+  static constexpr uint32_t kMostStages = kBytesOfBlock / (kMatrices * kMatrixBytes + kInputBytes);
   static constexpr uint32_t kStages = kMostStages < 8 ? kMostStages : 8;
 };
 
 template <class Shape>
 struct TileShared {
-  alignas(128) std::byte weights[Shape::kStages][Shape::kWeightBytes];
+  alignas(128) std::byte weights[Shape::kStages][Shape::kMatrices][Shape::kMatrixBytes];
   alignas(128) std::byte inputs[Shape::kStages][Shape::kInputBytes];
   BarrierState landed[Shape::kStages];
   BarrierState read[Shape::kStages];
@@ -55,41 +57,42 @@ struct TileShared {
 // Blocks that run at the same time share rows and columns: tiles are taken in bands of 8 row tiles,
 // column by column.
 struct TilePlace {
-  int64_t row_tile;
-  int64_t column_tile;
+  uint32_t row_tile;
+  uint32_t column_tile;
 };
-PL_DEVICE TilePlace tile_place(const TileParams& p, int64_t index) {
-  constexpr int64_t kBand = 8;
-  const int64_t first = index / (kBand * p.num_column_tiles) * kBand;
-  const int64_t left = p.num_row_tiles - first, height = left < kBand ? left : kBand;
-  const int64_t in_band = index - first * p.num_column_tiles;
+PL_DEVICE TilePlace tile_place(const TileParams& p, uint32_t index) {
+  constexpr uint32_t kBand = 8;
+  const uint32_t first = index / (kBand * p.num_column_tiles) * kBand;
+  const uint32_t left = p.num_row_tiles - first, height = left < kBand ? left : kBand;
+  const uint32_t in_band = index - first * p.num_column_tiles;
   return {first + in_band % height, in_band / height};
 }
 
-// The panels of a tile. A gated product alternates those of the gate and those that it multiplies.
-// Behind the last panel of columns or rows that panel stands again, and nothing is written.
-template <class Shape, bool kGated>
+// A tile's columns and rows, as far as there are panels of them. What is copied ends there; behind
+// it products are of anything, and nothing is written.
+template <uint32_t kColumns, uint32_t kRows>
 struct Tile {
   const TileParams& p;
   TilePlace place;
 
-  PL_DEVICE int64_t column_panel(uint32_t i) const {
-    return kGated ? place.column_tile * (Shape::kColumnPanels / 2) + i / 2
-                  : place.column_tile * Shape::kColumnPanels + i;
+  PL_DEVICE int64_t first_panel() const {
+    return int64_t{place.column_tile} * (kColumns / kPanelWidth);
   }
-  PL_DEVICE const PanelColumns& columns(uint32_t i) const { return p.columns[kGated ? i % 2 : 0]; }
-  PL_DEVICE int64_t first_row() const {
-    return place.row_tile * (Shape::kRowPanels * Shape::kRowsOfPanel);
+  PL_DEVICE int64_t first_row() const { return int64_t{place.row_tile} * kRows; }
+
+  // Groups of 8 columns or rows.
+  PL_DEVICE uint32_t column_groups() const {
+    const int64_t end = (p.columns[0].first % kPanelWidth + p.num_columns - 1) / kPanelWidth + 1;
+    return groups_up_to((end - first_panel()) * kPanelGroups, kColumns / kCoreColumns);
+  }
+  PL_DEVICE uint32_t row_groups() const {
+    const int64_t end = (p.num_rows - 1) / kPanelWidth + 1;
+    return groups_up_to(end * kPanelGroups - first_row() / kCoreColumns, kRows / kCoreColumns);
   }
 
-  PL_DEVICE const std::byte* weights(uint32_t i) const {
-    const PanelColumns& from = columns(i);
-    const int64_t last = (from.first % kPanelWidth + p.num_columns - 1) / kPanelWidth;
-    return from.panel(column_panel(i) < last ? column_panel(i) : last);
-  }
-  PL_DEVICE const std::byte* inputs(uint32_t i) const {
-    const int64_t wanted = first_row() / kPanelWidth + i, last = (p.num_rows - 1) / kPanelWidth;
-    return reinterpret_cast<const std::byte*>(p.x.panel(wanted < last ? wanted : last));
+ private:
+  PL_DEVICE static uint32_t groups_up_to(int64_t left, uint32_t most) {
+    return left < most ? static_cast<uint32_t>(left) : most;
   }
 };
 
@@ -118,31 +121,33 @@ constexpr std::string_view rows_suffix(uint32_t rows) {
 // block of its own, for one tile.
 template <uint32_t kGroups, uint32_t kRows, bool kGated>
 struct MatmulTiles {
-  using Shape = TileShape<kGroups, kRows>;
-  static constexpr KernelName kFullName{kGated ? "gated_" : "matmul_",
-                                        kGroups == 1 ? "64_columns_" : "128_columns_",
+  using Shape = TileShape<kGroups, kRows, kGated>;
+  static constexpr KernelName kFullName{kGated         ? "gated_tile_"
+                                        : kGroups == 1 ? "matmul_64_columns_"
+                                                       : "matmul_128_columns_",
                                         rows_suffix(kRows)};
   static constexpr std::string_view kName = kFullName.text();
-  static constexpr uint32_t kMatrices = kGated ? 2 : 1;
+  static constexpr uint32_t kMatrices = Shape::kMatrices;
   static constexpr uint32_t kMultiplying = Shape::kMultiplying;
   static constexpr uint32_t kBlocksAtOnce = Shape::kBlocksAtOnce;
   // Warpgroups whose sums need more registers than a thread has by itself take those of the warp
   // that copies, which is then one of a group.
-  static constexpr bool kTakesRegisters = kGroups == 2 && kRows != 128;
+  static constexpr bool kTakesRegisters =
+      kRows == 192 || (kRows == 128 && kGated) || (kRows == 64 && kGroups == 2 && !kGated);
   static constexpr uint32_t kThreads =
       kMultiplying + (kTakesRegisters ? kGroupThreads : uint32_t{kWarpLanes});
   // A block has no more than its threads have when it begins: it would wait for ever.
-  static constexpr uint32_t kGivenRegisters = 24, kTakenRegisters = kRows == 192 ? 240 : 104;
+  static constexpr uint32_t kGivenRegisters = 24;
+  static constexpr uint32_t kTakenRegisters = kBlocksAtOnce == 1 ? 240 : 104;
   static constexpr uint32_t kFirstRegisters = 65536 / (kThreads * kBlocksAtOnce) / 8 * 8;
   static_assert(!kTakesRegisters ||
                 kMultiplying * kTakenRegisters + kGroupThreads * kGivenRegisters <=
                     kThreads * kFirstRegisters);
   static constexpr bool kSplits = kGroups == 1;  // segments of K may have blocks of their own
   static constexpr bool kBeginsLate = true;      // blocks fill a multiprocessor's shared memory
-  static constexpr int kSums = kRows / 2;        // of a thread
   using Params = TileParams;
   using Shared = TileShared<Shape>;
-  using Sums = TileSums<kSums>;
+  using Sums = TileSums<Shape::kSums>;
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
     if constexpr (kTakesRegisters && !kCanTakeRegisters) return;
@@ -150,7 +155,9 @@ struct MatmulTiles {
     Sums totals;
     if (warp_index() >= Shape::kMultipliers) {
       if constexpr (kTakesRegisters) give_registers<kGivenRegisters>();
-      if (warp_index() == Shape::kMultipliers) copy_tiles(p, shared);
+      // One lane's loop: no branch and meeting of the warp for each copy.
+      const bool copies = !kHasBulkCopies || lane_index() == 0;
+      if (warp_index() == Shape::kMultipliers && copies) copy_tiles(p, shared);
     } else {
       if constexpr (kTakesRegisters) take_registers<kTakenRegisters>();
       multiply_tiles(p, shared, totals);
@@ -166,9 +173,11 @@ struct MatmulTiles {
   }
 
  private:
-  using OwnTile = Tile<Shape, kGated>;
+  using OwnTile = Tile<Shape::kColumns, kRows>;
   using Place = RingPlace<Shape::kStages>;
   static constexpr uint32_t kStagesOfSegment = kStepsOfSegment / kStageSteps;
+  static constexpr uint32_t kRowsOfGroup = Shape::kRowsOfGroup;
+  static constexpr int kOfMatrix = kRowsOfGroup / 2;  // sums of a thread
 
   // Stages of K.
   struct Range {
@@ -186,17 +195,17 @@ struct MatmulTiles {
 
   PL_DEVICE static void copy_tiles(const Params& p, Shared& shared) {
     const Range range = own_range(p);
-    const int64_t tiles = p.num_row_tiles * p.num_column_tiles;
+    const uint32_t tiles = p.num_row_tiles * p.num_column_tiles;
     Place place;
-    for (int64_t index = block_index().x; index < tiles; index += grid_size().x) {
+    for (uint32_t index = block_index().x; index < tiles; index += grid_size().x) {
       copy_stages({p, tile_place(p, index)}, shared, range, place);
     }
   }
   PL_DEVICE static void multiply_tiles(const Params& p, Shared& shared, Sums& totals) {
     const Range range = own_range(p);
-    const int64_t tiles = p.num_row_tiles * p.num_column_tiles;
+    const uint32_t tiles = p.num_row_tiles * p.num_column_tiles;
     Place place;
-    for (int64_t index = block_index().x; index < tiles; index += grid_size().x) {
+    for (uint32_t index = block_index().x; index < tiles; index += grid_size().x) {
       multiply_stages(shared, range, place, totals);
       if (!is_split(p)) write({p, tile_place(p, index)}, totals);
     }
@@ -216,50 +225,33 @@ struct MatmulTiles {
 
   PL_DEVICE static void copy_stages(const OwnTile& tile, Shared& shared, Range range,
                                     Place& place) {
-    const std::byte *weights[Shape::kColumnPanels], *inputs[Shape::kRowPanels];
-    const int64_t skipped = int64_t{range.begin} * kStageBytes;
-    PL_UNROLL
-    for (uint32_t i = 0; i < Shape::kColumnPanels; ++i) weights[i] = tile.weights(i) + skipped;
-    PL_UNROLL
-    for (uint32_t i = 0; i < Shape::kRowPanels; ++i) inputs[i] = tile.inputs(i) + skipped;
-    for (uint32_t stage = 0; stage < range.count; ++stage, place.advance()) {
+    const Params& p = tile.p;
+    const uint32_t matrix_bytes = tile.column_groups() * kCoreGroupBytes;
+    const uint32_t input_bytes = tile.row_groups() * kCoreGroupBytes;
+    const int64_t input_stage_bytes = int64_t{p.x.panels} * kStageBytes;
+    const int64_t stage_bytes = p.columns[0].weights.stage_bytes;
+    const std::byte* weights = p.columns[0].panel(tile.first_panel()) + range.begin * stage_bytes;
+    const std::byte* inputs = reinterpret_cast<const std::byte*>(p.x.first) +
+                              tile.first_row() / kCoreColumns * kCoreGroupBytes +
+                              range.begin * input_stage_bytes;
+    for (uint32_t left = range.count; left > 0; --left, place.advance()) {
       BarrierState& landed = shared.landed[place.slot];
       wait_barrier(shared.read[place.slot], place.parity ^ 1);  // the first round waits for nothing
-      begin_bulk(landed, Shape::kWeightBytes + Shape::kInputBytes);
-      PL_UNROLL
-      for (uint32_t i = 0; i < Shape::kColumnPanels; ++i) {
-        copy_weights(shared.weights[place.slot], i, weights[i], landed);
-        weights[i] += kStageBytes;
+      begin_bulk(landed, kMatrices * matrix_bytes + input_bytes);
+      copy_bulk(shared.weights[place.slot][0], weights, matrix_bytes, landed);
+      if constexpr (kGated) {
+        copy_bulk(shared.weights[place.slot][1], weights + p.second_matrix, matrix_bytes, landed);
       }
-      PL_UNROLL
-      for (uint32_t i = 0; i < Shape::kRowPanels; ++i) {
-        constexpr uint32_t kBytes = Shape::kInputBytes / Shape::kRowPanels;
-        copy_bulk(shared.inputs[place.slot] + i * kBytes, inputs[i], kBytes, landed);
-        inputs[i] += kStageBytes;
-      }
+      copy_bulk(shared.inputs[place.slot], inputs, input_bytes, landed);
+      weights += stage_bytes;
+      inputs += input_stage_bytes;
       end_bulk(landed);
-    }
-  }
-
-  // A gated product's groups of 8 columns alternate, so that a thread has the sums of both matrices
-  // for a column.
-  PL_DEVICE static void copy_weights(std::byte* to, uint32_t panel, const std::byte* from,
-                                     BarrierState& landed) {
-    if constexpr (kGated) {
-      std::byte* const of_group = to + panel / 2 * (2 * kStageBytes) + panel % 2 * kCoreGroupBytes;
-      PL_UNROLL
-      for (uint32_t i = 0; i < kPanelGroups; ++i) {
-        copy_bulk(of_group + 2 * i * kCoreGroupBytes, from + i * kCoreGroupBytes, kCoreGroupBytes,
-                  landed);
-      }
-    } else {
-      copy_bulk(to + panel * kStageBytes, from, kStageBytes, landed);
     }
   }
 
   // The totals of all segments of the range.
   PL_DEVICE static void multiply_stages(Shared& shared, Range range, Place& place, Sums& totals) {
-    float sums[kSums];
+    float sums[kMatrices][kOfMatrix];
     for (uint32_t begin = 0; begin < range.count; begin += kStagesOfSegment) {
       const uint32_t left = range.count - begin;
       const uint32_t count = left < kStagesOfSegment ? left : kStagesOfSegment;
@@ -268,29 +260,43 @@ struct MatmulTiles {
         wait_barrier(shared.landed[place.slot], place.parity);
         multiply_stage(shared, place.slot, stage > 0, sums);
         if (stage > 0) {
-          wait_products<1>(sums);
+          wait_sums<1>(sums);
           arrive_as_warp(shared.read[before]);
         }
         before = place.slot;
       }
-      wait_products<0>(sums);
+      wait_sums<0>(sums);
       arrive_as_warp(shared.read[before]);
       PL_UNROLL
-      for (int i = 0; i < kSums; ++i) totals.of[i] = begin == 0 ? sums[i] : totals.of[i] + sums[i];
+      for (int i = 0; i < static_cast<int>(Shape::kSums); ++i) {
+        const float sum = sums[i / kOfMatrix][i % kOfMatrix];
+        totals.of[i] = begin == 0 ? sum : totals.of[i] + sum;
+      }
     }
   }
 
+  template <int kPending>
+  PL_DEVICE static void wait_sums(float (&sums)[kMatrices][kOfMatrix]) {
+    PL_UNROLL
+    for (auto& of_matrix : sums) wait_products<kPending>(of_matrix);
+  }
+
   PL_DEVICE static void multiply_stage(const Shared& shared, uint32_t slot, bool adds,
-                                       float (&sums)[kSums]) {
-    const std::byte* const weights = shared.weights[slot] + own_group() * (2 * kStageBytes);
+                                       float (&sums)[kMatrices][kOfMatrix]) {
+    constexpr uint32_t kOwnColumns = kGated ? 0 : kGroupRows / kCoreColumns * kCoreGroupBytes;
+    constexpr uint32_t kOwnRows = kGated ? kRowsOfGroup / kCoreColumns * kCoreGroupBytes : 0;
+    const std::byte* const inputs = shared.inputs[slot] + own_group() * kOwnRows;
     begin_products();
     PL_UNROLL
     for (uint32_t step = 0; step < kStageSteps; ++step) {
       const uint32_t skipped = step * 2 * kCoreBytes;
-      multiply_group<kRows>(
-          sums, CoreMatrices{weights + skipped, kCoreBytes, kCoreGroupBytes},
-          CoreMatrices{shared.inputs[slot] + skipped, kCoreBytes, kCoreGroupBytes},
-          adds || step > 0);
+      PL_UNROLL
+      for (uint32_t i = 0; i < kMatrices; ++i) {
+        const std::byte* const weights = shared.weights[slot][i] + own_group() * kOwnColumns;
+        multiply_group<kRowsOfGroup>(
+            sums[i], CoreMatrices{weights + skipped, kCoreBytes, kCoreGroupBytes},
+            CoreMatrices{inputs + skipped, kCoreBytes, kCoreGroupBytes}, adds || step > 0);
+      }
     }
     commit_products();
   }
@@ -304,22 +310,30 @@ struct MatmulTiles {
     }
   }
 
+  // A thread has columns g and g + 8 of its warp's 16.
+  PL_DEVICE static uint32_t column_of(uint32_t half) {
+    return (warp_index() % 4 * 2 + half) * kCoreColumns + lane_group();
+  }
+  // Row `i` of the thread's, and which of a matrix's sums it is for a half.
+  PL_DEVICE static uint32_t row_of(uint32_t i) { return i / 2 * 8 + 2 * lane_in_group() + i % 2; }
+  PL_DEVICE static uint32_t sum_of(uint32_t i, uint32_t half) {
+    return i / 2 * 4 + half * 2 + i % 2;
+  }
+
   PL_DEVICE static void write_plain(const OwnTile& tile, const Sums& totals) {
-    const uint32_t warp = warp_index() % 4, panel = 2 * own_group() + warp / 2;
-    const PanelColumns& columns = tile.columns(panel);
+    const PanelColumns& columns = tile.p.columns[0];
     PL_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
-      const int64_t place = columns.place(tile.column_panel(panel),
-                                          (2 * (warp % 2) + half) * kCoreColumns + lane_group());
+      const int64_t place =
+          columns.place(tile.first_panel(), own_group() * kGroupRows + column_of(half));
       if (place < 0 || place >= tile.p.num_columns) continue;
-      const bool has_bias = columns.bias != nullptr;
-      const float bias = has_bias ? columns.bias[columns.first + place] : 0.0f;
+      const float bias = bias_of(tile.p, 0, place);
       PL_UNROLL
       for (uint32_t i = 0; i < kRows / 4; ++i) {
-        const int64_t row = tile.first_row() + i / 2 * 8 + 2 * lane_in_group() + i % 2;
-        if (row >= tile.p.num_rows) continue;
-        const float total = totals.of[i / 2 * 4 + half * 2 + i % 2];
-        tile.p.out.row(row)[place] = has_bias ? total + bias : total;  // without a bias -0 stays
+        const int64_t row = tile.first_row() + row_of(i);
+        if (row < tile.p.num_rows) {
+          tile.p.out.row(row)[place] = with_bias(tile.p, 0, totals.of[sum_of(i, half)], bias);
+        }
       }
     }
   }
@@ -328,44 +342,47 @@ struct MatmulTiles {
   // inputs.
   template <ActivationKind kKind>
   PL_DEVICE static void write_gated(const OwnTile& tile, const Sums& totals) {
-    const uint32_t group = lane_group(), panel = 2 * own_group();
-    const int64_t first =
-        tile.columns(panel).place(tile.column_panel(panel), warp_index() % 4 * kCoreColumns);
-    const int64_t place = first + group;
-    const Bias gate(tile.p, 0, place), up(tile.p, 1, place);
-    const int64_t last_panel = (tile.p.num_rows - 1) / kPanelWidth;
+    const bool is_even = lane_group() % 2 == 0;
+    const auto first_row = static_cast<uint32_t>(tile.first_row());
+    const auto all_rows =
+        static_cast<uint32_t>((tile.p.num_rows + kPanelWidth - 1) / kPanelWidth * kPanelWidth);
     PL_UNROLL
-    for (uint32_t i = 0; i < kRows / 8; ++i) {
-      float values[2];
+    for (uint32_t half = 0; half < 2; ++half) {
+      const int64_t place = tile.p.columns[0].place(tile.first_panel(), column_of(half));
+      const float gate_bias = bias_of(tile.p, 0, place), up_bias = bias_of(tile.p, 1, place);
+      const auto pair = static_cast<uint32_t>(place) / 2;
+      uint32_t* const out = tile.p.gated_out.stage(0, pair / kStagePairs);
+      const uint32_t end_row = place - lane_group() < tile.p.num_columns ? all_rows : 0;
       PL_UNROLL
-      for (uint32_t j = 0; j < 2; ++j) {
-        const float value =
-            activate_gate(kKind, gate.add(totals.of[4 * i + j]), up.add(totals.of[4 * i + 2 + j]));
-        values[j] = place < tile.p.num_columns ? value : 0.0f;  // behind the last column
+      for (uint32_t i = 0; i < kRowsOfGroup / 4; i += 2) {
+        float values[2];
+        PL_UNROLL
+        for (uint32_t j = 0; j < 2; ++j) {
+          const uint32_t sum = sum_of(i + j, half);
+          const float gate = with_bias(tile.p, 0, totals.of[sum], gate_bias);
+          const float up = with_bias(tile.p, 1, totals.of[kOfMatrix + sum], up_bias);
+          const float value = activate_gate(kKind, gate, up);
+          values[j] = place < tile.p.num_columns ? value : 0.0f;  // behind the last column
+        }
+        const float other = shuffle_xor(is_even ? values[1] : values[0], 4);
+        const uint32_t word = is_even ? pack_bf16(values[0], other) : pack_bf16(other, values[1]);
+        const uint32_t row = first_row + own_group() * kRowsOfGroup + row_of(i) + lane_group() % 2;
+        if (row < end_row)
+          store_as(
+              out + row / kPanelWidth * kStageWords + core_word(pair, row % uint32_t{kPanelWidth}),
+              word);
       }
-      const bool is_even = group % 2 == 0;
-      const float other = shuffle_xor(is_even ? values[1] : values[0], 4);
-      const uint32_t pair = is_even ? pack_bf16(values[0], other) : pack_bf16(other, values[1]);
-      const int64_t row = tile.first_row() + 8 * i + 2 * lane_in_group() + group % 2;
-      if (first >= tile.p.num_columns || row / kPanelWidth > last_panel) continue;
-      const auto word = core_word(static_cast<uint32_t>(first + group - group % 2) / 2,
-                                  static_cast<uint32_t>(row % kPanelWidth));
-      tile.p.gated_out.panel(row / kPanelWidth)[word] = pair;
     }
   }
 
-  // The bias of a column of one of two matrices; without one -0 stays.
-  class Bias {
-   public:
-    PL_DEVICE Bias(const Params& p, int matrix, int64_t place)
-        : is_present_(p.columns[matrix].bias != nullptr && place < p.num_columns),
-          value_(is_present_ ? p.columns[matrix].bias[p.columns[matrix].first + place] : 0.0f) {}
-    PL_DEVICE float add(float total) const { return is_present_ ? total + value_ : total; }
-
-   private:
-    bool is_present_;
-    float value_;
-  };
+  // The bias of a column of one of two matrices, and a sum with it; without one -0 stays.
+  PL_DEVICE static float bias_of(const Params& p, int matrix, int64_t place) {
+    const float* const bias = p.columns[matrix].bias;
+    return bias != nullptr && place < p.num_columns ? bias[p.columns[matrix].first + place] : 0.0f;
+  }
+  PL_DEVICE static float with_bias(const Params& p, int matrix, float total, float bias) {
+    return p.columns[matrix].bias != nullptr ? total + bias : total;
+  }
 };
 
 }  // namespace paceline::cuda

@@ -40,7 +40,7 @@ struct PackInputs {
     const uint32_t k = block_index().y * kStageInputs + chunk.k;
     const Floats4 first = inputs_of(p, row, k), second = inputs_of(p, row, k + 4);
     store_as(
-        p.out.panel(block_index().x) + block_index().y * kStageWords + chunk.place * 4,
+        p.out.stage(block_index().x, block_index().y) + chunk.place * 4,
         Words4{{pack_bf16(first.of[0], first.of[1]), pack_bf16(first.of[2], first.of[3]),
                 pack_bf16(second.of[0], second.of[1]), pack_bf16(second.of[2], second.of[3])}});
   }
@@ -65,8 +65,7 @@ struct UnpackGroups {
   struct Params {
     GroupedPanels weights;
     int64_t first_panel = 0;
-    std::byte* out = nullptr;  // of that panel
-    int64_t panel_bytes = 0;   // of out
+    std::byte* out = nullptr;  // [stages, panels of the grid, kStageBytes]
   };
   using Shared = NoShared;
 
@@ -83,9 +82,8 @@ struct UnpackGroups {
                                    group_element(p.weights, affine, k + 2 * i + 1, column));
       }
     }
-    store_as(p.out + block_index().x * p.panel_bytes + block_index().y * int64_t{kStageBytes} +
-                 chunk.place * sizeof(Words4),
-             words);
+    const int64_t stage = int64_t{block_index().y} * grid_size().x + block_index().x;
+    store_as(p.out + stage * kStageBytes + chunk.place * sizeof(Words4), words);
   }
 };
 
