@@ -37,8 +37,9 @@ int64_t address(const void* place) {
 // All that a product's parameters are made of.
 void append_parts(const PackedColumns& columns, std::vector<int64_t>& parts) {
   const PackedMatrix& matrix = *columns.matrix;
-  parts.insert(parts.end(), {address(matrix.storage.get()), matrix.n, matrix.k, matrix.panel_bytes(),
-                             columns.first, columns.count, address(bias_of(columns))});
+  parts.insert(parts.end(),
+               {address(matrix.storage.get()), matrix.n, matrix.k, matrix.panel_bytes(),
+                columns.first, columns.count, address(bias_of(columns))});
   if (!matrix.groups) return;
   const Grouping& grouping = matrix.groups->grouping;
   parts.insert(
