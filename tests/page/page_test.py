@@ -83,6 +83,7 @@ class PageTest(FreshPageCase):
         self.until_answered()
         self.assertEqual(self.focused(), "prompt")
         self.tab_to("#streams-demo")
+        self.until_idle()  # no more steps come
         self.tab_to("#batch")
         self.browser.press("ArrowLeft")
         self.assertIn("Step", self.browser.text("#batch-caption"))
@@ -99,6 +100,10 @@ class PageTest(FreshPageCase):
         self.browser.press("ArrowRight")
         self.browser.until("return document.activeElement === document.querySelectorAll('.token')[1]")
         self.browser.until("return document.querySelector('#token-card').checkVisibility()")
+        self.browser.run("document.dispatchEvent(new Event('scroll'));"
+                         "document.body.dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))")
+        self.assertTrue(self.browser.run("return document.querySelector('#token-card').checkVisibility()"),
+                        "the card went though its token has the focus")
         self.tab_to(".actions .regenerate")
         self.browser.press("Enter")
         self.until_answered()

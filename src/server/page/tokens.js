@@ -60,16 +60,25 @@ export function tokenLegend() {
 export function setUpTokenCard() {
   const card = byId("token-card");
   const hide = () => { card.hidden = true; };
-  const showFor = (event) => {
-    const span = event.target.closest?.(".token");
+  const showFor = (span) => {
     if (span) show(card, span);
     else hide();
   };
-  document.addEventListener("pointerover", showFor);
-  document.addEventListener("focusin", showFor);
+  // The keyboard's token keeps its card where the page moves under a pointer that rests: a focus may scroll.
+  const kept = () => {
+    const span = card.hidden ? null : document.activeElement?.closest(".token:focus-visible");
+    return span && isInSight(span) ? span : null;
+  };
+  document.addEventListener("pointerover", (event) => showFor(event.target.closest?.(".token") ?? kept()));
+  document.addEventListener("focusin", (event) => showFor(event.target.closest?.(".token")));
   document.addEventListener("focusout", hide);
-  document.addEventListener("scroll", hide, { capture: true, passive: true });
+  document.addEventListener("scroll", () => showFor(kept()), { capture: true, passive: true });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+}
+
+function isInSight(node) {
+  const { top, bottom } = node.getBoundingClientRect();
+  return bottom > 0 && top < innerHeight;
 }
 
 function show(card, span) {
