@@ -138,6 +138,7 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
                               .lifetime = std::chrono::duration_cast<std::chrono::seconds>(
                                   std::chrono::duration<double>(settings.stored_time_s))};
   if (!settings.seal_key_file.empty()) options.seal = Seal::from_file(settings.seal_key_file);
+  options.max_compaction_tokens = settings.max_compaction_tokens;
   if (!settings.compaction_prompt_file.empty()) {
     constexpr size_t kMostPromptBytes = 64 << 10;
     options.compaction_prompt = read_text_file(settings.compaction_prompt_file, kMostPromptBytes);

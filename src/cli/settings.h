@@ -200,6 +200,7 @@ struct Settings {
   bool keep_client_counters = false;
   std::string seal_key_file;
   std::string compaction_prompt_file;
+  int64_t max_compaction_tokens = 4096;
   int64_t max_stored_responses = 10'000;
   size_t max_stored_bytes = 256 << 20;
   double stored_time_s = 86'400;

@@ -138,6 +138,7 @@ struct CallTerms {
   const Seal* seal = nullptr;
   ResponseStore* store = nullptr;
   std::string_view compaction_prompt = {};  // empty: the default one
+  int64_t max_compaction_tokens = 4096;     // of a request that doesn't say how many
 };
 
 struct Dialect {

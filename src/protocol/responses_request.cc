@@ -295,7 +295,9 @@ void read_prompt(RequestReader& reader, Draft& draft) {
 }
 
 // Makes the chat ask for a summary of what stands in it.
-void ask_for_summary(std::string_view prompt, ChatRequest& chat) {
+void ask_for_summary(const CallTerms& terms, ChatRequest& chat) {
+  const std::string_view prompt =
+      terms.compaction_prompt.empty() ? kCompactionPrompt : terms.compaction_prompt;
   auto& messages = chat.input.messages;
   if (!messages.empty() && messages.back().role == "user" && messages.back().json.empty()) {
     messages.back().content += "\n\n" + std::string(prompt);
@@ -307,10 +309,7 @@ void ask_for_summary(std::string_view prompt, ChatRequest& chat) {
   chat.generation.constraint = {};
   chat.options.constraint.reset();
   chat.logprobs = false;
-}
-
-std::string_view compaction_prompt_of(const CallTerms& terms) {
-  return terms.compaction_prompt.empty() ? kCompactionPrompt : terms.compaction_prompt;
+  if (!chat.options.max_tokens) chat.options.max_tokens = terms.max_compaction_tokens;
 }
 
 void combine_fields(const Json& body, const CallTerms& terms, Draft& draft) {
@@ -336,7 +335,7 @@ void combine_fields(const Json& body, const CallTerms& terms, Draft& draft) {
   }
   chat.turn.make_call_id = [] { return random_id("call_"); };
   finish_chat_request(body, chat);
-  if (conversation.asks_for_compaction) ask_for_summary(compaction_prompt_of(terms), chat);
+  if (conversation.asks_for_compaction) ask_for_summary(terms, chat);
 }
 
 FieldList with_client_fields(FieldList list) {
@@ -383,7 +382,7 @@ Request parse_compaction(const Json& body, const CallTerms& terms) {
   Request request = parse_prompt(body, terms);
   if (request.conversation.asks_for_compaction) return request;
   request.conversation.asks_for_compaction = true;
-  ask_for_summary(compaction_prompt_of(terms), request.chat);
+  ask_for_summary(terms, request.chat);
   return request;
 }
 

@@ -91,7 +91,8 @@ void handle_call(const CallPtr& call) {
                                 .owner = tenant,
                                 .seal = &context.options.seal,
                                 .store = &context.responses,
-                                .compaction_prompt = context.options.compaction_prompt}));
+                                .compaction_prompt = context.options.compaction_prompt,
+                                .max_compaction_tokens = context.options.max_compaction_tokens}));
     return ModelJob{.answer = unload_model(context.host, *parsed),
                     .model = common_fields_of(*parsed).model,
                     .has_stream = has_event_stream(*dialect, *parsed),

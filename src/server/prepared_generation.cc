@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/engine.h"
@@ -35,7 +36,9 @@ PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, in
 ChatTurn prepare_fitting_turn(const TextModel& model, const ChatRequest& request,
                               GenerateOptions& options) {
   const auto& all = request.input.messages;
-  const int64_t most = model.engine.limits().max_model_len - request.options.max_tokens.value_or(1);
+  // At most half of the context waits for an answer, which ends where the context does.
+  const int64_t context = model.engine.limits().max_model_len;
+  const int64_t most = context - std::min(request.options.max_tokens.value_or(1), context / 2);
   size_t num_first = 0;
   while (num_first < all.size() && all[num_first].role == "system") ++num_first;
   std::vector<size_t> begins = {num_first};

@@ -54,7 +54,8 @@ struct ServerOptions {
   std::chrono::milliseconds sleep_after{0};  // a model without requests is unloaded; 0: never
   Seal seal = Seal::random();                // of what clients keep
   ResponseStoreLimits stored_responses;
-  std::string compaction_prompt;  // empty: the default one
+  std::string compaction_prompt;         // empty: the default one
+  int64_t max_compaction_tokens = 4096;  // of a request that doesn't say how many
   std::string metrics_prefix = "paceline";
   LineWriter* log = nullptr;       // gets one line per request
   LineWriter* warnings = nullptr;  // gets a line about what went wrong without ending a request

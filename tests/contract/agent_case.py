@@ -64,7 +64,8 @@ class AgentCase(ContractCase):
         cls.addClassCleanup(folder.cleanup)
         model = write_agent_model(Path(folder.name) / cls.model)
         cls.server = Server("--chat-template", cls.template, "--api-key", KEY, "--api-key", OTHER_KEY,
-                            "--max-num-seqs", "16", "--kv-cache-memory-bytes", "512M", *cls.more_options, model=model)
+                            "--max-num-seqs", "16", "--kv-cache-memory-bytes", "512M", "--max-compaction-tokens", "60",
+                            *cls.more_options, model=model)
         cls.addClassCleanup(cls.server.stop)
         cls.client = Client(cls.server.port, KEY)
         cls.url = cls.server.url

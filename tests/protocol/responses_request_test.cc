@@ -121,6 +121,11 @@ TEST(ResponsesRequest, AnItemAsksForCompaction) {
   EXPECT_TRUE(request.conversation.asks_for_compaction);
   EXPECT_EQ(request.chat.input.messages.back().content, responses::kCompactionPrompt);
   EXPECT_EQ(request.chat.input.tools_json, "");
+  EXPECT_EQ(request.chat.options.max_tokens, 4096);
+  EXPECT_EQ(responses_request(
+                with_input(R"({"type": "compaction_trigger"})", R"(, "max_output_tokens": 9)"))
+                .chat.options.max_tokens,
+            9);
   EXPECT_EQ(
       refused(with_input(R"({"type": "compaction_trigger"}, {"role": "user", "content": "x"})"))
           .field,

@@ -92,7 +92,7 @@ def rows(nowhere, busy):
                         ("max-num-seqs", "0"), ("max-tokens-per-sequence", "0"), ("max-step-slowdown", "-1"),
                         ("prompt-lookup-min", "0"), ("num-layers", "-2"), ("logprobs", "99"), ("epochs", "0"), ("warmup-init", "11"),
                         ("decision-temperature", "0"), ("hold-steps", "-1"), ("decay-steps", "0"), ("final-learning-rate", "11"),
-                        ("max-stored-responses", "-1"), ("stored-time", "1e9")]:
+                        ("max-stored-responses", "-1"), ("max-compaction-tokens", "0"), ("stored-time", "1e9")]:
         table[name] = count(name, value)
     for name in ("cache-limit", "kv-cache-memory-bytes", "memory-limit", "max-body-size", "max-header-size", "max-response-size",
                  "max-resident-memory", "max-stored-size"):

@@ -108,8 +108,10 @@ class ResponsesTest(ServerCase):
         body = {**GREEDY, "input": [*past, {"role": "user", "content": "The end?"}], "store": False}
         answer = self.client.post("/v1/responses", body)
         self.assertEqual((answer.status, answer.error["code"]), (400, "context_length_exceeded"))
-        answer = self.client.post("/v1/responses", {**body, "truncation": "auto"})
-        self.assertEqual(answer.status, 200, answer.body)
+        for change in [{}, {"max_output_tokens": 100000},  # of which half of the context waits for the answer
+                       {"input": [*past, {"type": "compaction_trigger"}], "max_output_tokens": 8}]:
+            answer = self.client.post("/v1/responses", {**body, "truncation": "auto", **change})
+            self.assertEqual(answer.status, 200, answer.body)
 
     def test_codex_asks_for_models(self):
         answer = self.client.get("/v1/models?client_version=0.99.0").json
@@ -140,10 +142,13 @@ class OwnersTest(unittest.TestCase):
             prompt.write_text("Say it in a word.")
             items = []
             for _ in range(2):
-                server = Server("--seal-key-file", key, "--compaction-prompt", prompt, "--stored-time", "0")
+                server = Server("--seal-key-file", key, "--compaction-prompt", prompt, "--max-compaction-tokens", 3,
+                                "--stored-time", "0")
                 self.addCleanup(server.stop)
                 client = Client(server.port)
-                items.append(client.post("/v1/responses/compact", {"input": "x"}).json["output"][0])
+                compacted = client.post("/v1/responses/compact", {"input": "x"}).json
+                self.assertLessEqual(compacted["usage"]["output_tokens"], 3)
+                items.append(compacted["output"][0])
                 answer = client.post("/v1/responses", {"input": [items[0]], **GREEDY})
                 self.assertEqual(answer.status, 200, answer.body)
                 self.assertEqual(client.get(f"/v1/responses/{answer.json['id']}").status, 404)
