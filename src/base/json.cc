@@ -105,6 +105,11 @@ const Json* Json::find_value(std::string_view key) const {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
+const std::string* Json::find_text(std::string_view key) const {
+  const Json* const found = find(key);
+  return found == nullptr ? nullptr : found->string();
+}
+
 Json parse_json(std::string_view text, std::string_view where, ErrorCode code) {
   const JsonDocument document(std::string(text), where, code);
   return tree_of(document.root().node());
@@ -114,6 +119,14 @@ Json parse_json_line(std::string_view line, std::string_view where) {
   const JsonDocument document(std::string(line), where, ErrorCode::invalid,
                               HugeIntegers::as_doubles, JsonText::line);
   return tree_of(document.root().node());
+}
+
+std::optional<Json> parse_object(std::string_view text) {
+  try {
+    if (Json json = parse_json(text, ""); json.is_object()) return json;
+  } catch (const Error&) {
+  }
+  return std::nullopt;
 }
 
 }  // namespace paceline

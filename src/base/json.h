@@ -25,6 +25,7 @@ class Json {
   Json(uint64_t value) : value_(value) {}
   Json(double value) : value_(value) {}
   Json(std::string value) : value_(std::move(value)) {}
+  Json(const char* value) : value_(std::string(value)) {}
   Json(Array value) : value_(std::move(value)) {}
   Json(Object value) : value_(std::move(value)) {}
 
@@ -63,6 +64,7 @@ class Json {
   const Json* find(std::string_view key) const;
   // As find, but a member whose value is null counts as absent too.
   const Json* find_value(std::string_view key) const;
+  const std::string* find_text(std::string_view key) const;  // nullptr for one of another type, too
 
  private:
   template <class T>
@@ -78,5 +80,7 @@ class Json {
 Json parse_json(std::string_view text, std::string_view where, ErrorCode code = ErrorCode::invalid);
 // The same for one line of JSON Lines, whose number is in `where`: errors add only the column.
 Json parse_json_line(std::string_view line, std::string_view where);
+// The object that the text is; nothing where it isn't one.
+std::optional<Json> parse_object(std::string_view text);
 
 }  // namespace paceline

@@ -40,22 +40,11 @@ void read_url(const FieldValue& value, BatchLine& line) {
 }
 
 constexpr FieldDef<BatchLine> kFields[] = {
-    {.name = "custom_id",
-     .type = text_type(1, kMaxCustomIdBytes),
-     .is_required = true,
-     .help = "The request's name, unique in the file.",
-     .read = [](const FieldValue& v, BatchLine& t) { t.custom_id = v.text(); }},
-    {.name = "method", .type = kAnyText, .is_required = true, .help = "POST.", .read = read_method},
-    {.name = "url",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "The endpoint.",
-     .read = read_url},
-    {.name = "body",
-     .type = kAnyObject,
-     .is_required = true,
-     .help = "The request.",
-     .read = [](const FieldValue& v, BatchLine& t) { t.body = v.json(); }},
+    required("custom_id", text_type(1, kMaxCustomIdBytes), store<&BatchLine::custom_id>,
+             "The request's name, unique in the file."),
+    required("method", kAnyText, read_method, "POST."),
+    required("url", kAnyText, read_url, "The endpoint."),
+    required("body", kAnyObject, store<&BatchLine::body>, "The request."),
 };
 
 void read_fields(const Line& text, const std::string& where, BatchLine& line) {

@@ -175,16 +175,6 @@ void Writer::write_stop(JsonWriter& writer, const ResponseChoice& choice,
   sequence != nullptr&& reason == "stop_sequence" ? writer.string(*sequence) : writer.null();
 }
 
-// The input of a call; nothing for one that was cut off.
-std::optional<Json> input_of(const ToolCall& call) {
-  try {
-    Json input = parse_json(call.arguments, "arguments");
-    if (input.is_object()) return input;
-  } catch (const Error&) {
-  }
-  return std::nullopt;
-}
-
 std::string Writer::whole(const ChoicesResponse& answer) {
   head_ = answer.head;
   const ResponseChoice& choice = answer.choices.at(0);
@@ -203,7 +193,8 @@ std::string Writer::whole(const ChoicesResponse& answer) {
     writer.begin_object().member("type", "text").member("text", turn.content).end_object();
   }
   for (const ToolCall& call : turn.tool_calls) {
-    const auto input = input_of(call);
+    // One that was cut off has no input.
+    const auto input = parse_object(call.arguments);
     if (!input) continue;
     writer.begin_object().member("type", "tool_use").member("id", call.id);
     writer.member("name", call.name).key("input").tree(*input).end_object();

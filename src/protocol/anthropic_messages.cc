@@ -32,51 +32,25 @@ constexpr FieldType kResultContents[] = {kAnyText, array_type(kAnyObject, 0, kNo
 constexpr FieldType kResultContent = one_of_type(kResultContents, "a string or an array of blocks");
 
 constexpr FieldDef<Block> kBlockFields[] = {
-    {.name = "type",
-     .type = only_words_type(kBlockTypes),
-     .is_required = true,
-     .help = "text; of the assistant also thinking, redacted_thinking and tool_use; of the user "
-             "also tool_result, in whose content a note is left for what isn't text.",
-     .read = store<&Block::type>},
-    {.name = "text", .type = kAnyText, .help = "The text.", .read = store<&Block::text>},
-    {.name = "thinking",
-     .type = kAnyText,
-     .help = "What the assistant thought, for templates that show it.",
-     .read = store<&Block::text>},
-    {.name = "signature",
-     .type = kAnyText,
-     .help = "The reasoning as this server sealed it, which goes before thinking; one of another "
-             "server counts for nothing.",
-     .read = store<&Block::sealed>},
-    {.name = "data",
-     .type = kAnyText,
-     .help = "The same of redacted_thinking, which is left out if another server sealed it.",
-     .read = store<&Block::sealed>},
-    {.name = "id",
-     .type = kAnyText,
-     .help = "Of tool_use: what its result refers to.",
-     .read = store<&Block::id>},
-    {.name = "name",
-     .type = kAnyText,
-     .help = "Of tool_use: the tool.",
-     .read = store<&Block::name>},
-    {.name = "input",
-     .type = kAnyObject,
-     .help = "Of tool_use: the call's arguments.",
-     .read = store<&Block::input>},
-    {.name = "tool_use_id",
-     .type = kAnyText,
-     .help = "Of tool_result: the call that it answers.",
-     .read = store<&Block::id>},
-    {.name = "content",
-     .type = kResultContent,
-     .help = "Of tool_result: a string, or blocks of text.",
-     .read = store<&Block::content>},
-    {.name = "is_error",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Of tool_result: true puts \"Error: \" in front of it.",
-     .read = store<&Block::is_error>},
+    required("type", only_words_type(kBlockTypes), store<&Block::type>,
+             "text; of the assistant also thinking, redacted_thinking and tool_use; of the user "
+             "also tool_result, in whose content a note is left for what isn't text."),
+    field("text", kAnyText, store<&Block::text>, "The text."),
+    field("thinking", kAnyText, store<&Block::text>,
+          "What the assistant thought, for templates that show it."),
+    field("signature", kAnyText, store<&Block::sealed>,
+          "The reasoning as this server sealed it, which goes before thinking; one of another "
+          "server counts for nothing."),
+    field("data", kAnyText, store<&Block::sealed>,
+          "The same of redacted_thinking, which is left out if another server sealed it."),
+    field("id", kAnyText, store<&Block::id>, "Of tool_use: what its result refers to."),
+    field("name", kAnyText, store<&Block::name>, "Of tool_use: the tool."),
+    field("input", kAnyObject, store<&Block::input>, "Of tool_use: the call's arguments."),
+    field("tool_use_id", kAnyText, store<&Block::id>, "Of tool_result: the call that it answers."),
+    field("content", kResultContent, store<&Block::content>,
+          "Of tool_result: a string, or blocks of text."),
+    field("is_error", kBoolean, store<&Block::is_error>,
+          "Of tool_result: true puts \"Error: \" in front of it.", kOff),
 };
 
 struct BlockNeed {
@@ -93,27 +67,22 @@ constexpr BlockNeed kNeeds[] = {
     {"tool_result", "user", {"tool_use_id"}},
 };
 
-void check_block(const FieldValue& value, const RequestReader& reader, std::string_view type,
-                 std::string_view role) {
+void check_block(const FieldValue& value, std::string_view type, std::string_view role) {
   for (const BlockNeed& need : kNeeds) {
     if (need.type != type) continue;
     if (!need.role.empty() && need.role != role) {
-      FieldValue(*value.at().find("type"), value.terms())
-          .refuse(fmt::format("text: only messages of the {} have {}", need.role, type));
+      value.member("type").refuse(
+          fmt::format("text: only messages of the {} have {}", need.role, type));
     }
     for (const std::string_view member : need.members) {
-      if (!member.empty()) reader.require(member);
+      if (!member.empty()) RequestReader(value).require(member);
     }
   }
 }
 
 Block read_block(const FieldValue& value, std::string_view role) {
-  Block block;
-  RequestReader reader(value);
-  reader.read<Block>(kBlockFields, block);
-  read_client_fields(FieldLevel::block, reader);
-  reader.finish();
-  check_block(value, reader, block.type, role);
+  Block block = read_object<kBlockFields, FieldLevel::block>(value);
+  check_block(value, block.type, role);
   return block;
 }
 
@@ -144,15 +113,10 @@ std::optional<std::string> read_texts(const FieldValue& value, std::string_view 
   return all;
 }
 
-// A note stands for what the model can't read: an agent can't take such a result back.
 std::string read_result_block(const FieldValue& item, std::vector<std::string>& warnings) {
-  const Json* const type = item.json().find_value("type");
-  if (type == nullptr || !type->is_string() || *type->string() == "text") {
-    return read_block(item, "tool").text;
-  }
-  warnings.push_back(
-      fmt::format("{}: {} left out, the model reads text only", item.path(), *type->string()));
-  return fmt::format("[{} omitted: the model reads text only]", *type->string());
+  const std::string* const type = item.json().find_text("type");
+  if (type == nullptr || *type == "text") return read_block(item, "tool").text;
+  return omission_note(item, *type, warnings);
 }
 
 std::string read_result(const Block& block, std::vector<std::string>& warnings) {
@@ -184,7 +148,7 @@ void read_assistant(const FieldValue& content, History& history) {
       if (block.type == "text") {
         text += block.text;
       } else if (block.type == "tool_use") {
-        calls.push_back(history_call(block.id, block.name, std::move(block.input)));
+        calls.push_back(call_json({block.id, block.name, std::move(block.input)}));
       } else {
         const auto& [seal, scope] = history.signatures;
         const auto opened = seal == nullptr ? std::nullopt : seal->open(block.sealed, scope);
@@ -219,10 +183,7 @@ void read_user(const FieldValue& content, History& history) {
     flush();
     history.messages.push_back(template_message({.role = "tool",
                                                  .content = read_result(block, history.warnings),
-                                                 .name = {},
-                                                 .tool_call_id = block.id,
-                                                 .reasoning_content = {},
-                                                 .tool_calls = {}}));
+                                                 .tool_call_id = block.id}));
   }
   flush();
 }
@@ -253,40 +214,23 @@ struct Message {
 };
 
 constexpr FieldDef<Message> kMessageFields[] = {
-    {.name = "role",
-     .type = word_type(kRoles),
-     .is_required = true,
-     .help = "Who speaks; the system may within the conversation, too.",
-     .read = store<&Message::role>},
-    {.name = "content",
-     .type = kContent,
-     .is_required = true,
-     .help = "A text, or blocks.",
-     .read = store<&Message::content>},
-    {.name = "clear_at",
-     .type = kAnyText,
-     .use = FieldUse::accepted,
-     .help = "Nothing is cleared out of a conversation."},
+    required("role", word_type(kRoles), store<&Message::role>,
+             "Who speaks; the system may within the conversation, too."),
+    required("content", kContent, store<&Message::content>, "A text, or blocks."),
+    ignored("clear_at", kAnyText, "Nothing is cleared out of a conversation."),
 };
 
 }  // namespace
 
-FieldList block_fields() {
-  FieldList list = list_fields<Block>(kBlockFields);
-  append_client_fields(FieldLevel::block, list);
-  return list;
-}
+FieldList block_fields() { return fields_of<kBlockFields, FieldLevel::block>(); }
 
-FieldList message_fields() { return list_fields<Message>(kMessageFields); }
+FieldList message_fields() { return fields_of<kMessageFields>(); }
 
 void read_system(const FieldValue& value, History& history) { read_instruction(value, history); }
 
 void read_messages(const FieldValue& value, History& history) {
   for (const FieldValue& item : value.items()) {
-    Message message;
-    RequestReader reader(item);
-    reader.read<Message>(kMessageFields, message);
-    reader.finish();
+    const auto message = read_object<kMessageFields>(item);
     history.is_answer_open = false;
     if (message.role == "assistant") {
       read_assistant(*message.content, history);

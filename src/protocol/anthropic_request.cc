@@ -38,42 +38,22 @@ struct CustomTool {
 };
 
 constexpr FieldDef<CustomTool> kToolFields[] = {
-    {.name = "name",
-     .type = text_type(1, kMaxNameBytes),
-     .is_required = true,
-     .help = "What the model calls it by.",
-     .read = store<&CustomTool::name>},
-    {.name = "description",
-     .type = kAnyText,
-     .help = "What it does.",
-     .read = store<&CustomTool::description>},
-    {.name = "input_schema",
-     .type = kAnyObject,
-     .is_required = true,
-     .help = "A JSON Schema of its input, which calls obey.",
-     .read = store<&CustomTool::input_schema>},
-    {.name = "type",
-     .type = kAnyText,
-     .by_default = std::string_view("custom"),
-     .help = "custom; tools that Anthropic defines are left out."},
-    {.name = "strict",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Refuse an input_schema with a part that can't be enforced, or a format that isn't "
-             "known; else such parts are left out and named in the answer's warnings.",
-     .read = store<&CustomTool::is_strict>},
-    {.name = "input_examples",
-     .type = {.kind = FieldKind::array},
-     .help = "Examples of inputs, where the template shows them.",
-     .read = store<&CustomTool::input_examples>},
+    required("name", text_type(1, kMaxNameBytes), store<&CustomTool::name>,
+             "What the model calls it by."),
+    field("description", kAnyText, store<&CustomTool::description>, "What it does."),
+    required("input_schema", kAnyObject, store<&CustomTool::input_schema>,
+             "A JSON Schema of its input, which calls obey."),
+    field("type", kAnyText, "custom; tools that Anthropic defines are left out.",
+          {.by_default = "custom"}),
+    field("strict", kBoolean, store<&CustomTool::is_strict>,
+          "Refuse an input_schema with a part that can't be enforced, or a format that isn't "
+          "known; else such parts are left out and named in the answer's warnings.",
+          kOff),
+    field("input_examples", {.kind = FieldKind::array}, store<&CustomTool::input_examples>,
+          "Examples of inputs, where the template shows them."),
 };
 
-FieldList tool_fields() {
-  FieldList list = list_fields<CustomTool>(kToolFields);
-  append_client_fields(FieldLevel::custom_tool, list);
-  return list;
-}
-constexpr FieldType kTool = object_type(tool_fields);
+constexpr FieldType kTool = object_type(fields_of<kToolFields, FieldLevel::custom_tool>);
 
 // Kinds of tools that run at Anthropic's servers, or whose schemas its models know; types have a
 // date behind them.
@@ -83,17 +63,15 @@ constexpr std::string_view kOtherKinds[] = {
 
 // Whether it is one of them, which is then left out.
 bool skips_tool(const FieldValue& value, Draft& draft) {
-  const auto type = value.at().find("type");
-  if (!type || !type->is_string() || type->string() == "custom") return false;
-  const std::string& kind = type->string();
+  const std::string* const kind = value.json().find_text("type");
+  if (kind == nullptr || *kind == "custom") return false;
   if (std::none_of(std::begin(kOtherKinds), std::end(kOtherKinds),
-                   [&](std::string_view other) { return kind.starts_with(other); })) {
-    FieldValue(*type, value.terms()).refuse_unsupported("\"custom\"");
+                   [&](std::string_view other) { return kind->starts_with(other); })) {
+    value.member("type").refuse_unsupported("\"custom\"");
   }
-  const Json* const name = value.json().find_value("name");
-  if (name != nullptr && name->is_string()) draft.skipped_tools.push_back(*name->string());
+  if (const auto* const name = value.json().find_text("name")) draft.skipped_tools.push_back(*name);
   draft.history.warnings.push_back(fmt::format(
-      "{}: {} left out, only tools with an input_schema are offered", value.path(), kind));
+      "{}: {} left out, only tools with an input_schema are offered", value.path(), *kind));
   return true;
 }
 
@@ -106,19 +84,14 @@ Json shown_tool(CustomTool tool) {
   add("description", tool.description);
   add("parameters", tool.input_schema);
   add("input_examples", tool.input_examples);
-  return Json(Json::Object{{"type", Json(std::string("function"))},
-                           {"function", Json(std::move(function))}});
+  return Json::Object{{"type", "function"}, {"function", std::move(function)}};
 }
 
 void read_tools(const FieldValue& value, Draft& draft) {
   Json::Array shown;
   for (const FieldValue& item : value.items()) {
     if (skips_tool(item, draft)) continue;
-    CustomTool tool;
-    RequestReader reader(item);
-    reader.read<CustomTool>(kToolFields, tool);
-    read_client_fields(FieldLevel::custom_tool, reader);
-    reader.finish();
+    auto tool = read_object<kToolFields, FieldLevel::custom_tool>(item);
     draft.turn().tools.push_back(
         {.name = tool.name, .parameters = to_json(tool.input_schema), .is_strict = tool.is_strict});
     shown.push_back(shown_tool(std::move(tool)));
@@ -128,27 +101,21 @@ void read_tools(const FieldValue& value, Draft& draft) {
 
 constexpr std::string_view kChoiceWords[] = {"auto", "any", "tool", "none"};
 
-constexpr FieldDef<TurnRequest> kToolChoiceFields[] = {
-    {.name = "type",
-     .type = word_type(kChoiceWords),
-     .is_required = true,
-     .help = "auto: calls may come; any: they must; tool: one of the named tool; none: they can't.",
-     .read =
-         [](const FieldValue& v, TurnRequest& t) {
-           t.tool_choice = v.text() == "auto"   ? ToolChoice::automatic
-                           : v.text() == "any"  ? ToolChoice::required
-                           : v.text() == "tool" ? ToolChoice::named
-                                                : ToolChoice::none;
-         }},
-    {.name = "name",
-     .type = text_type(1, kMaxNameBytes),
-     .help = "The tool to call.",
-     .read = [](const FieldValue& v, TurnRequest& t) { t.tool_name = v.text(); }},
-    {.name = "disable_parallel_tool_use",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Whether an answer has at most one call.",
-     .read = [](const FieldValue& v, TurnRequest& t) { t.parallel_tool_calls = !v.boolean(); }},
+constexpr FieldDef<ChatOptions> kToolChoiceFields[] = {
+    required(
+        "type", word_type(kChoiceWords),
+        [](const FieldValue& v, ChatOptions& t) {
+          t.tool_choice = v.text() == "auto"   ? ToolChoice::automatic
+                          : v.text() == "any"  ? ToolChoice::required
+                          : v.text() == "tool" ? ToolChoice::named
+                                               : ToolChoice::none;
+        },
+        "auto: calls may come; any: they must; tool: one of the named tool; none: they can't."),
+    field("name", text_type(1, kMaxNameBytes), store<&ChatOptions::tool_name>, "The tool to call."),
+    field(
+        "disable_parallel_tool_use", kBoolean,
+        [](const FieldValue& v, ChatOptions& t) { t.parallel_tool_calls = !v.boolean(); },
+        "Whether an answer has at most one call.", kOff),
 };
 
 void read_tool_choice(const FieldValue& value, Draft& draft) {
@@ -157,56 +124,43 @@ void read_tool_choice(const FieldValue& value, Draft& draft) {
   RequestReader(value).require("name");
   const auto& skipped = draft.skipped_tools;
   if (std::find(skipped.begin(), skipped.end(), draft.turn().tool_name) == skipped.end()) return;
-  FieldValue(*value.at().find("name"), value.terms())
-      .refuse_unsupported("a tool with an input_schema");
+  value.member("name").refuse_unsupported("a tool with an input_schema");
 }
 
 constexpr std::string_view kThinkingWords[] = {"enabled", "adaptive", "disabled", "between_tools"};
 constexpr std::string_view kDisplayWords[] = {"summarized", "omitted"};
 
 constexpr FieldDef<Draft> kThinkingFields[] = {
-    {.name = "type",
-     .type = word_type(kThinkingWords),
-     .is_required = true,
-     .help = "Whether the model reasons, where its template has a switch; adaptive and "
-             "between_tools leave it to the model.",
-     .read =
-         [](const FieldValue& v, Draft& t) {
-           if (v.text() == "enabled" || v.text() == "disabled") t.reasons = v.text() == "enabled";
-         }},
-    {.name = "budget_tokens",
-     .type = integer_type(1, kNoMaximum),
-     .use = FieldUse::accepted,
-     .help = "max_tokens bounds reasoning and text together."},
-    {.name = "display",
-     .type = word_type(kDisplayWords),
-     .help =
-         "omitted: blocks of thinking have only their signature; else the reasoning comes whole.",
-     .read = [](const FieldValue& v,
-                Draft& t) { t.request.shows_reasoning = v.text() != "omitted"; }},
+    required(
+        "type", word_type(kThinkingWords),
+        [](const FieldValue& v, Draft& t) {
+          if (v.text() == "enabled" || v.text() == "disabled") t.reasons = v.text() == "enabled";
+        },
+        "Whether the model reasons, where its template has a switch; adaptive and "
+        "between_tools leave it to the model."),
+    ignored("budget_tokens", integer_type(1, kNoMaximum),
+            "max_tokens bounds reasoning and text together."),
+    field(
+        "display", word_type(kDisplayWords),
+        [](const FieldValue& v, Draft& t) { t.request.shows_reasoning = v.text() != "omitted"; },
+        "omitted: blocks of thinking have only their signature; else the reasoning comes whole."),
 };
 
 constexpr std::string_view kFormatWords[] = {"json_schema"};
 
 constexpr FieldDef<AskedConstraint> kFormatFields[] = {
-    {.name = "type",
-     .type = only_words_type(kFormatWords),
-     .is_required = true,
-     .help = "The kind."},
-    {.name = "schema",
-     .type = kAnyObject,
-     .is_required = true,
-     .help =
-         "The text is JSON that this JSON Schema accepts; parts that can't be enforced are left "
-         "out and named in the answer's warnings.",
-     .read =
-         [](const FieldValue& v, AskedConstraint& t) {
-           t.spec = {.kind = ConstraintSpec::Kind::json_schema,
-                     .text = to_json(v.json()),
-                     .choices = {},
-                     .best_effort = true};
-           t.field = v.path();
-         }},
+    required("type", only_words_type(kFormatWords), "The kind."),
+    required(
+        "schema", kAnyObject,
+        [](const FieldValue& v, AskedConstraint& t) {
+          t.spec = {.kind = ConstraintSpec::Kind::json_schema,
+                    .text = to_json(v.json()),
+                    .choices = {},
+                    .best_effort = true};
+          t.field = v.path();
+        },
+        "The text is JSON that this JSON Schema accepts; parts that can't be enforced are left "
+        "out and named in the answer's warnings."),
 };
 
 void read_format(const FieldValue& value, Draft& draft) {
@@ -216,18 +170,10 @@ void read_format(const FieldValue& value, Draft& draft) {
 constexpr std::string_view kEfforts[] = {"low", "medium", "high", "xhigh", "max"};
 
 constexpr FieldDef<Draft> kOutputFields[] = {
-    {.name = "effort",
-     .type = word_type(kEfforts),
-     .help = "How much the model reasons, where its template has a switch.",
-     .read = store<&Draft::effort>},
-    {.name = "format",
-     .type = object_type(fields_of<kFormatFields>),
-     .help = "What the text must be.",
-     .read = read_format},
-    {.name = "task_budget",
-     .type = kAnyObject,
-     .use = FieldUse::accepted,
-     .help = "max_tokens bounds an answer."},
+    field("effort", word_type(kEfforts), store<&Draft::effort>,
+          "How much the model reasons, where its template has a switch."),
+    field("format", object_type(fields_of<kFormatFields>), read_format, "What the text must be."),
+    ignored("task_budget", kAnyObject, "max_tokens bounds an answer."),
 };
 
 struct ContextEdit {
@@ -245,97 +191,65 @@ void read_keep(const FieldValue& value, ContextEdit& edit) {
 }
 
 constexpr FieldDef<ContextEdit> kEditFields[] = {
-    {.name = "type",
-     .type = only_words_type(kEdits),
-     .is_required = true,
-     .help = "Tool uses stay.",
-     .read = store<&ContextEdit::type>},
-    {.name = "keep",
-     .help = "Of clear_thinking_20251015: all keeps earlier reasoning, where the template can.",
-     .read = read_keep},
+    required("type", only_words_type(kEdits), store<&ContextEdit::type>, "Tool uses stay."),
+    field("keep", kAnyValue, read_keep,
+          "Of clear_thinking_20251015: all keeps earlier reasoning, where the template can."),
 };
 
 constexpr FieldType kEdit = object_type(fields_of<kEditFields>);
 
 constexpr FieldDef<Draft> kContextFields[] = {
-    {.name = "edits",
-     .type = array_type(kEdit, 0, kNoMaximum),
-     .help = "What of the conversation is left out.",
-     .read =
-         [](const FieldValue& v, Draft& t) {
-           for (const FieldValue& item : v.items()) {
-             ContextEdit edit;
-             RequestReader(item).read<ContextEdit>(kEditFields, edit);
-             t.keeps_reasoning |= edit.type == kEdits[0] && edit.keeps_all;
-           }
-         }},
+    field(
+        "edits", array_type(kEdit, 0, kNoMaximum),
+        [](const FieldValue& v, Draft& t) {
+          for (const FieldValue& item : v.items()) {
+            ContextEdit edit;
+            RequestReader(item).read<ContextEdit>(kEditFields, edit);
+            t.keeps_reasoning |= edit.type == kEdits[0] && edit.keeps_all;
+          }
+        },
+        "What of the conversation is left out."),
 };
 
 constexpr FieldDef<Draft> kPromptFields[] = {
-    {.name = "system",
-     .type = kContent,
-     .help = "The system prompt: a text, or blocks of text.",
-     .read = [](const FieldValue& v, Draft& t) { read_system(v, t.history); }},
-    {.name = "messages",
-     .type = array_type(kMessage, 1, kNoMaximum),
-     .is_required = true,
-     .help = "The conversation so far; the answer goes on with a last message of the assistant.",
-     .read = [](const FieldValue& v, Draft& t) { read_messages(v, t.history); }},
-    {.name = "tools",
-     .type = array_type(kTool, 0, kMaxTools),
-     .help = "Tools with an input_schema, as the template shows them to the model.",
-     .read = read_tools},
-    {.name = "tool_choice",
-     .type = object_type(fields_of<kToolChoiceFields>),
-     .help = "Whether calls may, must or can't come.",
-     .read = read_tool_choice},
-    {.name = "thinking",
-     .type = object_type(fields_of<kThinkingFields>),
-     .when_unset = "as the model does",
-     .help = "Whether the model reasons.",
-     .read = read_members<kThinkingFields>},
-    {.name = "output_config",
-     .type = object_type(fields_of<kOutputFields>),
-     .help = "Effort and format of the answer.",
-     .read = read_members<kOutputFields>},
-    {.name = "output_format",
-     .type = object_type(fields_of<kFormatFields>),
-     .alias_of = "output_config",
-     .help = "The older place of output_config.format.",
-     .read = read_format},
-    {.name = "context_management",
-     .type = object_type(fields_of<kContextFields>),
-     .help = "Whether earlier reasoning stays.",
-     .read = read_members<kContextFields>},
-    {.name = "chat_template_kwargs",
-     .type = kAnyObject,
-     .help = "Further variables of the template.",
-     .read = [](const FieldValue& v,
-                Draft& t) { t.request.chat.input.kwargs_json = read_template_variables(v); }},
+    field(
+        "system", kContent, [](const FieldValue& v, Draft& t) { read_system(v, t.history); },
+        "The system prompt: a text, or blocks of text."),
+    required(
+        "messages", array_type(kMessage, 1, kNoMaximum),
+        [](const FieldValue& v, Draft& t) { read_messages(v, t.history); },
+        "The conversation so far; the answer goes on with a last message of the assistant."),
+    field("tools", array_type(kTool, 0, kMaxTools), read_tools,
+          "Tools with an input_schema, as the template shows them to the model."),
+    field("tool_choice", object_type(fields_of<kToolChoiceFields>), read_tool_choice,
+          "Whether calls may, must or can't come."),
+    object<kThinkingFields>("thinking", "Whether the model reasons.",
+                            {.when_unset = "as the model does"}),
+    object<kOutputFields>("output_config", "Effort and format of the answer."),
+    field("output_format", object_type(fields_of<kFormatFields>), read_format,
+          "The older place of output_config.format.", {.alias_of = "output_config"}),
+    object<kContextFields>("context_management", "Whether earlier reasoning stays."),
+    field(
+        "chat_template_kwargs", kAnyObject,
+        [](const FieldValue& v, Draft& t) {
+          t.request.chat.input.kwargs_json = read_template_variables(v);
+        },
+        "Further variables of the template."),
 };
 
 constexpr ListLimits kStopLimits = generation_option("stop").list;
 constexpr FieldType kStopText = text_type(1, kStopLimits.max_bytes);
 
 constexpr FieldDef<ChatRequest> kAnswerFields[] = {
-    {.name = "max_tokens",
-     .type = kOutputTokens,
-     .is_required = true,
-     .help = "The most tokens of reasoning and text; 0 computes only the prompt, for the cache.",
-     .read = [](const FieldValue& v, ChatRequest& t) { t.options.max_tokens = v.integer(); }},
-    {.name = "stop_sequences",
-     .type = array_type(kStopText, 0, kStopLimits.max_items),
-     .help = generation_option("stop").help,
-     .read =
-         [](const FieldValue& v, ChatRequest& t) {
-           for (const FieldValue& item : v.items()) t.options.stop.push_back(item.text());
-         }},
-    {.name = "stream",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Answer in events as the text comes.",
-     .read = [](const FieldValue& v,
-                ChatRequest& t) { t.generation.streaming.stream = v.boolean(); }},
+    required("max_tokens", kOutputTokens,
+             store<&ChatRequest::options, &GenerateOptions::max_tokens>,
+             "The most tokens of reasoning and text; 0 computes only the prompt, for the cache."),
+    field("stop_sequences", array_type(kStopText, 0, kStopLimits.max_items),
+          store<&ChatRequest::options, &GenerateOptions::stop>, generation_option("stop").help),
+    field(
+        "stream", kBoolean,
+        [](const FieldValue& v, ChatRequest& t) { t.generation.streaming.stream = v.boolean(); },
+        "Answer in events as the text comes.", kOff),
 };
 
 void read_prompt(RequestReader& reader, Draft& draft) {
@@ -393,10 +307,7 @@ Request parse_prompt(const Json& body, const RequestTerms& terms,
 }
 
 FieldList prompt_fields() {
-  FieldList list;
-  append_fields(common_fields(), list);
-  append_client_fields(FieldLevel::request, list);
-  append_fields<Draft>(kPromptFields, list);
+  FieldList list = common_and_own_fields<kPromptFields>();
   append_client_fields(FieldLevel::messages, list);
   return list;
 }

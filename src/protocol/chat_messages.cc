@@ -40,24 +40,15 @@ struct Part {
 };
 
 constexpr FieldDef<Part> kPartFields[] = {
-    {.name = "type",
-     .type = only_words_type(kPartTypes),
-     .is_required = true,
-     .help = "text; refusal in the assistant's messages; of others, in a tool's result, a note is "
-             "left.",
-     .read = [](const FieldValue& v, Part& t) { t.type = v.text(); }},
-    {.name = "text",
-     .type = kAnyText,
-     .help = "The text.",
-     .read = [](const FieldValue& v, Part& t) { t.text = v.text(); }},
-    {.name = "refusal",
-     .type = kAnyText,
-     .help = "Why the assistant refused.",
-     .read = [](const FieldValue& v, Part& t) { t.text = v.text(); }},
-    {.name = "image_url", .use = FieldUse::accepted, .help = "Images aren't read."},
-    {.name = "input_audio", .use = FieldUse::accepted, .help = "Audio isn't read."},
-    {.name = "file", .use = FieldUse::accepted, .help = "Files aren't read."},
-    {.name = "video_url", .use = FieldUse::accepted, .help = "Videos aren't read."},
+    required("type", only_words_type(kPartTypes), store<&Part::type>,
+             "text; refusal in the assistant's messages; of others, in a tool's result, a note is "
+             "left."),
+    field("text", kAnyText, store<&Part::text>, "The text."),
+    field("refusal", kAnyText, store<&Part::text>, "Why the assistant refused."),
+    ignored("image_url", "Images aren't read."),
+    ignored("input_audio", "Audio isn't read."),
+    ignored("file", "Files aren't read."),
+    ignored("video_url", "Videos aren't read."),
 };
 
 std::string_view medium_of(std::string_view part_type) {
@@ -73,25 +64,15 @@ struct ContentOwner {
 };
 
 std::string read_part(const FieldValue& value, const ContentOwner& owner) {
-  Part part;
-  RequestReader reader(value);
-  reader.read<Part>(kPartFields, part);
-  read_client_fields(FieldLevel::part, reader);
-  reader.finish();
+  auto part = read_object<kPartFields, FieldLevel::part>(value);
   if (part.type == "text" || (part.type == "refusal" && owner.role == "assistant")) {
-    reader.require(part.type);
+    RequestReader(value).require(part.type);
     return std::move(part.text);
   }
-  const std::string path = value.at().name_of("type");
   if (part.type == "refusal" || (owner.role != "tool" && owner.role != "function")) {
-    throw RequestError(
-        path, ErrorReason::unsupported_parameter,
-        fmt::format("{}: found \"{}\", only \"text\" is supported", path, part.type));
+    value.member("type").refuse_unsupported("\"text\"");
   }
-  const std::string_view medium = medium_of(part.type);
-  owner.warnings->push_back(
-      fmt::format("{}: {} left out, the model reads text only", value.path(), medium));
-  return fmt::format("[{} omitted: the model reads text only]", medium);
+  return omission_note(value, medium_of(part.type), *owner.warnings);
 }
 
 std::string read_content_of(const FieldValue& value, const ContentOwner& owner) {
@@ -106,87 +87,24 @@ std::string read_content_of(const FieldValue& value, const ContentOwner& owner) 
   return content;
 }
 
-struct MessageCall {
-  std::string id;
-  std::string name;
-  Json arguments = Json(Json::Object());
+constexpr FieldDef<HistoryCall> kCallFunctionFields[] = {
+    required("name", kAnyText, store<&HistoryCall::name>, "The function."),
+    field(
+        "arguments", kAnyText,
+        [](const FieldValue& v, HistoryCall& t) { t.arguments = arguments_of(v.text()); },
+        "The JSON of an object; any other text counts as the beginning of one that was cut "
+        "off."),
 };
 
-// Models are trained on the arguments as an object; the API has the object's JSON as a string. A
-// string that isn't stays as it is: the call was cut off.
-void read_arguments(const FieldValue& value, MessageCall& call) {
-  if (value.text().empty()) return;
-  try {
-    Json arguments = parse_json(value.text(), value.path());
-    if (arguments.is_object()) {
-      call.arguments = std::move(arguments);
-      return;
-    }
-  } catch (const Error&) {
-  }
-  call.arguments = Json(value.text());
-}
-
-constexpr FieldDef<MessageCall> kCallFunctionFields[] = {
-    {.name = "name",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "The function.",
-     .read = [](const FieldValue& v, MessageCall& t) { t.name = v.text(); }},
-    {.name = "arguments",
-     .type = kAnyText,
-     .help = "The JSON of an object; any other text counts as the beginning of one that was cut "
-             "off.",
-     .read = read_arguments},
+constexpr FieldDef<HistoryCall> kCallFields[] = {
+    field("id", kAnyText, store<&HistoryCall::id>, "What the tool's message refers to."),
+    field("type", kOnlyFunction, "Only function."),
+    required(
+        object<kCallFunctionFields, FieldLevel::call_function>("function", "Name and arguments.")),
 };
 
-FieldList call_function_fields() {
-  FieldList list = list_fields<MessageCall>(kCallFunctionFields);
-  append_client_fields(FieldLevel::call_function, list);
-  return list;
-}
-
-void read_function(const FieldValue& value, MessageCall& call) {
-  RequestReader reader(value);
-  reader.read<MessageCall>(kCallFunctionFields, call);
-  read_client_fields(FieldLevel::call_function, reader);
-  reader.finish();
-}
-
-constexpr FieldDef<MessageCall> kCallFields[] = {
-    {.name = "id",
-     .type = kAnyText,
-     .help = "What the tool's message refers to.",
-     .read = [](const FieldValue& v, MessageCall& t) { t.id = v.text(); }},
-    {.name = "type", .type = kOnlyFunction, .help = "Only function."},
-    {.name = "function",
-     .type = object_type(call_function_fields),
-     .is_required = true,
-     .help = "Name and arguments.",
-     .read = read_function},
-};
-
-FieldList call_fields() {
-  FieldList list = list_fields<MessageCall>(kCallFields);
-  append_client_fields(FieldLevel::call, list);
-  return list;
-}
-
-constexpr FieldType kCall = object_type(call_fields);
+constexpr FieldType kCall = object_type(fields_of<kCallFields, FieldLevel::call>);
 constexpr FieldType kReasoningBlocks = array_type(kAnyObject, 0, kNoMaximum);
-
-Json as_tool_call(MessageCall call) {
-  return history_call(std::move(call.id), std::move(call.name), std::move(call.arguments));
-}
-
-Json read_call(const FieldValue& value) {
-  MessageCall call;
-  RequestReader reader(value);
-  reader.read<MessageCall>(kCallFields, call);
-  read_client_fields(FieldLevel::call, reader);
-  reader.finish();
-  return as_tool_call(std::move(call));
-}
 
 // Clients send the reasoning as one text beside its pieces, or the pieces alone.
 void read_reasoning_blocks(const FieldValue& value, Message& message) {
@@ -194,73 +112,53 @@ void read_reasoning_blocks(const FieldValue& value, Message& message) {
   std::string reasoning;
   for (const FieldValue& item : value.items()) {
     for (const std::string_view name : {"text", "thinking", "summary"}) {
-      const Json* const text = item.json().find_value(name);
-      if (text != nullptr && text->is_string()) reasoning += *text->string();
+      if (const auto* const text = item.json().find_text(name)) reasoning += *text;
     }
   }
   if (!reasoning.empty()) message.reasoning_content = std::move(reasoning);
 }
 
 constexpr FieldDef<Message> kMessageFields[] = {
-    {.name = "role",
-     .type = word_type(kRoles),
-     .is_required = true,
-     .help = "Who speaks; developer is the same as system.",
-     .read = [](const FieldValue& v,
-                Message& t) { t.role = v.text() == "developer" ? "system" : v.text(); }},
-    {.name = "content",
-     .type = kContent,
-     .help = "The text; only an assistant's message with calls or a refusal may omit it.",
-     .read =
-         [](const FieldValue& v, Message& t) {
-           t.content = read_content_of(v, {t.role, &t.warnings});
-         }},
-    {.name = "name",
-     .type = kAnyText,
-     .help = "The name of who speaks.",
-     .read = [](const FieldValue& v, Message& t) { t.name = v.text(); }},
-    {.name = "tool_call_id",
-     .type = kAnyText,
-     .help = "The call that a tool answers.",
-     .read = [](const FieldValue& v, Message& t) { t.tool_call_id = v.text(); }},
-    {.name = "reasoning_content",
-     .type = kAnyText,
-     .help = "What the assistant thought, for templates that show it.",
-     .read = [](const FieldValue& v, Message& t) { t.reasoning_content = v.text(); }},
-    {.name = "tool_calls",
-     .type = array_type(kCall, 0, kMaxTools),
-     .help = "The calls that the assistant made.",
-     .read =
-         [](const FieldValue& v, Message& t) {
-           t.tool_calls.emplace();
-           for (const FieldValue& item : v.items()) t.tool_calls->push_back(read_call(item));
-         }},
-    {.name = "reasoning",
-     .type = kAnyText,
-     .alias_of = "reasoning_content",
-     .help = "The same under vLLM's name.",
-     .read = [](const FieldValue& v, Message& t) { t.reasoning_content = v.text(); }},
-    {.name = "function_call",
-     .type = object_type(call_function_fields),
-     .help = "A single call without an id, from before tool_calls.",
-     .read =
-         [](const FieldValue& v, Message& t) {
-           MessageCall call;
-           read_function(v, call);
-           t.function_call = as_tool_call(std::move(call));
-         }},
-    {.name = "refusal",
-     .type = kAnyText,
-     .help = "Why the assistant refused; stands for the content of a message without one.",
-     .read = [](const FieldValue& v, Message& t) { t.refusal = v.text(); }},
-    {.name = "reasoning_details",
-     .type = kReasoningBlocks,
-     .help = "The reasoning in pieces, as OpenRouter has it; read where reasoning_content isn't.",
-     .read = read_reasoning_blocks},
-    {.name = "thinking_blocks",
-     .type = kReasoningBlocks,
-     .help = "The reasoning in pieces, as LiteLLM has it; read where reasoning_content isn't.",
-     .read = read_reasoning_blocks},
+    required(
+        "role", word_type(kRoles),
+        [](const FieldValue& v, Message& t) {
+          t.role = v.text() == "developer" ? "system" : v.text();
+        },
+        "Who speaks; developer is the same as system."),
+    field(
+        "content", kContent,
+        [](const FieldValue& v, Message& t) {
+          t.content = read_content_of(v, {t.role, &t.warnings});
+        },
+        "The text; only an assistant's message with calls or a refusal may omit it."),
+    field("name", kAnyText, store<Message, &Message::name>, "The name of who speaks."),
+    field("tool_call_id", kAnyText, store<Message, &Message::tool_call_id>,
+          "The call that a tool answers."),
+    field("reasoning_content", kAnyText, store<Message, &Message::reasoning_content>,
+          "What the assistant thought, for templates that show it."),
+    field(
+        "tool_calls", array_type(kCall, 0, kMaxTools),
+        [](const FieldValue& v, Message& t) {
+          t.tool_calls.emplace();
+          for (const FieldValue& item : v.items())
+            t.tool_calls->push_back(call_json(read_object<kCallFields, FieldLevel::call>(item)));
+        },
+        "The calls that the assistant made."),
+    field("reasoning", kAnyText, store<Message, &Message::reasoning_content>,
+          "The same under vLLM's name.", {.alias_of = "reasoning_content"}),
+    field(
+        "function_call", object_type(fields_of<kCallFunctionFields, FieldLevel::call_function>),
+        [](const FieldValue& v, Message& t) {
+          t.function_call =
+              call_json(read_object<kCallFunctionFields, FieldLevel::call_function>(v));
+        },
+        "A single call without an id, from before tool_calls."),
+    field("refusal", kAnyText, store<&Message::refusal>,
+          "Why the assistant refused; stands for the content of a message without one."),
+    field("reasoning_details", kReasoningBlocks, read_reasoning_blocks,
+          "The reasoning in pieces, as OpenRouter has it; read where reasoning_content isn't."),
+    field("thinking_blocks", kReasoningBlocks, read_reasoning_blocks,
+          "The reasoning in pieces, as LiteLLM has it; read where reasoning_content isn't."),
 };
 
 // Checks a member whose presence depends on the role.
@@ -282,18 +180,14 @@ void fill_missing_members(Message& message) {
 }
 
 ChatMessage read_message(const FieldValue& value, std::vector<std::string>& warnings) {
-  Message message;
-  RequestReader reader(value);
-  reader.read<Message>(kMessageFields, message);
-  read_client_fields(FieldLevel::message, reader);
-  reader.finish();
+  auto message = read_object<kMessageFields, FieldLevel::message>(value);
   warnings.insert(warnings.end(), message.warnings.begin(), message.warnings.end());
   fill_missing_members(message);
   const bool is_assistant = message.role == "assistant";
   const bool has_calls = message.tool_calls && !message.tool_calls->empty();
   if (!has_calls) {
     message.tool_calls.reset();
-    if (!message.content) reader.require("content");
+    if (!message.content) RequestReader(value).require("content");
   }
   if (!is_assistant) {
     check_member(has_calls, false, value, "tool_calls", "only the assistant has them");
@@ -307,11 +201,21 @@ ChatMessage read_message(const FieldValue& value, std::vector<std::string>& warn
 
 }  // namespace
 
-Json history_call(std::string id, std::string name, Json arguments) {
-  Json::Object function{{"name", Json(std::move(name))}, {"arguments", std::move(arguments)}};
-  return Json(Json::Object{{"id", Json(std::move(id))},
-                           {"type", Json(std::string("function"))},
-                           {"function", Json(std::move(function))}});
+Json call_json(HistoryCall call) {
+  Json::Object function{{"name", std::move(call.name)}, {"arguments", std::move(call.arguments)}};
+  return Json::Object{
+      {"id", std::move(call.id)}, {"type", "function"}, {"function", std::move(function)}};
+}
+
+Json arguments_of(const std::string& json) {
+  if (json.empty()) return Json::Object();
+  return parse_object(json).value_or(json);
+}
+
+std::string omission_note(const FieldValue& part, std::string_view kind,
+                          std::vector<std::string>& warnings) {
+  warnings.push_back(fmt::format("{}: {} left out, the model reads text only", part.path(), kind));
+  return fmt::format("[{} omitted: the model reads text only]", kind);
 }
 
 ChatMessage template_message(HistoryMessage message) {
@@ -330,19 +234,11 @@ ChatMessage template_message(HistoryMessage message) {
   return {.role = {}, .content = {}, .json = std::move(json)};
 }
 
-FieldList content_part_fields() {
-  FieldList list = list_fields<Part>(kPartFields);
-  append_client_fields(FieldLevel::part, list);
-  return list;
-}
+FieldList content_part_fields() { return fields_of<kPartFields, FieldLevel::part>(); }
 
 std::string read_content(const FieldValue& value) { return read_content_of(value, {}); }
 
-FieldList message_fields() {
-  FieldList list = list_fields<Message>(kMessageFields);
-  append_client_fields(FieldLevel::message, list);
-  return list;
-}
+FieldList message_fields() { return fields_of<kMessageFields, FieldLevel::message>(); }
 
 std::vector<ChatMessage> read_messages(const FieldValue& value,
                                        std::vector<std::string>& warnings) {
@@ -368,8 +264,7 @@ std::string read_template_variables(const FieldValue& value) {
   for (const auto& [name, unused] : value.object()) {
     if (std::find(kReservedVariables.begin(), kReservedVariables.end(), name) !=
         kReservedVariables.end()) {
-      const std::string path = value.at().name_of(name);
-      throw invalid_field(path, "not a variable that a request may set");
+      throw invalid_field(value.at().name_of(name), "not a variable that a request may set");
     }
   }
   return to_json(value.json());

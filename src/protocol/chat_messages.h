@@ -15,16 +15,30 @@ namespace paceline {
 // A message of the conversation so far, whatever the API wrote it like.
 struct HistoryMessage {
   std::string role;
-  std::optional<std::string> content;
-  std::optional<std::string> name;
-  std::optional<std::string> tool_call_id;
-  std::optional<std::string> reasoning_content;
-  std::optional<Json::Array> tool_calls;  // of history_call()
+  std::optional<std::string> content = {};
+  std::optional<std::string> name = {};
+  std::optional<std::string> tool_call_id = {};
+  std::optional<std::string> reasoning_content = {};
+  std::optional<Json::Array> tool_calls = {};  // of call_json()
 };
 
-Json history_call(std::string id, std::string name, Json arguments);
+struct HistoryCall {
+  std::string id;
+  std::string name;
+  Json arguments = Json(Json::Object());
+};
+Json call_json(HistoryCall call);
+// Models are trained on the arguments as an object; APIs have the object's JSON as a string. A
+// string that isn't stays as it is: the call was cut off.
+Json arguments_of(const std::string& json);
+
 // As the templates of open models expect it.
 ChatMessage template_message(HistoryMessage message);
+
+// The note that stands in a tool's result for a part that isn't text, and a warning of it: an agent
+// can't take such a result back.
+std::string omission_note(const FieldValue& part, std::string_view kind,
+                          std::vector<std::string>& warnings);
 
 // A content: a string, or parts. The size of the body bounds how many.
 FieldList content_part_fields();

@@ -28,16 +28,11 @@ constexpr std::string_view kReasoningEfforts[] = {"none", "minimal", "low", "med
                                                   "high", "xhigh",   "max"};
 
 constexpr FieldDef<ChatDraft> kPredictionFields[] = {
-    {.name = "type",
-     .type = only_words_type(kContentWords),
-     .is_required = true,
-     .help = "Only content."},
-    {.name = "content",
-     .type = kContent,
-     .is_required = true,
-     .help = "The text, as a string or parts.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.options.prediction = read_content(v); }},
+    required("type", only_words_type(kContentWords), "Only content."),
+    required(
+        "content", kContent,
+        [](const FieldValue& v, ChatDraft& t) { t.request.options.prediction = read_content(v); },
+        "The text, as a string or parts."),
 };
 
 // The older and the other servers' switches for reasoning stand after reasoning_effort.
@@ -51,144 +46,115 @@ void switch_reasoning(bool is_on, ChatDraft& draft) {
 }
 
 constexpr FieldDef<ChatDraft> kReasoningFields[] = {
-    {.name = "effort",
-     .type = word_type(kReasoningEfforts),
-     .help = "As reasoning_effort.",
-     .read = [](const FieldValue& v, ChatDraft& t) { ask_for_effort(v.text(), t); }},
-    {.name = "enabled",
-     .type = kBoolean,
-     .help = "Whether the model reasons.",
-     .read = [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); }},
-    {.name = "exclude", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
-    {.name = "summary",
-     .type = kAnyText,
-     .use = FieldUse::accepted,
-     .help = "The reasoning comes whole."},
-    {.name = "max_tokens", .use = FieldUse::refused, .help = "use max_completion_tokens"},
+    field(
+        "effort", word_type(kReasoningEfforts),
+        [](const FieldValue& v, ChatDraft& t) { ask_for_effort(v.text(), t); },
+        "As reasoning_effort."),
+    field(
+        "enabled", kBoolean,
+        [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); },
+        "Whether the model reasons."),
+    field("exclude", kOnlyFalse, "Only false.", kOff),
+    ignored("summary", kAnyText, "The reasoning comes whole."),
+    refused("max_tokens", "use max_completion_tokens"),
 };
 
 constexpr std::string_view kThinkingWords[] = {"enabled", "disabled", "adaptive", "auto"};
 
 constexpr FieldDef<ChatDraft> kThinkingFields[] = {
-    {.name = "type",
-     .type = word_type(kThinkingWords),
-     .is_required = true,
-     .help = "adaptive and auto leave it to the model.",
-     .read =
-         [](const FieldValue& v, ChatDraft& t) {
-           if (v.text() == "enabled" || v.text() == "disabled") {
-             switch_reasoning(v.text() == "enabled", t);
-           }
-         }},
-    {.name = "clear_thinking",
-     .type = kBoolean,
-     .help = "The variable of this name of a template that leaves out earlier reasoning.",
-     .read = [](const FieldValue& v, ChatDraft& t) { t.clear_thinking = v.boolean(); }},
-    {.name = "budget_tokens", .use = FieldUse::refused, .help = "use max_completion_tokens"},
+    required(
+        "type", word_type(kThinkingWords),
+        [](const FieldValue& v, ChatDraft& t) {
+          if (v.text() == "enabled" || v.text() == "disabled") {
+            switch_reasoning(v.text() == "enabled", t);
+          }
+        },
+        "adaptive and auto leave it to the model."),
+    field("clear_thinking", kBoolean, store<&ChatDraft::clear_thinking>,
+          "The variable of this name of a template that leaves out earlier reasoning."),
+    refused("budget_tokens", "use max_completion_tokens"),
 };
 
 constexpr FieldDef<ChatDraft> kChatFields[] = {
-    {.name = "messages",
-     .type = kMessages,
-     .is_required = true,
-     .help = "The conversation so far; content is a string or parts of text.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.input.messages = read_messages(v, t.request.warnings); }},
-    {.name = "max_completion_tokens",
-     .type = kOutputTokens,
-     .when_unset = "the model's, else the rest of the context",
-     .help = generation_option("max_tokens").help,
-     .read = [](const FieldValue& v, ChatDraft& t) { t.max_completion_tokens = v.integer(); }},
-    {.name = "max_tokens",
-     .type = kOutputTokens,
-     .alias_of = "max_completion_tokens",
-     .help = "The older name of it.",
-     .read = [](const FieldValue& v, ChatDraft& t) { t.max_tokens = v.integer(); }},
-    {.name = "logprobs",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Report each token's log-probability.",
-     .read = [](const FieldValue& v, ChatDraft& t) { t.request.logprobs = v.boolean(); }},
-    {.name = "top_logprobs",
-     .type = kNumTopLogprobs,
-     .help = "Alternatives reported beside each token; needs logprobs.",
-     .read = [](const FieldValue& v, ChatDraft& t) { t.top_logprobs = v.small_integer(); }},
-    {.name = "n_probs",
-     .type = kNumTopLogprobs,
-     .help = "llama.cpp's name: alternatives reported beside each token; 0: none.",
-     .read = [](const FieldValue& v, ChatDraft& t) { t.num_probabilities = v.small_integer(); }},
-    {.name = "tools",
-     .type = kTools,
-     .help = "Functions that the model may call, as the template shows them to it.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.input.tools_json = read_tools(v, t.request.turn); }},
-    {.name = "tool_choice",
-     .type = kToolChoices,
-     .by_default = std::string_view("auto"),
-     .help =
-         "Whether calls may come (auto), must come (required, or one of the named function), or "
-         "can't (none, which hides the tools).",
-     .read = [](const FieldValue& v, ChatDraft& t) { read_tool_choice(v, t.request.turn); }},
-    {.name = "parallel_tool_calls",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Whether an answer may have several calls, where the template can write them.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.turn.parallel_tool_calls = v.boolean(); }},
-    {.name = "documents",
-     .type = kObjects,
-     .help = "Objects that the template shows to the model.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.input.documents_json = to_json(v.json()); }},
-    {.name = "chat_template_kwargs",
-     .type = kAnyObject,
-     .help = "Further variables of the template.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.input.kwargs_json = read_template_variables(v); }},
-    {.name = "add_generation_prompt",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "End the prompt where the answer begins.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.input.add_generation_prompt = v.boolean(); }},
-    {.name = "continue_final_message",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "The answer goes on with the last message; add_generation_prompt must be false.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.input.continue_final_message = v.boolean(); }},
-    {.name = "add_special_tokens",
-     .type = kOnlyFalse,
-     .by_default = false,
-     .help = "Only false: the template writes them."},
-    {.name = "prediction",
-     .type = object_type(fields_of<kPredictionFields>),
-     .help = "A text that the answer will mostly repeat: drafts for it, which never change it.",
-     .read = read_members<kPredictionFields>},
-    {.name = "modalities", .type = kModalities, .help = "Only [\"text\"]."},
-    {.name = "echo", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
-    {.name = "reasoning_effort",
-     .type = word_type(kReasoningEfforts),
-     .help = "How much the model reasons, where its template has a switch: none turns it off.",
-     .read = [](const FieldValue& v, ChatDraft& t) { t.request.turn.reasoning_effort = v.text(); }},
-    {.name = "reasoning",
-     .type = object_type(fields_of<kReasoningFields>),
-     .help = "OpenRouter's way to ask for reasoning; reasoning_effort goes before it.",
-     .read = read_members<kReasoningFields>},
-    {.name = "thinking",
-     .type = object_type(fields_of<kThinkingFields>),
-     .help = "Whether the model reasons, as Z.ai, DeepSeek and Anthropic have it.",
-     .read = read_members<kThinkingFields>},
-    {.name = "enable_thinking",
-     .type = kBoolean,
-     .help = "Whether the model reasons, as DashScope has it.",
-     .read = [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); }},
-    {.name = "chat_template_args",
-     .type = kAnyObject,
-     .alias_of = "chat_template_kwargs",
-     .help = "Baseten's name of it.",
-     .read = [](const FieldValue& v,
-                ChatDraft& t) { t.request.input.kwargs_json = read_template_variables(v); }},
+    required(
+        "messages", kMessages,
+        [](const FieldValue& v, ChatDraft& t) {
+          t.request.input.messages = read_messages(v, t.request.warnings);
+        },
+        "The conversation so far; content is a string or parts of text."),
+    field("max_completion_tokens", kOutputTokens, store<&ChatDraft::max_completion_tokens>,
+          generation_option("max_tokens").help,
+          {.when_unset = "the model's, else the rest of the context"}),
+    field("max_tokens", kOutputTokens, store<&ChatDraft::max_tokens>, "The older name of it.",
+          {.alias_of = "max_completion_tokens"}),
+    field("logprobs", kBoolean, store<&ChatDraft::request, &ChatRequest::logprobs>,
+          "Report each token's log-probability.", kOff),
+    field("top_logprobs", kNumTopLogprobs, store<&ChatDraft::top_logprobs>,
+          "Alternatives reported beside each token; needs logprobs."),
+    field("n_probs", kNumTopLogprobs, store<&ChatDraft::num_probabilities>,
+          "llama.cpp's name: alternatives reported beside each token; 0: none."),
+    field(
+        "tools", kTools,
+        [](const FieldValue& v, ChatDraft& t) {
+          t.request.input.tools_json = read_tools(v, t.request.turn);
+        },
+        "Functions that the model may call, as the template shows them to it."),
+    field("tool_choice", kToolChoices,
+          [](const FieldValue& v, ChatDraft& t) { read_tool_choice(v, t.request.turn); },
+          "Whether calls may come (auto), must come (required, or one of the named function), or "
+          "can't (none, which hides the tools).",
+          {.by_default = "auto"}),
+    field(
+        "parallel_tool_calls", kBoolean,
+        [](const FieldValue& v, ChatDraft& t) { t.request.turn.parallel_tool_calls = v.boolean(); },
+        "Whether an answer may have several calls, where the template can write them.", kOn),
+    field(
+        "documents", kObjects,
+        [](const FieldValue& v, ChatDraft& t) {
+          t.request.input.documents_json = to_json(v.json());
+        },
+        "Objects that the template shows to the model."),
+    field(
+        "chat_template_kwargs", kAnyObject,
+        [](const FieldValue& v, ChatDraft& t) {
+          t.request.input.kwargs_json = read_template_variables(v);
+        },
+        "Further variables of the template."),
+    field(
+        "add_generation_prompt", kBoolean,
+        [](const FieldValue& v, ChatDraft& t) {
+          t.request.input.add_generation_prompt = v.boolean();
+        },
+        "End the prompt where the answer begins.", kOn),
+    field(
+        "continue_final_message", kBoolean,
+        [](const FieldValue& v, ChatDraft& t) {
+          t.request.input.continue_final_message = v.boolean();
+        },
+        "The answer goes on with the last message; add_generation_prompt must be false.", kOff),
+    field("add_special_tokens", kOnlyFalse, "Only false: the template writes them.", kOff),
+    object<kPredictionFields>(
+        "prediction",
+        "A text that the answer will mostly repeat: drafts for it, which never change it."),
+    field("modalities", kModalities, "Only [\"text\"]."),
+    field("echo", kOnlyFalse, "Only false.", kOff),
+    field(
+        "reasoning_effort", word_type(kReasoningEfforts),
+        [](const FieldValue& v, ChatDraft& t) { t.request.turn.reasoning_effort = v.text(); },
+        "How much the model reasons, where its template has a switch: none turns it off."),
+    object<kReasoningFields>(
+        "reasoning", "OpenRouter's way to ask for reasoning; reasoning_effort goes before it."),
+    object<kThinkingFields>("thinking",
+                            "Whether the model reasons, as Z.ai, DeepSeek and Anthropic have it."),
+    field(
+        "enable_thinking", kBoolean,
+        [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); },
+        "Whether the model reasons, as DashScope has it."),
+    field("chat_template_args", kAnyObject,
+          [](const FieldValue& v, ChatDraft& t) {
+            t.request.input.kwargs_json = read_template_variables(v);
+          },
+          "Baseten's name of it.", {.alias_of = "chat_template_kwargs"}),
 };
 
 void combine_fields(ChatDraft& draft) {
@@ -223,10 +189,7 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   RequestReader reader(body, terms);
   reader.read(common_fields(), draft.request.common);
   read_client_fields(FieldLevel::request, reader);
-  reader.read(sampling_fields(), draft.request.options);
-  reader.read(text_fields(), draft.request.options);
-  reader.read(generation_fields(), draft.request.generation);
-  reader.read(constraint_fields(), draft.request.generation.constraint);
+  read_generation(reader, draft.request);
   reader.read<ChatDraft>(kChatFields, draft);
   read_client_fields(FieldLevel::chat, reader);
   reader.finish();
@@ -237,9 +200,7 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
 }
 
 void finish_chat_request(const Json& body, ChatRequest& request) {
-  request.options.constraint = request.generation.constraint.spec;
-  request.options.constraint_name = request.generation.constraint.field;
-  request.generation.has_negative_seed = has_negative_seed(body);
+  finish_generation(body, request);
   if (const std::string problem = tool_choice_problem(request.turn); !problem.empty()) {
     throw RequestError("tool_choice", ErrorReason::invalid_value, problem);
   }
@@ -247,15 +208,9 @@ void finish_chat_request(const Json& body, ChatRequest& request) {
 }
 
 FieldList chat_request_fields() {
-  FieldList list;
-  append_fields(common_fields(), list);
-  append_client_fields(FieldLevel::request, list);
-  append_fields<ChatDraft>(kChatFields, list);
+  FieldList list = common_and_own_fields<kChatFields>();
   append_client_fields(FieldLevel::chat, list);
-  append_fields(generation_fields(), list);
-  append_fields(constraint_fields(), list);
-  append_fields(text_fields(), list);
-  append_fields(sampling_fields(), list);
+  append_generation_fields(list);
   return list;
 }
 

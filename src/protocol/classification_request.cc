@@ -5,37 +5,21 @@
 namespace paceline {
 namespace {
 
-void read_labels(const FieldValue& value, ClassificationRequest& target) {
-  for (const FieldValue& item : value.items()) target.labels.push_back(item.text());
-}
-
 constexpr FieldDef<ClassificationRequest> kClassificationFields[] = {
-    {.name = "input",
-     .type = kInputs,
-     .is_required = true,
-     .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
-     .read = [](const FieldValue& v, ClassificationRequest& t) { t.input = read_prompts(v); }},
-    {.name = "labels",
-     .type = array_type(kSomeText, 1, kMaxLabels),
-     .help = "Labels to choose from, which continue the input; a label that would run into its "
-             "last word gets a space in front. Without labels a token is drawn.",
-     .read = read_labels},
-    {.name = "with_token_id",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "With labels, draw a token from the whole vocabulary too.",
-     .read = [](const FieldValue& v, ClassificationRequest& t) { t.with_token_id = v.boolean(); }},
-    {.name = "with_logits",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Add the raw logits of the whole vocabulary.",
-     .read = [](const FieldValue& v, ClassificationRequest& t) { t.with_logits = v.boolean(); }},
-    {.name = "add_special_tokens",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Encode a text with the special tokens (BOS) that the tokenizer adds.",
-     .read = [](const FieldValue& v,
-                ClassificationRequest& t) { t.options.add_special_tokens = v.boolean(); }},
+    required(
+        "input", kInputs,
+        [](const FieldValue& v, ClassificationRequest& t) { t.input = read_prompts(v); },
+        "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids."),
+    field("labels", array_type(kSomeText, 1, kMaxLabels), store<&ClassificationRequest::labels>,
+          "Labels to choose from, which continue the input; a label that would run into its "
+          "last word gets a space in front. Without labels a token is drawn."),
+    field("with_token_id", kBoolean, store<&ClassificationRequest::with_token_id>,
+          "With labels, draw a token from the whole vocabulary too.", kOff),
+    field("with_logits", kBoolean, store<&ClassificationRequest::with_logits>,
+          "Add the raw logits of the whole vocabulary.", kOff),
+    field("add_special_tokens", kBoolean,
+          store<&ClassificationRequest::options, &GenerateOptions::add_special_tokens>,
+          "Encode a text with the special tokens (BOS) that the tokenizer adds.", kOn),
 };
 
 }  // namespace
@@ -52,10 +36,7 @@ ClassificationRequest parse_classification_request(const Json& body, const Reque
 }
 
 FieldList classification_request_fields() {
-  FieldList list;
-  append_fields(common_fields(), list);
-  append_client_fields(FieldLevel::request, list);
-  append_fields<ClassificationRequest>(kClassificationFields, list);
+  FieldList list = common_and_own_fields<kClassificationFields>();
   append_fields(sampling_fields(), list);
   return list;
 }

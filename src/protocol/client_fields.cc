@@ -175,7 +175,7 @@ Levels by_level() {
   Levels levels;
   for (const Row& row : Table::kRows) {
     levels[static_cast<size_t>(row.level)].push_back(
-        {.name = row.name, .type = row.type, .use = row.use, .help = row.help});
+        FieldInfo{{}, row.name, row.type, row.help, row.use});
   }
   return levels;
 }

@@ -23,48 +23,31 @@ void read_num_probabilities(const FieldValue& value, CompletionRequest& target) 
 }
 
 constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
-    {.name = "prompt",
-     .type = kPrompts,
-     .is_required = true,
-     .help = "A string, an array of strings (up to 128), of token ids, or of arrays of token ids.",
-     .read = [](const FieldValue& v, CompletionRequest& t) { t.prompt = read_prompts(v); }},
-    {.name = "max_tokens",
-     .type = kOutputTokens,
-     .by_default = kDefaultCompletionTokens,
-     .help = generation_option("max_tokens").help,
-     .read = [](const FieldValue& v, CompletionRequest& t) { t.options.max_tokens = v.integer(); }},
-    {.name = "logprobs",
-     .type = kNumTopLogprobs,
-     .help = generation_option("logprobs").help,
-     .read = [](const FieldValue& v, CompletionRequest& t) { t.logprobs = v.small_integer(); }},
-    {.name = "echo",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Begin the text with the prompt, and the log-probabilities with the prompt's.",
-     .read = [](const FieldValue& v, CompletionRequest& t) { t.echo = v.boolean(); }},
-    {.name = "add_special_tokens",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Encode a text prompt with the special tokens (BOS) that the tokenizer adds.",
-     .read = [](const FieldValue& v,
-                CompletionRequest& t) { t.options.add_special_tokens = v.boolean(); }},
-    {.name = "best_of",
-     .type = kBestOf,
-     .help =
-         "Draw this many and return the n with the highest mean log-probability; not with stream.",
-     .read = read_best_of},
-    {.name = "n_probs",
-     .type = kNumTopLogprobs,
-     .alias_of = "logprobs",
-     .help = "llama.cpp's name of it, 0: none; in /generate's answer completion_probabilities.",
-     .read = read_num_probabilities},
-    {.name = "suffix",
-     .type = kAnyText,
-     .help = "The text after the gap, for models with fill-in-the-middle tokens; prompt is the one "
-             "before it.",
-     .read = [](const FieldValue& v, CompletionRequest& t) { t.suffix = v.text(); }},
-    {.name = "tools", .use = FieldUse::refused},
-    {.name = "tool_choice", .use = FieldUse::refused},
+    required(
+        "prompt", kPrompts,
+        [](const FieldValue& v, CompletionRequest& t) { t.prompt = read_prompts(v); },
+        "A string, an array of strings (up to 128), of token ids, or of arrays of token ids."),
+    field("max_tokens", kOutputTokens,
+          store<&CompletionRequest::options, &GenerateOptions::max_tokens>,
+          generation_option("max_tokens").help, {.by_default = kDefaultCompletionTokens}),
+    field("logprobs", kNumTopLogprobs, store<&CompletionRequest::logprobs>,
+          generation_option("logprobs").help),
+    field("echo", kBoolean, store<&CompletionRequest::echo>,
+          "Begin the text with the prompt, and the log-probabilities with the prompt's.", kOff),
+    field("add_special_tokens", kBoolean,
+          store<&CompletionRequest::options, &GenerateOptions::add_special_tokens>,
+          "Encode a text prompt with the special tokens (BOS) that the tokenizer adds.", kOn),
+    field(
+        "best_of", kBestOf, read_best_of,
+        "Draw this many and return the n with the highest mean log-probability; not with stream."),
+    field("n_probs", kNumTopLogprobs, read_num_probabilities,
+          "llama.cpp's name of it, 0: none; in /generate's answer completion_probabilities.",
+          {.alias_of = "logprobs"}),
+    field("suffix", kAnyText, store<&CompletionRequest::suffix>,
+          "The text after the gap, for models with fill-in-the-middle tokens; prompt is the one "
+          "before it."),
+    refused("tools"),
+    refused("tool_choice"),
 };
 
 }  // namespace
@@ -74,15 +57,10 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
   RequestReader reader(body, terms);
   reader.read(common_fields(), request.common);
   read_client_fields(FieldLevel::request, reader);
-  reader.read(sampling_fields(), request.options);
-  reader.read(text_fields(), request.options);
-  reader.read(generation_fields(), request.generation);
-  reader.read(constraint_fields(), request.generation.constraint);
+  read_generation(reader, request);
   reader.read<CompletionRequest>(kCompletionFields, request);
   reader.finish();
-  request.options.constraint = request.generation.constraint.spec;
-  request.options.constraint_name = request.generation.constraint.field;
-  request.generation.has_negative_seed = has_negative_seed(body);
+  finish_generation(body, request);
   check_stream_fields(request.generation.streaming);
   check_penalty_fields(request.generation, request.options);
   check_logprob_fields(request.options, request.logprobs.has_value());
@@ -99,14 +77,8 @@ CompletionRequest parse_completion_request(const Json& body, const RequestTerms&
 }
 
 FieldList completion_request_fields() {
-  FieldList list;
-  append_fields(common_fields(), list);
-  append_client_fields(FieldLevel::request, list);
-  append_fields<CompletionRequest>(kCompletionFields, list);
-  append_fields(generation_fields(), list);
-  append_fields(constraint_fields(), list);
-  append_fields(text_fields(), list);
-  append_fields(sampling_fields(), list);
+  FieldList list = common_and_own_fields<kCompletionFields>();
+  append_generation_fields(list);
   return list;
 }
 

@@ -26,14 +26,12 @@ constexpr FieldType kChoiceTexts = array_type(kAnyText, 1, kMaxChoiceTexts);
 
 // Clients of several versions of vLLM send the same constraint under its old and its new name.
 void set(const FieldValue& value, ConstraintSpec spec, AskedConstraint& target) {
-  const std::string field(value.path());
   if (target.spec == spec) return;
   if (target.spec) {
-    throw invalid_field(field,
+    throw invalid_field(value.path(),
                         fmt::format("found beside {}, expected one constraint only", target.field));
   }
-  target.spec = std::move(spec);
-  target.field = field;
+  target = {.spec = std::move(spec), .field = value.path()};
 }
 
 std::string schema_text(const FieldValue& value) {
@@ -55,9 +53,7 @@ void read_grammar(const FieldValue& value, AskedConstraint& target) {
 }
 
 void read_choice(const FieldValue& value, AskedConstraint& target) {
-  ConstraintSpec spec{.kind = Kind::choice};
-  for (const FieldValue& item : value.items()) spec.choices.push_back(item.text());
-  set(value, std::move(spec), target);
+  set(value, {.kind = Kind::choice, .choices = value.texts()}, target);
 }
 
 void read_any_object(const FieldValue& value, AskedConstraint& target) {
@@ -71,18 +67,16 @@ struct NamedSchema {
 };
 
 constexpr FieldDef<NamedSchema> kNamedSchemaFields[] = {
-    {.name = "name", .type = kAnyText, .help = "What the schema is called; changes nothing."},
-    {.name = "description", .type = kAnyText, .help = "Changes nothing: the prompt says it."},
-    {.name = "strict",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Refuse a schema with a part that can't be enforced, or a format that isn't known; "
-             "else such parts are left out and named in the answer's warnings.",
-     .read = [](const FieldValue& v, NamedSchema& t) { t.is_strict = v.boolean(); }},
-    {.name = "schema",
-     .type = kSchema,
-     .help = "The schema; without one any JSON object will do.",
-     .read = [](const FieldValue& v, NamedSchema& t) { read_schema(v, t.constraint); }},
+    field("name", kAnyText, "What the schema is called; changes nothing."),
+    field("description", kAnyText, "Changes nothing: the prompt says it."),
+    field("strict", kBoolean, store<&NamedSchema::is_strict>,
+          "Refuse a schema with a part that can't be enforced, or a format that isn't known; "
+          "else such parts are left out and named in the answer's warnings.",
+          kOff),
+    field(
+        "schema", kSchema,
+        [](const FieldValue& v, NamedSchema& t) { read_schema(v, t.constraint); },
+        "The schema; without one any JSON object will do."),
 };
 
 constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
@@ -93,40 +87,29 @@ struct ResponseFormat {
   AskedConstraint schema;
 };
 
-void read_named_schema(const FieldValue& value, ResponseFormat& format) {
-  RequestReader reader(value);
-  reader.read<NamedSchema>(kNamedSchemaFields, format.named.emplace());
-  reader.finish();
-}
-
 constexpr FieldDef<ResponseFormat> kFormatFields[] = {
-    {.name = "type",
-     .type = only_words_type(kFormatWords),
-     .is_required = true,
-     .help = "json_object: any JSON object. json_schema: JSON that the schema accepts.",
-     .read = [](const FieldValue& v, ResponseFormat& t) { t.type = v.text(); }},
-    {.name = "json_schema",
-     .type = object_type(fields_of<kNamedSchemaFields>),
-     .help = "OpenAI's place of the schema.",
-     .read = read_named_schema},
-    {.name = "schema",
-     .type = kSchema,
-     .help = "llama.cpp's place of the schema.",
-     .read = [](const FieldValue& v, ResponseFormat& t) { read_schema(v, t.schema); }},
+    required("type", only_words_type(kFormatWords), store<&ResponseFormat::type>,
+             "json_object: any JSON object. json_schema: JSON that the schema accepts."),
+    field(
+        "json_schema", object_type(fields_of<kNamedSchemaFields>),
+        [](const FieldValue& v, ResponseFormat& t) {
+          t.named = read_object<kNamedSchemaFields>(v);
+        },
+        "OpenAI's place of the schema."),
+    field(
+        "schema", kSchema, [](const FieldValue& v, ResponseFormat& t) { read_schema(v, t.schema); },
+        "llama.cpp's place of the schema."),
 };
 
 void read_response_format(const FieldValue& value, AskedConstraint& target) {
-  ResponseFormat format;
-  RequestReader reader(value);
-  reader.read<ResponseFormat>(kFormatFields, format);
-  reader.finish();
+  auto format = read_object<kFormatFields>(value);
   if (format.type == "text") return;
   if (format.named && format.schema.spec) {
     throw invalid_field(format.schema.field,
                         fmt::format("{}.json_schema has a schema already", value.path()));
   }
   if (format.type == "json_schema" && !format.named && !format.schema.spec) {
-    reader.require("json_schema");
+    RequestReader(value).require("json_schema");
   }
   AskedConstraint asked = format.named ? std::move(format.named->constraint) : format.schema;
   if (!asked.spec) return set(value, {.kind = Kind::json_object}, target);
@@ -137,71 +120,39 @@ void read_response_format(const FieldValue& value, AskedConstraint& target) {
 }
 
 constexpr FieldDef<AskedConstraint> kStructuredFields[] = {
-    {.name = "json", .type = kSchema, .help = "A JSON Schema.", .read = read_schema},
-    {.name = "regex",
-     .type = kPatternText,
-     .help = "A regular expression that the whole text matches.",
-     .read = read_regex},
-    {.name = "choice", .type = kChoiceTexts, .help = "Texts, one of them.", .read = read_choice},
-    {.name = "grammar",
-     .type = kPatternText,
-     .help = "A grammar in GBNF or Lark's notation.",
-     .read = read_grammar},
-    {.name = "json_object",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Any JSON object.",
-     .read = read_any_object},
-    {.name = "disable_fallback",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "There is nothing to fall back to."},
-    {.name = "disable_any_whitespace", .type = kOnlyFalse, .help = "Only false."},
-    {.name = "disable_additional_properties", .type = kOnlyFalse, .help = "Only false."},
-    {.name = "whitespace_pattern", .use = FieldUse::refused},
-    {.name = "structural_tag", .use = FieldUse::refused, .help = "use tools"},
+    field("json", kSchema, read_schema, "A JSON Schema."),
+    field("regex", kPatternText, read_regex, "A regular expression that the whole text matches."),
+    field("choice", kChoiceTexts, read_choice, "Texts, one of them."),
+    field("grammar", kPatternText, read_grammar, "A grammar in GBNF or Lark's notation."),
+    field("json_object", kBoolean, read_any_object, "Any JSON object.", kOff),
+    ignored("disable_fallback", kBoolean, "There is nothing to fall back to."),
+    field("disable_any_whitespace", kOnlyFalse, "Only false."),
+    field("disable_additional_properties", kOnlyFalse, "Only false."),
+    refused("whitespace_pattern"),
+    refused("structural_tag", "use tools"),
 };
 
 constexpr FieldDef<AskedConstraint> kConstraintFields[] = {
-    {.name = "response_format",
-     .type = object_type(fields_of<kFormatFields>),
-     .help = "What the answer must be: text, any JSON object, or JSON of a schema.",
-     .read = read_response_format},
-    {.name = "structured_outputs",
-     .type = object_type(fields_of<kStructuredFields>),
-     .help = "vLLM's way to say what the answer must be; one of json, regex, choice, grammar and "
-             "json_object.",
-     .read = read_members<kStructuredFields>},
-    {.name = "guided_json",
-     .type = kSchema,
-     .help = "vLLM's older name of structured_outputs.json.",
-     .read = read_schema},
-    {.name = "guided_regex",
-     .type = kPatternText,
-     .help = "vLLM's older name of structured_outputs.regex.",
-     .read = read_regex},
-    {.name = "guided_choice",
-     .type = kChoiceTexts,
-     .help = "vLLM's older name of structured_outputs.choice.",
-     .read = read_choice},
-    {.name = "guided_grammar",
-     .type = kPatternText,
-     .help = "vLLM's older name of structured_outputs.grammar.",
-     .read = read_grammar},
-    {.name = "guided_decoding_backend",
-     .type = kAnyText,
-     .use = FieldUse::accepted,
-     .help = "vLLM's older name of a program that finds masks; there is one."},
-    {.name = "guided_whitespace_pattern", .use = FieldUse::refused},
-    {.name = "json_schema",
-     .type = kSchema,
-     .help = "llama.cpp's name of structured_outputs.json.",
-     .read = read_schema},
-    {.name = "grammar",
-     .type = kPatternText,
-     .by_default = std::string_view(""),
-     .help = "llama.cpp's name of structured_outputs.grammar; an empty string: none.",
-     .read = read_grammar},
+    field("response_format", object_type(fields_of<kFormatFields>), read_response_format,
+          "What the answer must be: text, any JSON object, or JSON of a schema."),
+    object<kStructuredFields>(
+        "structured_outputs",
+        "vLLM's way to say what the answer must be; one of json, regex, choice, grammar and "
+        "json_object."),
+    field("guided_json", kSchema, read_schema, "vLLM's older name of structured_outputs.json."),
+    field("guided_regex", kPatternText, read_regex,
+          "vLLM's older name of structured_outputs.regex."),
+    field("guided_choice", kChoiceTexts, read_choice,
+          "vLLM's older name of structured_outputs.choice."),
+    field("guided_grammar", kPatternText, read_grammar,
+          "vLLM's older name of structured_outputs.grammar."),
+    ignored("guided_decoding_backend", kAnyText,
+            "vLLM's older name of a program that finds masks; there is one."),
+    refused("guided_whitespace_pattern"),
+    field("json_schema", kSchema, read_schema, "llama.cpp's name of structured_outputs.json."),
+    field("grammar", kPatternText, read_grammar,
+          "llama.cpp's name of structured_outputs.grammar; an empty string: none.",
+          {.by_default = ""}),
 };
 
 }  // namespace

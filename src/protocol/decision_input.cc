@@ -23,32 +23,22 @@ struct DecisionPart {
   std::optional<std::string> text;
 };
 
-void take_decision_text(const FieldValue& value, DecisionPart& part) { part.text = value.text(); }
-
 constexpr FieldDef<DecisionPart> kDecisionPartFields[] = {
-    {.name = "type",
-     .type = only_words_type(kPartWords),
-     .is_required = true,
-     .help = "input_text, input_json, output_text or refusal.",
-     .read = [](const FieldValue& v, DecisionPart& t) { t.type = v.text(); }},
-    {.name = "text", .type = kAnyText, .help = "Of a text.", .read = take_decision_text},
-    {.name = "refusal", .type = kAnyText, .help = "Of a refusal.", .read = take_decision_text},
-    {.name = "data",
-     .type = kJsonData,
-     .help = "Of input_json.",
-     .read = [](const FieldValue& v, DecisionPart& t) { t.text = to_json(v.json()); }},
+    required("type", only_words_type(kPartWords), store<&DecisionPart::type>,
+             "input_text, input_json, output_text or refusal."),
+    field("text", kAnyText, store<&DecisionPart::text>, "Of a text."),
+    field("refusal", kAnyText, store<&DecisionPart::text>, "Of a refusal."),
+    field(
+        "data", kJsonData, [](const FieldValue& v, DecisionPart& t) { t.text = to_json(v.json()); },
+        "Of input_json."),
 };
 
 std::string decision_part_text(const FieldValue& value) {
-  DecisionPart part;
-  RequestReader reader(value);
-  reader.read<DecisionPart>(kDecisionPartFields, part);
-  read_client_fields(FieldLevel::part, reader);
-  reader.finish();
+  const auto part = read_object<kDecisionPartFields, FieldLevel::part>(value);
   std::string_view member = "text";
   if (part.type == "input_json") member = "data";
   if (part.type == "refusal") member = "refusal";
-  reader.require(member);
+  RequestReader(value).require(member);
   return *part.text;
 }
 
@@ -65,39 +55,19 @@ void take_item_content(const FieldValue& value, DecisionItem& item) {
 }
 
 constexpr FieldDef<DecisionItem> kDecisionItemFields[] = {
-    {.name = "type",
-     .type = word_type(kItemWords),
-     .by_default = std::string_view("message"),
-     .help = "message, function_call, function_call_output, custom_tool_call or "
-             "custom_tool_call_output.",
-     .read = [](const FieldValue& v, DecisionItem& t) { t.type = v.text(); }},
-    {.name = "role",
-     .type = word_type(kDecisionRoles),
-     .help = "Of a message.",
-     .read = [](const FieldValue& v, DecisionItem& t) { t.role = v.text(); }},
-    {.name = "content", .type = kDecisionText, .help = "Of a message.", .read = take_item_content},
-    {.name = "name",
-     .type = kAnyText,
-     .help = "Of a call.",
-     .read = [](const FieldValue& v, DecisionItem& t) { t.name = v.text(); }},
-    {.name = "arguments",
-     .type = kAnyText,
-     .help = "Of a function call.",
-     .read = [](const FieldValue& v, DecisionItem& t) { t.text = v.text(); }},
-    {.name = "input",
-     .type = kAnyText,
-     .help = "Of a custom tool's call.",
-     .read = [](const FieldValue& v, DecisionItem& t) { t.text = v.text(); }},
-    {.name = "output", .type = kDecisionText, .help = "Of a call.", .read = take_item_content},
-    {.name = "call_id",
-     .type = kAnyText,
-     .help = "Of a call and of its output.",
-     .read = [](const FieldValue& v, DecisionItem& t) { t.call_id = v.text(); }},
-    {.name = "status", .type = kAnyText, .use = FieldUse::accepted, .help = "Items are complete."},
-    {.name = "namespace",
-     .type = kAnyText,
-     .use = FieldUse::accepted,
-     .help = "Calls are known by their names."},
+    field("type", word_type(kItemWords), store<&DecisionItem::type>,
+          "message, function_call, function_call_output, custom_tool_call or "
+          "custom_tool_call_output.",
+          {.by_default = "message"}),
+    field("role", word_type(kDecisionRoles), store<&DecisionItem::role>, "Of a message."),
+    field("content", kDecisionText, take_item_content, "Of a message."),
+    field("name", kAnyText, store<&DecisionItem::name>, "Of a call."),
+    field("arguments", kAnyText, store<&DecisionItem::text>, "Of a function call."),
+    field("input", kAnyText, store<&DecisionItem::text>, "Of a custom tool's call."),
+    field("output", kDecisionText, take_item_content, "Of a call."),
+    field("call_id", kAnyText, store<&DecisionItem::call_id>, "Of a call and of its output."),
+    ignored("status", kAnyText, "Items are complete."),
+    ignored("namespace", kAnyText, "Calls are known by their names."),
 };
 
 // The members that an item of the type must have.
@@ -109,28 +79,18 @@ std::vector<std::string_view> required_members(std::string_view type) {
 }
 
 DecisionItem read_decision_item(const FieldValue& value) {
-  DecisionItem item;
-  RequestReader reader(value);
-  reader.read<DecisionItem>(kDecisionItemFields, item);
-  read_client_fields(FieldLevel::message, reader);
-  reader.finish();
-  for (const std::string_view member : required_members(item.type)) reader.require(member);
+  auto item = read_object<kDecisionItemFields, FieldLevel::message>(value);
+  for (const std::string_view member : required_members(item.type)) {
+    RequestReader(value).require(member);
+  }
   return item;
 }
 
 }  // namespace
 
-FieldList decision_part_fields() {
-  FieldList list = list_fields<DecisionPart>(kDecisionPartFields);
-  append_client_fields(FieldLevel::part, list);
-  return list;
-}
+FieldList decision_part_fields() { return fields_of<kDecisionPartFields, FieldLevel::part>(); }
 
-FieldList decision_item_fields() {
-  FieldList list = list_fields<DecisionItem>(kDecisionItemFields);
-  append_client_fields(FieldLevel::message, list);
-  return list;
-}
+FieldList decision_item_fields() { return fields_of<kDecisionItemFields, FieldLevel::message>(); }
 
 std::string read_decision_text(const FieldValue& value) {
   if (value.json().is_string()) return value.text();
@@ -159,10 +119,9 @@ std::string read_decision_input(const FieldValue& value) {
     } else {
       const auto call = called.find(item.call_id);
       if (call == called.end()) {
-        const std::string path = one.path() + ".call_id";
-        throw RequestError(path, ErrorReason::invalid_value,
-                           fmt::format("{}: found {}, expected the call_id of an earlier call",
-                                       path, json_quote(item.call_id)));
+        throw invalid_field(
+            one.path() + ".call_id",
+            found_instead(json_quote(item.call_id), "the call_id of an earlier call"));
       }
       text += fmt::format("{} answers:\n{}", call->second, item.text);
     }

@@ -15,57 +15,37 @@ constexpr NumberRange kTemperatures = {0.01, 100};
 constexpr FieldType kChoiceValueKinds[] = {kAnyText, kBoolean};
 constexpr FieldType kChoiceValue = one_of_type(kChoiceValueKinds, "a string or a boolean");
 
-struct OptionFields {
-  QuestionOption option;
+constexpr FieldDef<QuestionOption> kChoiceFields[] = {
+    required(
+        "value", kChoiceValue,
+        [](const FieldValue& v, QuestionOption& t) {
+          if (v.json().is_bool()) {
+            t.value = v.boolean();
+          } else {
+            t.value = v.text();
+          }
+        },
+        "A string or a boolean; \"true\" and true differ."),
+    field("description", kAnyText, store<&QuestionOption::description>, "When it applies."),
 };
-
-constexpr FieldDef<OptionFields> kChoiceFields[] = {
-    {.name = "value",
-     .type = kChoiceValue,
-     .is_required = true,
-     .help = "A string or a boolean; \"true\" and true differ.",
-     .read =
-         [](const FieldValue& v, OptionFields& t) {
-           if (v.json().is_bool()) {
-             t.option.value = v.boolean();
-           } else {
-             t.option.value = v.text();
-           }
-         }},
-    {.name = "description",
-     .type = kAnyText,
-     .help = "When it applies.",
-     .read = [](const FieldValue& v, OptionFields& t) { t.option.description = v.text(); }},
+constexpr FieldDef<QuestionOption> kLevelFields[] = {
+    required(
+        "label", kAnyText, [](const FieldValue& v, QuestionOption& t) { t.value = v.text(); },
+        "The level's name."),
+    field("description", kAnyText, store<&QuestionOption::description>, "When it applies."),
 };
-constexpr FieldDef<OptionFields> kLevelFields[] = {
-    {.name = "label",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "The level's name.",
-     .read = [](const FieldValue& v, OptionFields& t) { t.option.value = v.text(); }},
-    {.name = "description",
-     .type = kAnyText,
-     .help = "When it applies.",
-     .read = [](const FieldValue& v, OptionFields& t) { t.option.description = v.text(); }},
-};
-FieldList choice_fields() { return list_fields<OptionFields>(kChoiceFields); }
-FieldList level_fields() { return list_fields<OptionFields>(kLevelFields); }
-constexpr FieldType kChoice = object_type(choice_fields);
-constexpr FieldType kLevel = object_type(level_fields);
+constexpr FieldType kChoice = object_type(fields_of<kChoiceFields>);
+constexpr FieldType kLevel = object_type(fields_of<kLevelFields>);
 
 struct QuestionFields {
   std::optional<std::string> name;
   DecisionQuestion question;
 };
 
-template <const FieldDef<OptionFields> (&kFields)[2]>
+template <const auto& fields>
 void read_options(const FieldValue& value, QuestionFields& target) {
   for (const FieldValue& item : value.items()) {
-    OptionFields fields;
-    RequestReader reader(item);
-    reader.read<OptionFields>(kFields, fields);
-    reader.finish();
-    target.question.options.push_back(std::move(fields.option));
+    target.question.options.push_back(read_object<fields>(item));
   }
 }
 
@@ -73,63 +53,45 @@ void read_options(const FieldValue& value, QuestionFields& target) {
 constexpr std::string_view kQuestionTypes[] = {"predicate", "choice", "score"};
 
 constexpr FieldDef<QuestionFields> kQuestionFields[] = {
-    {.name = "type",
-     .type = word_type(kQuestionTypes),
-     .is_required = true,
-     .help = "predicate: whether it is true; choice: one of several values; score: one of several "
-             "levels.",
-     .read =
-         [](const FieldValue& v, QuestionFields& t) {
-           t.question.kind = static_cast<QuestionKind>(
-               std::find(std::begin(kQuestionTypes), std::end(kQuestionTypes), v.text()) -
-               std::begin(kQuestionTypes));
-         }},
-    {.name = "instructions",
-     .type = kDecisionText,
-     .is_required = true,
-     .help = "What is asked: a string, or parts of type input_text and input_json.",
-     .read = [](const FieldValue& v,
-                QuestionFields& t) { t.question.instructions = read_decision_text(v); }},
-    {.name = "name",
-     .type = kAnyText,
-     .help = "Comes back with the answer.",
-     .read = [](const FieldValue& v, QuestionFields& t) { t.name = v.text(); }},
-    {.name = "choices",
-     .type = array_type(kChoice, 2, kMaxChoiceOptions),
-     .help = "Of a choice: different values.",
-     .read = read_options<kChoiceFields>},
-    {.name = "levels",
-     .type = array_type(kLevel, 2, kMaxScoreLevels),
-     .help = "Of a score: the lowest first.",
-     .read = read_options<kLevelFields>},
+    required(
+        "type", word_type(kQuestionTypes),
+        [](const FieldValue& v, QuestionFields& t) {
+          t.question.kind = v.one_of<QuestionKind>(kQuestionTypes);
+        },
+        "predicate: whether it is true; choice: one of several values; score: one of several "
+        "levels."),
+    required(
+        "instructions", kDecisionText,
+        [](const FieldValue& v, QuestionFields& t) {
+          t.question.instructions = read_decision_text(v);
+        },
+        "What is asked: a string, or parts of type input_text and input_json."),
+    field("name", kAnyText, store<&QuestionFields::name>, "Comes back with the answer."),
+    field("choices", array_type(kChoice, 2, kMaxChoiceOptions), read_options<kChoiceFields>,
+          "Of a choice: different values."),
+    field("levels", array_type(kLevel, 2, kMaxScoreLevels), read_options<kLevelFields>,
+          "Of a score: the lowest first."),
 };
-FieldList question_fields() { return list_fields<QuestionFields>(kQuestionFields); }
-constexpr FieldType kQuestion = object_type(question_fields);
+constexpr FieldType kQuestion = object_type(fields_of<kQuestionFields>);
 
 // The member that the question's type has, and no other.
 void check_question_members(const FieldValue& value, QuestionKind kind) {
   constexpr std::pair<std::string_view, QuestionKind> kMembers[] = {
       {"choices", QuestionKind::choice}, {"levels", QuestionKind::score}};
   for (const auto& [member, its_kind] : kMembers) {
-    const std::string path = fmt::format("{}.{}", value.path(), member);
-    const bool is_there = value.at().find(member).has_value();
-    if (is_there && kind != its_kind) {
-      throw RequestError(path, ErrorReason::invalid_value,
-                         fmt::format("{}: only allowed with type {}", path,
-                                     kQuestionTypes[static_cast<size_t>(its_kind)]));
-    }
-    if (!is_there && kind == its_kind) {
-      throw RequestError(path, ErrorReason::missing_parameter, path + ": missing");
+    if (kind == its_kind) {
+      RequestReader(value).require(member);
+    } else if (value.at().contains(member)) {
+      throw invalid_field(
+          value.at().name_of(member),
+          fmt::format("only allowed with type {}", kQuestionTypes[static_cast<size_t>(its_kind)]));
     }
   }
 }
 
 void read_questions(const FieldValue& value, DecisionRequest& target) {
   for (const FieldValue& item : value.items()) {
-    QuestionFields fields;
-    RequestReader reader(item);
-    reader.read<QuestionFields>(kQuestionFields, fields);
-    reader.finish();
+    auto fields = read_object<kQuestionFields>(item);
     check_question_members(item, fields.question.kind);
     target.questions.push_back(std::move(fields.question));
     target.names.push_back(std::move(fields.name));
@@ -137,30 +99,22 @@ void read_questions(const FieldValue& value, DecisionRequest& target) {
 }
 
 constexpr FieldDef<DecisionRequest> kDecisionFields[] = {
-    {.name = "input",
-     .type = kDecisionInput,
-     .is_required = true,
-     .help = "A string, or messages, function calls and their outputs, which become one text.",
-     .read = [](const FieldValue& v, DecisionRequest& t) { t.input = read_decision_input(v); }},
-    {.name = "questions",
-     .type = array_type(kQuestion, 1, kMaxQuestions),
-     .is_required = true,
-     .help = "1 to 400 questions, answered in this order.",
-     .read = read_questions},
+    required(
+        "input", kDecisionInput,
+        [](const FieldValue& v, DecisionRequest& t) { t.input = read_decision_input(v); },
+        "A string, or messages, function calls and their outputs, which become one text."),
+    required("questions", array_type(kQuestion, 1, kMaxQuestions), read_questions,
+             "1 to 400 questions, answered in this order."),
 };
 
 // Paceline's own, of both APIs.
 constexpr FieldDef<DecisionRequest> kCalibrationFields[] = {
-    {.name = "temperature",
-     .type = number_type(kTemperatures),
-     .by_default = 1.0,
-     .help = "Divides the options' log-probabilities: above 1 answers are less certain.",
-     .read = [](const FieldValue& v, DecisionRequest& t) { t.temperature = v.number(); }},
-    {.name = "content_free_input",
-     .type = kAnyText,
-     .help = "A text that says nothing, such as N/A: what the model answers about it is subtracted "
-             "as its prior.",
-     .read = [](const FieldValue& v, DecisionRequest& t) { t.content_free_input = v.text(); }},
+    field("temperature", number_type(kTemperatures), store<&DecisionRequest::temperature>,
+          "Divides the options' log-probabilities: above 1 answers are less certain.",
+          {.by_default = 1.0}),
+    field("content_free_input", kAnyText, store<&DecisionRequest::content_free_input>,
+          "A text that says nothing, such as N/A: what the model answers about it is subtracted "
+          "as its prior."),
 };
 
 constexpr std::string_view kSystemOneWords[] = {"noul", "choice", "score"};
@@ -172,31 +126,27 @@ struct SystemOneQuestion {
 };
 
 constexpr FieldDef<SystemOneQuestion> kSystemOneQuestionFields[] = {
-    {.name = "type",
-     .type = only_words_type(kSystemOneWords),
-     .is_required = true,
-     .help = "noul: yes or no; choice: one of several names; score: one of several levels.",
-     .read =
-         [](const FieldValue& v, SystemOneQuestion& t) {
-           t.question.kind = static_cast<QuestionKind>(
-               std::find(std::begin(kSystemOneWords), std::end(kSystemOneWords), v.text()) -
-               std::begin(kSystemOneWords));
-         }},
-    {.name = "instructions",
-     .type = kAnyContent,
-     .help = "What is asked.",
-     .read = [](const FieldValue& v,
-                SystemOneQuestion& t) { t.question.instructions = read_content_text(v.json()); }},
-    {.name = "criteria",
-     .type = kCriteria,
-     .help = "Of a noul {true, false}, what they mean; of a choice an object of names and "
-             "descriptions, or null; of a score an array of levels, the lowest first.",
-     .read = [](const FieldValue& v, SystemOneQuestion& t) { t.criteria = &v.json(); }},
+    required(
+        "type", only_words_type(kSystemOneWords),
+        [](const FieldValue& v, SystemOneQuestion& t) {
+          t.question.kind = v.one_of<QuestionKind>(kSystemOneWords);
+        },
+        "noul: yes or no; choice: one of several names; score: one of several levels."),
+    field(
+        "instructions", kAnyContent,
+        [](const FieldValue& v, SystemOneQuestion& t) {
+          t.question.instructions = read_content_text(v.json());
+        },
+        "What is asked."),
+    field(
+        "criteria", kCriteria,
+        [](const FieldValue& v, SystemOneQuestion& t) { t.criteria = &v.json(); },
+        "Of a noul {true, false}, what they mean; of a choice an object of names and "
+        "descriptions, or null; of a score an array of levels, the lowest first."),
 };
 
 [[noreturn]] void refuse_criteria(const std::string& path, std::string_view expected) {
-  throw RequestError(path, ErrorReason::invalid_value,
-                     fmt::format("{}: expected {}", path, expected));
+  throw invalid_field(path, fmt::format("expected {}", expected));
 }
 
 void add_noul_criteria(const Json& criteria, const std::string& path, DecisionQuestion& question) {
@@ -232,16 +182,11 @@ void add_score_criteria(const Json& criteria, const std::string& path, DecisionQ
 }
 
 DecisionQuestion read_system_one_question(const FieldValue& value) {
-  SystemOneQuestion fields;
-  RequestReader reader(value);
-  reader.read<SystemOneQuestion>(kSystemOneQuestionFields, fields);
-  reader.finish();
+  auto fields = read_object<kSystemOneQuestionFields>(value);
   DecisionQuestion& question = fields.question;
   const std::string path = value.path() + ".criteria";
   if (fields.criteria == nullptr) {
-    if (question.kind != QuestionKind::predicate) {
-      throw RequestError(path, ErrorReason::missing_parameter, path + ": missing");
-    }
+    if (question.kind != QuestionKind::predicate) RequestReader(value).require("criteria");
   } else if (question.kind == QuestionKind::predicate) {
     add_noul_criteria(*fields.criteria, path, question);
   } else if (question.kind == QuestionKind::choice) {
@@ -259,10 +204,7 @@ DecisionQuestion read_system_one_question(const FieldValue& value) {
   }
   return std::move(question);
 }
-FieldList system_one_question_fields() {
-  return list_fields<SystemOneQuestion>(kSystemOneQuestionFields);
-}
-constexpr FieldType kSystemOneQuestion = object_type(system_one_question_fields);
+constexpr FieldType kSystemOneQuestion = object_type(fields_of<kSystemOneQuestionFields>);
 
 void read_system_one_questions(const FieldValue& value, DecisionRequest& target) {
   for (const auto& [name, member] : value.object()) {
@@ -274,56 +216,36 @@ void read_system_one_questions(const FieldValue& value, DecisionRequest& target)
 }
 
 constexpr FieldDef<DecisionRequest> kSystemOneFields[] = {
-    {.name = "state",
-     .type = kAnyContent,
-     .is_required = true,
-     .help = "What the questions are about: a string, or JSON, which is written as text.",
-     .read = [](const FieldValue& v,
-                DecisionRequest& t) { t.input = read_content_text(v.json()); }},
-    {.name = "questions",
-     .type =
-         {.kind = FieldKind::object, .min = 1, .max = kMaxQuestions, .item = &kSystemOneQuestion},
-     .is_required = true,
-     .help = "1 to 400 questions by their names, under which the answers come back.",
-     .read = read_system_one_questions},
-    {.name = "assets", .use = FieldUse::refused, .help = "images aren't supported"},
+    required(
+        "state", kAnyContent,
+        [](const FieldValue& v, DecisionRequest& t) { t.input = read_content_text(v.json()); },
+        "What the questions are about: a string, or JSON, which is written as text."),
+    required(
+        "questions",
+        {.kind = FieldKind::object, .min = 1, .max = kMaxQuestions, .item = &kSystemOneQuestion},
+        read_system_one_questions,
+        "1 to 400 questions by their names, under which the answers come back."),
+    refused("assets", "images aren't supported"),
 };
-
-DecisionRequest parse_decisions(FieldTable<DecisionRequest> fields, const Json& body,
-                                const RequestTerms& terms) {
-  DecisionRequest request;
-  RequestReader reader(body, terms);
-  reader.read(common_fields(), request.common);
-  read_client_fields(FieldLevel::request, reader);
-  reader.read(fields, request);
-  reader.read<DecisionRequest>(kCalibrationFields, request);
-  reader.finish();
-  return request;
-}
-
-FieldList listed_decisions(FieldTable<DecisionRequest> fields) {
-  FieldList list;
-  append_fields(common_fields(), list);
-  append_client_fields(FieldLevel::request, list);
-  append_fields(fields, list);
-  append_fields<DecisionRequest>(kCalibrationFields, list);
-  return list;
-}
 
 }  // namespace
 
 DecisionRequest parse_decision_request(const Json& body, const RequestTerms& terms) {
-  return parse_decisions(kDecisionFields, body, terms);
+  return read_common_body<kDecisionFields, kCalibrationFields>(body, terms);
 }
 
 DecisionRequest parse_system_one_request(const Json& body, const RequestTerms& terms) {
-  DecisionRequest request = parse_decisions(kSystemOneFields, body, terms);
+  auto request = read_common_body<kSystemOneFields, kCalibrationFields>(body, terms);
   request.input_name = "state";
   return request;
 }
 
-FieldList decision_request_fields() { return listed_decisions(kDecisionFields); }
-FieldList system_one_request_fields() { return listed_decisions(kSystemOneFields); }
+FieldList decision_request_fields() {
+  return common_and_own_fields<kDecisionFields, kCalibrationFields>();
+}
+FieldList system_one_request_fields() {
+  return common_and_own_fields<kSystemOneFields, kCalibrationFields>();
+}
 
 DecideOptions decide_options(const DecisionRequest& request) {
   return {.temperature = request.temperature,

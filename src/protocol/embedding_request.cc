@@ -12,32 +12,22 @@ constexpr uint64_t kMaxPromptName = 256;
 constexpr std::string_view kFormats[] = {"float", "base64"};
 
 constexpr FieldDef<EmbeddingRequest> kEmbeddingFields[] = {
-    {.name = "input",
-     .type = kInputs,
-     .is_required = true,
-     .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
-     .read = [](const FieldValue& v, EmbeddingRequest& t) { t.input = read_prompts(v); }},
-    {.name = "encoding_format",
-     .type = word_type(kFormats),
-     .by_default = std::string_view("float"),
-     .help = "float: an array of numbers; base64: of the elements as float32, lowest byte first.",
-     .read =
-         [](const FieldValue& v, EmbeddingRequest& t) {
-           t.format = v.text() == "base64" ? EmbeddingFormat::base64 : EmbeddingFormat::floats;
-         }},
-    {.name = "dimensions",
-     .type = integer_type(1, kMaxDimensions),
-     .help = "Elements of an embedding, of models trained for several sizes.",
-     .read = [](const FieldValue& v, EmbeddingRequest& t) { t.dimensions = v.integer(); }},
-    {.name = "prompt_name",
-     .type = text_type(1, kMaxPromptName),
-     .help = "One of the model's prompts, which stands in front of a text.",
-     .read = [](const FieldValue& v, EmbeddingRequest& t) { t.named_prompt = v.text(); }},
-    {.name = "add_special_tokens",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Encode a text with the special tokens that the tokenizer adds.",
-     .read = [](const FieldValue& v, EmbeddingRequest& t) { t.add_special_tokens = v.boolean(); }},
+    required(
+        "input", kInputs,
+        [](const FieldValue& v, EmbeddingRequest& t) { t.input = read_prompts(v); },
+        "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids."),
+    field("encoding_format", word_type(kFormats),
+          [](const FieldValue& v, EmbeddingRequest& t) {
+            t.format = v.text() == "base64" ? EmbeddingFormat::base64 : EmbeddingFormat::floats;
+          },
+          "float: an array of numbers; base64: of the elements as float32, lowest byte first.",
+          {.by_default = "float"}),
+    field("dimensions", integer_type(1, kMaxDimensions), store<&EmbeddingRequest::dimensions>,
+          "Elements of an embedding, of models trained for several sizes."),
+    field("prompt_name", text_type(1, kMaxPromptName), store<&EmbeddingRequest::named_prompt>,
+          "One of the model's prompts, which stands in front of a text."),
+    field("add_special_tokens", kBoolean, store<&EmbeddingRequest::add_special_tokens>,
+          "Encode a text with the special tokens that the tokenizer adds.", kOn),
 };
 
 // Their bytes as float32, the lowest first.
@@ -66,22 +56,10 @@ void write_embedding(JsonWriter& writer, EmbeddingFormat format,
 }  // namespace
 
 EmbeddingRequest parse_embedding_request(const Json& body, const RequestTerms& terms) {
-  EmbeddingRequest request;
-  RequestReader reader(body, terms);
-  reader.read(common_fields(), request.common);
-  read_client_fields(FieldLevel::request, reader);
-  reader.read<EmbeddingRequest>(kEmbeddingFields, request);
-  reader.finish();
-  return request;
+  return read_common_body<kEmbeddingFields>(body, terms);
 }
 
-FieldList embedding_request_fields() {
-  FieldList list;
-  append_fields(common_fields(), list);
-  append_client_fields(FieldLevel::request, list);
-  append_fields<EmbeddingRequest>(kEmbeddingFields, list);
-  return list;
-}
+FieldList embedding_request_fields() { return common_and_own_fields<kEmbeddingFields>(); }
 
 int64_t embedding_json_bytes(EmbeddingFormat format, int64_t width) {
   constexpr int64_t kOther = 64, kBase64Bytes = 6;

@@ -120,6 +120,12 @@ std::vector<FieldValue> FieldValue::items() const {
   return items;
 }
 
+std::vector<std::string> FieldValue::texts() const {
+  std::vector<std::string> texts;
+  for (const Json& text : at_.array()) texts.push_back(*text.string());
+  return texts;
+}
+
 std::vector<int32_t> FieldValue::token_ids() const {
   const Json::Array& array = at_.array();
   std::vector<int32_t> ids;

@@ -1,10 +1,14 @@
 // FieldValue is a value of a request: a JsonCursor with the terms, checked by a FieldType.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/json_cursor.h"
@@ -38,9 +42,21 @@ class FieldValue {
   bool is_negative() const;  // of an integer
   const std::string& text() const;
   const Json::Object& object() const;
+  // Of an object that has it.
+  FieldValue member(std::string_view name) const { return {at_.at(name), *terms_}; }
   // The elements of an array, with their paths.
   std::vector<FieldValue> items() const;
+  std::vector<std::string> texts() const;
+  // Of a text that is one of these words, in the order of the enumerators.
+  template <class Enum>
+  Enum one_of(std::span<const std::string_view> words) const {
+    return static_cast<Enum>(std::find(words.begin(), words.end(), text()) - words.begin());
+  }
   std::vector<int32_t> token_ids() const;
+
+  // Into a member of this type, or an optional one.
+  template <class T>
+  void copy_to(T& target) const;
 
   // "PATH: found VALUE, expected EXPECTED"
   [[noreturn]] void refuse(std::string_view expected) const;
@@ -57,5 +73,29 @@ class FieldValue {
   JsonCursor at_;
   const RequestTerms* terms_;
 };
+
+template <class T>
+void FieldValue::copy_to(T& target) const {
+  using std::is_assignable_v, std::is_same_v;
+  if constexpr (is_same_v<T, Json>) {
+    target = json();
+  } else if constexpr (is_assignable_v<T&, FieldValue>) {
+    target = *this;
+  } else if constexpr (is_assignable_v<T&, std::string>) {
+    target = text();
+  } else if constexpr (is_assignable_v<T&, std::vector<std::string>>) {
+    target = texts();
+  } else if constexpr (is_assignable_v<T&, std::vector<int32_t>>) {
+    target = token_ids();
+  } else if constexpr (is_same_v<T, bool> || is_same_v<T, std::optional<bool>>) {
+    target = boolean();
+  } else if constexpr (is_same_v<T, float> || is_same_v<T, std::optional<float>>) {
+    target = number();
+  } else if constexpr (is_same_v<T, int32_t> || is_same_v<T, std::optional<int32_t>>) {
+    target = small_integer();
+  } else {
+    target = integer();
+  }
+}
 
 }  // namespace paceline

@@ -9,51 +9,27 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<StreamFields> kStreamOptions[] = {
-    {.name = "include_usage",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Send the usage in a last chunk of its own.",
-     .read = [](const FieldValue& v, StreamFields& t) { t.include_usage = v.boolean(); }},
-    {.name = "continuous_usage_stats",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Send the usage so far in every chunk.",
-     .read = [](const FieldValue& v, StreamFields& t) { t.continuous_usage = v.boolean(); }},
-    {.name = "include_accepted",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Add pieces to chunks with drafted tokens: the text, each part with accepted.",
-     .read = [](const FieldValue& v, StreamFields& t) { t.include_accepted = v.boolean(); }},
+    field("include_usage", kBoolean, store<&StreamFields::include_usage>,
+          "Send the usage in a last chunk of its own.", kOff),
+    field("continuous_usage_stats", kBoolean, store<&StreamFields::continuous_usage>,
+          "Send the usage so far in every chunk.", kOff),
+    field("include_accepted", kBoolean, store<&StreamFields::include_accepted>,
+          "Add pieces to chunks with drafted tokens: the text, each part with accepted.", kOff),
 };
 
-FieldList stream_options() {
-  FieldList list = list_fields<StreamFields>(kStreamOptions);
-  append_client_fields(FieldLevel::stream_options, list);
-  return list;
-}
-
 void read_stream_options(const FieldValue& value, GenerationFields& target) {
-  RequestReader reader(value);
-  reader.read<StreamFields>(kStreamOptions, target.streaming);
-  read_client_fields(FieldLevel::stream_options, reader);
-  reader.finish();
+  read_members<kStreamOptions, FieldLevel::stream_options>(value, target.streaming);
   target.streaming.has_options = true;
 }
 
 constexpr FieldDef<StreamFields> kUsageFields[] = {
-    {.name = "include",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "The same as stream_options.include_usage; whole answers always have the usage.",
-     .read = [](const FieldValue& v,
-                StreamFields& t) { t.include_usage = t.include_usage || v.boolean(); }},
+    field(
+        "include", kBoolean,
+        [](const FieldValue& v, StreamFields& t) {
+          t.include_usage = t.include_usage || v.boolean();
+        },
+        "The same as stream_options.include_usage; whole answers always have the usage.", kOff),
 };
-
-void read_usage_fields(const FieldValue& value, GenerationFields& target) {
-  RequestReader reader(value);
-  reader.read<StreamFields>(kUsageFields, target.streaming);
-  reader.finish();
-}
 
 constexpr FieldType kChoices = {
     .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
@@ -63,74 +39,41 @@ void read_return_tokens(const FieldValue& value, GenerationFields& target) {
 }
 
 constexpr FieldDef<GenerationFields> kGenerationFields[] = {
-    {.name = "n",
-     .type = kChoices,
-     .by_default = int64_t{1},
-     .help = "Answers to each prompt; the k-th has the seed plus k.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.n = v.small_integer(); }},
-    {.name = "prompt_logprobs",
-     .type = kNumTopLogprobs,
-     .help = "Report the prompt's tokens, each with this many alternatives.",
-     .read = [](const FieldValue& v,
-                GenerationFields& t) { t.prompt_logprobs = v.small_integer(); }},
-    {.name = "return_token_ids",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Add token_ids to each choice.",
-     .read = read_return_tokens},
-    {.name = "return_tokens",
-     .type = kBoolean,
-     .by_default = false,
-     .alias_of = "return_token_ids",
-     .help = "llama.cpp's name of it.",
-     .read = read_return_tokens},
-    {.name = "timings",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Add timings to each choice: tokens, milliseconds and rates.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.timings = v.boolean(); }},
-    {.name = "return_tokens_as_token_ids",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Write tokens as token_id:N where log-probabilities name them.",
-     .read = [](const FieldValue& v,
-                GenerationFields& t) { t.return_tokens_as_token_ids = v.boolean(); }},
-    {.name = "stream",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Answer in events as the text comes.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.streaming.stream = v.boolean(); }},
-    {.name = "stream_options",
-     .type = object_type(stream_options),
-     .help = "What a streamed answer has besides; only allowed with stream.",
-     .read = read_stream_options},
-    {.name = "usage",
-     .type = object_type(fields_of<kUsageFields>),
-     .help = "OpenRouter's way to ask for the usage of a stream.",
-     .read = read_usage_fields},
-    {.name = "spaces_between_special_tokens",
-     .type = kOnlyTrue,
-     .by_default = true,
-     .help = "Only true."},
-    {.name = "stream_interval",
-     .type = integer_type(1, kMaxOutputTokens),
-     .by_default = int64_t{1},
-     .help = "With stream: tokens of a chunk; the first one comes alone, the last when it ends.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.streaming.interval = v.integer(); }},
-    {.name = "use_beam_search", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
-    {.name = "cache_prompt",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "Prompts are always cached; cache_salt keeps them apart."},
-    {.name = "id_slot",
-     .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
-     .use = FieldUse::accepted,
-     .help = "There are no slots; cached prompts are found without one."},
-    {.name = "repeat_last_n",
-     .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
-     .help = "With a penalty only -1: penalties see the whole text.",
-     .read = [](const FieldValue& v, GenerationFields& t) { t.penalised_tokens = v.integer(); }},
-    {.name = "length_penalty", .use = FieldUse::refused},
+    field("n", kChoices, store<&GenerationFields::n>,
+          "Answers to each prompt; the k-th has the seed plus k.", {.by_default = 1}),
+    field("prompt_logprobs", kNumTopLogprobs, store<&GenerationFields::prompt_logprobs>,
+          "Report the prompt's tokens, each with this many alternatives."),
+    field("return_token_ids", kBoolean, read_return_tokens, "Add token_ids to each choice.", kOff),
+    field("return_tokens", kBoolean, read_return_tokens, "llama.cpp's name of it.",
+          {.by_default = false, .alias_of = "return_token_ids"}),
+    field("timings", kBoolean, store<&GenerationFields::timings>,
+          "Add timings to each choice: tokens, milliseconds and rates.", kOff),
+    field("return_tokens_as_token_ids", kBoolean,
+          store<&GenerationFields::return_tokens_as_token_ids>,
+          "Write tokens as token_id:N where log-probabilities name them.", kOff),
+    field("stream", kBoolean, store<&GenerationFields::streaming, &StreamFields::stream>,
+          "Answer in events as the text comes.", kOff),
+    field("stream_options", object_type(fields_of<kStreamOptions, FieldLevel::stream_options>),
+          read_stream_options, "What a streamed answer has besides; only allowed with stream."),
+    field(
+        "usage", object_type(fields_of<kUsageFields>),
+        [](const FieldValue& v, GenerationFields& t) {
+          read_members<kUsageFields>(v, t.streaming);
+        },
+        "OpenRouter's way to ask for the usage of a stream."),
+    field("spaces_between_special_tokens", kOnlyTrue, "Only true.", kOn),
+    field("stream_interval", integer_type(1, kMaxOutputTokens),
+          store<&GenerationFields::streaming, &StreamFields::interval>,
+          "With stream: tokens of a chunk; the first one comes alone, the last when it ends.",
+          {.by_default = 1}),
+    field("use_beam_search", kOnlyFalse, "Only false.", kOff),
+    ignored("cache_prompt", kBoolean, "Prompts are always cached; cache_salt keeps them apart."),
+    ignored("id_slot", integer_type(-1, std::numeric_limits<int32_t>::max()),
+            "There are no slots; cached prompts are found without one."),
+    field("repeat_last_n", integer_type(-1, std::numeric_limits<int32_t>::max()),
+          store<&GenerationFields::penalised_tokens>,
+          "With a penalty only -1: penalties see the whole text."),
+    refused("length_penalty"),
 };
 
 }  // namespace

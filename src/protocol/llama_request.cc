@@ -72,144 +72,75 @@ void read_num_probs(const FieldValue& value, LlamaRequest& target) {
 }
 
 constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
-    {.name = "n_predict",
-     .type = kNumPredicted,
-     .by_default = int64_t{-1},
-     .help = "Stop after this many tokens; -1 or -2: when the context is full.",
-     .read = read_num_predicted},
-    {.name = "max_tokens",
-     .type = kNumPredicted,
-     .alias_of = "n_predict",
-     .help = "OpenAI's name of it.",
-     .read = read_num_predicted},
-    {.name = "n_cmpl",
-     .type = kNumCompletions,
-     .alias_of = "n",
-     .help = "llama.cpp's newer name of it.",
-     .read = [](const FieldValue& v,
-                LlamaRequest& t) { t.completion.generation.n = v.small_integer(); }},
-    {.name = "n_probs",
-     .type = kNumTopLogprobs,
-     .by_default = int64_t{0},
-     .help = "Report each token's log-probability and this many alternatives; 0: none.",
-     .read = read_num_probs},
-    {.name = "logprobs",
-     .type = kNumTopLogprobs,
-     .alias_of = "n_probs",
-     .help = "OpenAI's name of it.",
-     .read = read_num_probs},
-    {.name = "add_special_tokens",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Begin a prompt that begins with text with the special tokens (BOS) of the tokenizer.",
-     .read = [](const FieldValue& v,
-                LlamaRequest& t) { t.completion.options.add_special_tokens = v.boolean(); }},
-    {.name = "n_keep",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "No token is ever discarded: the text ends when the context is full."},
-    {.name = "n_discard",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "No token is ever discarded."},
-    {.name = "n_cache_reuse",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "Cached prompts are shared from their beginning only."},
-    {.name = "t_max_predict_ms",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "An answer never depends on the time it takes; limit n_predict instead."},
-    {.name = "t_max_prompt_ms",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "An answer never depends on the time it takes."},
-    {.name = "timings_per_token",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "Timings come with the end of the text."},
-    {.name = "sse_ping_interval",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "A silent stream sends a comment every 15 s."},
-    {.name = "typ_p",
-     .type = number_type({0, 1, true}),
-     .alias_of = "typical_p",
-     .help = "llama.cpp's older name of it.",
-     .read = [](const FieldValue& v,
-                LlamaRequest& t) { t.completion.options.typical_p = v.number(); }},
-    {.name = "tfs_z", .type = kOnlyOne, .by_default = 1.0, .help = "Only 1 (off)."},
-    {.name = "dynatemp_range", .type = kOnlyZero, .by_default = 0.0, .help = "Only 0 (off)."},
-    {.name = "dynatemp_exponent",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "Of dynatemp_range."},
-    {.name = "mirostat", .type = kOnlyZero, .by_default = 0.0, .help = "Only 0 (off)."},
-    {.name = "mirostat_tau", .type = kAnyNumber, .use = FieldUse::accepted, .help = "Of mirostat."},
-    {.name = "mirostat_eta", .type = kAnyNumber, .use = FieldUse::accepted, .help = "Of mirostat."},
-    {.name = "dry_multiplier", .type = kOnlyZero, .by_default = 0.0, .help = "Only 0 (off)."},
-    {.name = "dry_base",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "Of dry_multiplier."},
-    {.name = "dry_allowed_length",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "Of dry_multiplier."},
-    {.name = "dry_penalty_last_n",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "Of dry_multiplier."},
-    {.name = "dry_sequence_breakers",
-     .type = kAnyTexts,
-     .use = FieldUse::accepted,
-     .help = "Of dry_multiplier."},
-    {.name = "xtc_probability", .type = kOnlyZero, .by_default = 0.0, .help = "Only 0 (off)."},
-    {.name = "xtc_threshold",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "Of xtc_probability."},
-    {.name = "min_keep", .type = kOnlyZero, .by_default = 0.0, .help = "Only 0."},
-    {.name = "n_indent", .type = kOnlyZero, .by_default = 0.0, .help = "Only 0."},
-    {.name = "post_sampling_probs",
-     .type = kOnlyFalse,
-     .by_default = false,
-     .help = "Only false: log-probabilities are the model's own."},
-    {.name = "return_progress", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
-    {.name = "lora", .type = kOnlyNone, .help = "Only an empty array: model chooses an adapter."},
-    {.name = "image_data", .type = kOnlyNone, .help = "Only an empty array."},
-    {.name = "timings",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .by_default = true,
-     .help = "Results always have them."},
-    {.name = "stream_options", .use = FieldUse::refused, .help = "the last event has the counts"},
-    {.name = "samplers", .use = FieldUse::refused, .help = "the order is fixed; see sampler_order"},
-    {.name = "response_fields", .use = FieldUse::refused, .help = "every field is returned"},
+    field("n_predict", kNumPredicted, read_num_predicted,
+          "Stop after this many tokens; -1 or -2: when the context is full.", {.by_default = -1}),
+    field("max_tokens", kNumPredicted, read_num_predicted, "OpenAI's name of it.",
+          {.alias_of = "n_predict"}),
+    field(
+        "n_cmpl", kNumCompletions,
+        [](const FieldValue& v, LlamaRequest& t) { t.completion.generation.n = v.small_integer(); },
+        "llama.cpp's newer name of it.", {.alias_of = "n"}),
+    field("n_probs", kNumTopLogprobs, read_num_probs,
+          "Report each token's log-probability and this many alternatives; 0: none.",
+          {.by_default = 0}),
+    field("logprobs", kNumTopLogprobs, read_num_probs, "OpenAI's name of it.",
+          {.alias_of = "n_probs"}),
+    field(
+        "add_special_tokens", kBoolean,
+        [](const FieldValue& v, LlamaRequest& t) {
+          t.completion.options.add_special_tokens = v.boolean();
+        },
+        "Begin a prompt that begins with text with the special tokens (BOS) of the tokenizer.",
+        kOn),
+    ignored("n_keep", kAnyNumber,
+            "No token is ever discarded: the text ends when the context is full."),
+    ignored("n_discard", kAnyNumber, "No token is ever discarded."),
+    ignored("n_cache_reuse", kAnyNumber, "Cached prompts are shared from their beginning only."),
+    ignored("t_max_predict_ms", kAnyNumber,
+            "An answer never depends on the time it takes; limit n_predict instead."),
+    ignored("t_max_prompt_ms", kAnyNumber, "An answer never depends on the time it takes."),
+    ignored("timings_per_token", kBoolean, "Timings come with the end of the text."),
+    ignored("sse_ping_interval", kAnyNumber, "A silent stream sends a comment every 15 s."),
+    field("typ_p", number_type({0, 1, true}),
+          [](const FieldValue& v, LlamaRequest& t) { t.completion.options.typical_p = v.number(); },
+          "llama.cpp's older name of it.", {.alias_of = "typical_p"}),
+    field("tfs_z", kOnlyOne, "Only 1 (off).", {.by_default = 1.0}),
+    field("dynatemp_range", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
+    ignored("dynatemp_exponent", kAnyNumber, "Of dynatemp_range."),
+    field("mirostat", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
+    ignored("mirostat_tau", kAnyNumber, "Of mirostat."),
+    ignored("mirostat_eta", kAnyNumber, "Of mirostat."),
+    field("dry_multiplier", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
+    ignored("dry_base", kAnyNumber, "Of dry_multiplier."),
+    ignored("dry_allowed_length", kAnyNumber, "Of dry_multiplier."),
+    ignored("dry_penalty_last_n", kAnyNumber, "Of dry_multiplier."),
+    ignored("dry_sequence_breakers", kAnyTexts, "Of dry_multiplier."),
+    field("xtc_probability", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
+    ignored("xtc_threshold", kAnyNumber, "Of xtc_probability."),
+    field("min_keep", kOnlyZero, "Only 0.", {.by_default = 0.0}),
+    field("n_indent", kOnlyZero, "Only 0.", {.by_default = 0.0}),
+    field("post_sampling_probs", kOnlyFalse, "Only false: log-probabilities are the model's own.",
+          kOff),
+    field("return_progress", kOnlyFalse, "Only false.", kOff),
+    field("lora", kOnlyNone, "Only an empty array: model chooses an adapter."),
+    field("image_data", kOnlyNone, "Only an empty array."),
+    ignored("timings", kBoolean, "Results always have them.", kOn),
+    refused("stream_options", "the last event has the counts"),
+    refused("samplers", "the order is fixed; see sampler_order"),
+    refused("response_fields", "every field is returned"),
 };
 
 constexpr FieldDef<LlamaRequest> kPromptField[] = {
-    {.name = "prompt",
-     .type = kLlamaPrompt,
-     .is_required = true,
-     .help = "A string, token ids, or strings and token ids in an array; an array of strings, or "
-             "of arrays, is several prompts (up to 128).",
-     .read = read_llama_prompts},
+    required("prompt", kLlamaPrompt, read_llama_prompts,
+             "A string, token ids, or strings and token ids in an array; an array of strings, or "
+             "of arrays, is several prompts (up to 128)."),
 };
 
 using InfillFile = std::pair<std::string, std::string>;
 
 constexpr FieldDef<InfillFile> kFileFields[] = {
-    {.name = "filename",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "The file's name.",
-     .read = [](const FieldValue& v, InfillFile& t) { t.first = v.text(); }},
-    {.name = "text",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "The file's text.",
-     .read = [](const FieldValue& v, InfillFile& t) { t.second = v.text(); }},
+    required("filename", kAnyText, store<&InfillFile::first>, "The file's name."),
+    required("text", kAnyText, store<&InfillFile::second>, "The file's text."),
 };
 
 constexpr uint64_t kMaxFiles = 1024;
@@ -217,33 +148,22 @@ constexpr FieldType kFile = object_type(fields_of<kFileFields>);
 
 void read_files(const FieldValue& value, LlamaRequest& target) {
   for (const FieldValue& item : value.items()) {
-    RequestReader reader(item);
-    reader.read<InfillFile>(kFileFields, target.completion.infill->files.emplace_back());
-    reader.finish();
+    target.completion.infill->files.push_back(read_object<kFileFields>(item));
   }
 }
 
 constexpr FieldDef<LlamaRequest> kInfillFields[] = {
-    {.name = "input_prefix",
-     .type = kAnyText,
-     .by_default = std::string_view(""),
-     .help = "The text before the gap.",
-     .read = [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->prefix = v.text(); }},
-    {.name = "input_suffix",
-     .type = kAnyText,
-     .by_default = std::string_view(""),
-     .help = "The text after the gap.",
-     .read = [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->suffix = v.text(); }},
-    {.name = "input_extra",
-     .type = array_type(kFile, 0, kMaxFiles),
-     .help = "Other files of the project, before the prefix.",
-     .read = read_files},
-    {.name = "prompt",
-     .type = kAnyText,
-     .by_default = std::string_view(""),
-     .help = "How the text in the gap begins.",
-     .read = [](const FieldValue& v,
-                LlamaRequest& t) { t.completion.infill->beginning = v.text(); }},
+    field("input_prefix", kAnyText,
+          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->prefix = v.text(); },
+          "The text before the gap.", {.by_default = ""}),
+    field("input_suffix", kAnyText,
+          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->suffix = v.text(); },
+          "The text after the gap.", {.by_default = ""}),
+    field("input_extra", array_type(kFile, 0, kMaxFiles), read_files,
+          "Other files of the project, before the prefix."),
+    field("prompt", kAnyText,
+          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->beginning = v.text(); },
+          "How the text in the gap begins.", {.by_default = ""}),
 };
 
 // llama.cpp's two ways to ask for a random seed.
@@ -259,14 +179,9 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, LlamaRequest reque
   reader.read<LlamaRequest>(kLlamaFields, request);
   reader.read(common_fields(), completion.common);
   read_client_fields(FieldLevel::request, reader);
-  reader.read(sampling_fields(), completion.options);
-  reader.read(text_fields(), completion.options);
-  reader.read(generation_fields(), completion.generation);
-  reader.read(constraint_fields(), completion.generation.constraint);
+  read_generation(reader, completion);
   reader.finish();
-  completion.options.constraint = completion.generation.constraint.spec;
-  completion.options.constraint_name = completion.generation.constraint.field;
-  completion.generation.has_negative_seed = has_negative_seed(body);
+  finish_generation(body, completion);
   check_penalty_fields(completion.generation, completion.options);
   check_logprob_fields(completion.options, completion.logprobs.has_value());
   std::optional<uint64_t>& seed = completion.options.seed;
@@ -288,11 +203,7 @@ FieldList fields_with(FieldTable<LlamaRequest> own_fields) {
   append_fields(generation_fields(), shared);
   append_fields(constraint_fields(), shared);
   append_fields(sampling_fields(), shared);
-  for (const FieldInfo& field : shared) {
-    const bool is_own = std::any_of(list.begin(), list.end(),
-                                    [&](const FieldInfo& own) { return own.name == field.name; });
-    if (!is_own) list.push_back(field);
-  }
+  append_missing_fields(shared, list);
   return list;
 }
 

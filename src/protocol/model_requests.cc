@@ -4,23 +4,15 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<ModelRequest> kFields[] = {
-    {.name = "model",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "The model's name.",
-     .read = [](const FieldValue& v, ModelRequest& t) { t.model = v.text(); }},
+    required("model", kAnyText, store<&ModelRequest::model>, "The model's name."),
 };
 
 }  // namespace
 
 ModelRequest parse_model_request(const Json& body, const RequestTerms& terms) {
-  ModelRequest request;
-  RequestReader reader(body, terms);
-  reader.read<ModelRequest>(kFields, request);
-  reader.finish();
-  return request;
+  return read_body<kFields>(body, terms);
 }
 
-FieldList model_request_fields() { return list_fields<ModelRequest>(kFields); }
+FieldList model_request_fields() { return fields_of<kFields>(); }
 
 }  // namespace paceline

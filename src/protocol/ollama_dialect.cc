@@ -22,13 +22,7 @@ void write_ollama_start(JsonWriter& writer, std::string_view model, const Respon
 }
 
 // Arguments that the answer's end has cut are no object: such a call isn't written.
-bool is_whole_call(const ToolCall& call) {
-  try {
-    return parse_json(call.arguments, "arguments").is_object();
-  } catch (const Error&) {
-    return false;
-  }
-}
+bool is_whole_call(const ToolCall& call) { return parse_object(call.arguments).has_value(); }
 
 void write_ollama_calls(JsonWriter& writer, std::span<const ToolCall> calls, size_t first_index) {
   writer.key("tool_calls").begin_array();

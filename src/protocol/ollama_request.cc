@@ -9,7 +9,7 @@
 
 #include "base/json_writer.h"
 #include "base/request_error.h"
-#include "chat/message_json.h"
+#include "protocol/chat_messages.h"
 #include "protocol/chat_tools.h"
 
 namespace paceline {
@@ -43,117 +43,59 @@ struct OllamaMessage {
   std::string thinking;
   std::string tool_name;
   std::string tool_call_id;
-  Json::Array tool_calls;
+  std::vector<HistoryCall> tool_calls;
 };
 
-struct OllamaCall {
-  std::string id;
-  std::string name;
-  Json arguments = Json(Json::Object());
+constexpr FieldDef<HistoryCall> kOllamaFunctionFields[] = {
+    required("name", kAnyText, store<&HistoryCall::name>, "The function."),
+    field("arguments", kAnyObject, store<&HistoryCall::arguments>, "Its arguments."),
+    ignored("index", kAnyNumber, kKnownByPlace),
+    ignored("description", kAnyText, "The tool's."),
 };
 
-constexpr FieldDef<OllamaCall> kOllamaFunctionFields[] = {
-    {.name = "name",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "The function.",
-     .read = [](const FieldValue& v, OllamaCall& t) { t.name = v.text(); }},
-    {.name = "arguments",
-     .type = kAnyObject,
-     .help = "Its arguments.",
-     .read = [](const FieldValue& v, OllamaCall& t) { t.arguments = v.json(); }},
-    {.name = "index", .type = kAnyNumber, .use = FieldUse::accepted, .help = kKnownByPlace},
-    {.name = "description", .type = kAnyText, .use = FieldUse::accepted, .help = "The tool's."},
+constexpr FieldDef<HistoryCall> kOllamaCallFields[] = {
+    field("id", kAnyText, store<&HistoryCall::id>, "What the tool's message refers to."),
+    field("type", kOnlyFunction, "Only function."),
+    ignored("index", kAnyNumber, kKnownByPlace),
+    required(object<kOllamaFunctionFields>("function", "Name and arguments.")),
 };
 
-FieldList ollama_function_fields() { return list_fields<OllamaCall>(kOllamaFunctionFields); }
-
-void read_call_function(const FieldValue& value, OllamaCall& call) {
-  RequestReader reader(value);
-  reader.read<OllamaCall>(kOllamaFunctionFields, call);
-  reader.finish();
-}
-
-constexpr FieldDef<OllamaCall> kOllamaCallFields[] = {
-    {.name = "id",
-     .type = kAnyText,
-     .help = "What the tool's message refers to.",
-     .read = [](const FieldValue& v, OllamaCall& t) { t.id = v.text(); }},
-    {.name = "type", .type = kOnlyFunction, .help = "Only function."},
-    {.name = "index", .type = kAnyNumber, .use = FieldUse::accepted, .help = kKnownByPlace},
-    {.name = "function",
-     .type = object_type(ollama_function_fields),
-     .is_required = true,
-     .help = "Name and arguments.",
-     .read = read_call_function},
-};
-
-FieldList ollama_call_fields() { return list_fields<OllamaCall>(kOllamaCallFields); }
-constexpr FieldType kOllamaCall = object_type(ollama_call_fields);
-
-void read_ollama_call(const FieldValue& value, OllamaMessage& message) {
-  OllamaCall call;
-  RequestReader reader(value);
-  reader.read<OllamaCall>(kOllamaCallFields, call);
-  reader.finish();
-  Json::Object function{{"name", Json(call.name)}, {"arguments", std::move(call.arguments)}};
-  message.tool_calls.push_back(Json(Json::Object{{"id", Json(call.id)},
-                                                 {"type", Json(std::string("function"))},
-                                                 {"function", Json(std::move(function))}}));
-}
-
+constexpr FieldType kOllamaCall = object_type(fields_of<kOllamaCallFields>);
 constexpr std::string_view kOllamaRoles[] = {"system", "user", "assistant", "tool"};
 
 constexpr FieldDef<OllamaMessage> kOllamaMessageFields[] = {
-    {.name = "role",
-     .type = word_type(kOllamaRoles),
-     .is_required = true,
-     .help = "Who speaks.",
-     .read = [](const FieldValue& v, OllamaMessage& t) { t.role = v.text(); }},
-    {.name = "content",
-     .type = kAnyText,
-     .by_default = std::string_view(""),
-     .help = "The text.",
-     .read = [](const FieldValue& v, OllamaMessage& t) { t.content = v.text(); }},
-    {.name = "thinking",
-     .type = kAnyText,
-     .help = "What the assistant thought, for templates that show it.",
-     .read = [](const FieldValue& v, OllamaMessage& t) { t.thinking = v.text(); }},
-    {.name = "images", .type = kNoImages, .help = "Only an empty array."},
-    {.name = "tool_calls",
-     .type = array_type(kOllamaCall, 0, kMaxTools),
-     .help = "The calls that the assistant made.",
-     .read =
-         [](const FieldValue& v, OllamaMessage& t) {
-           for (const FieldValue& item : v.items()) read_ollama_call(item, t);
-         }},
-    {.name = "tool_name",
-     .type = kAnyText,
-     .help = "The function whose result this is.",
-     .read = [](const FieldValue& v, OllamaMessage& t) { t.tool_name = v.text(); }},
-    {.name = "tool_call_id",
-     .type = kAnyText,
-     .help = "The call whose result this is; without it the first one without a result, of the "
-             "function tool_name if that is there.",
-     .read = [](const FieldValue& v, OllamaMessage& t) { t.tool_call_id = v.text(); }},
+    required("role", word_type(kOllamaRoles), store<&OllamaMessage::role>, "Who speaks."),
+    field("content", kAnyText, store<&OllamaMessage::content>, "The text.", {.by_default = ""}),
+    field("thinking", kAnyText, store<&OllamaMessage::thinking>,
+          "What the assistant thought, for templates that show it."),
+    field("images", kNoImages, "Only an empty array."),
+    field(
+        "tool_calls", array_type(kOllamaCall, 0, kMaxTools),
+        [](const FieldValue& v, OllamaMessage& t) {
+          for (const FieldValue& item : v.items()) {
+            t.tool_calls.push_back(read_object<kOllamaCallFields>(item));
+          }
+        },
+        "The calls that the assistant made."),
+    field("tool_name", kAnyText, store<&OllamaMessage::tool_name>,
+          "The function whose result this is."),
+    field("tool_call_id", kAnyText, store<&OllamaMessage::tool_call_id>,
+          "The call whose result this is; without it the first one without a result, of the "
+          "function tool_name if that is there."),
 };
 
-FieldList ollama_message_fields() { return list_fields<OllamaMessage>(kOllamaMessageFields); }
-constexpr FieldType kOllamaMessage = object_type(ollama_message_fields);
+constexpr FieldType kOllamaMessage = object_type(fields_of<kOllamaMessageFields>);
 constexpr FieldType kOllamaMessages = array_type(kOllamaMessage, 0, kNoMaximum);
 
 // Ollama's clients send calls and results without ids, which templates write. A made id has nine
 // letters and digits, as Mistral's templates want them.
 class CallIds {
  public:
-  void name_calls(Json::Array& calls) {
-    for (Json& call : calls) {
-      const Json function = *call.find("function");
-      std::string id = *call.find("id")->string();
-      if (id.empty()) id = fmt::format("call{:05}", next_++);
-      call = with_member(call, "id", Json(id));
+  void name_calls(std::vector<HistoryCall>& calls) {
+    for (HistoryCall& call : calls) {
+      if (call.id.empty()) call.id = fmt::format("call{:05}", next_++);
       if (open_.size() == kMaxTools) open_.erase(open_.begin());
-      open_.emplace_back(*function.find("name")->string(), std::move(id));
+      open_.emplace_back(call.name, call.id);
     }
   }
 
@@ -175,31 +117,26 @@ class CallIds {
 };
 
 ChatMessage as_template_input(OllamaMessage message) {
-  if (message.thinking.empty() && message.tool_name.empty() && message.tool_call_id.empty() &&
-      message.tool_calls.empty()) {
-    return {.role = std::move(message.role), .content = std::move(message.content)};
+  const auto unless_empty = [](std::string& text) {
+    return text.empty() ? std::nullopt : std::optional(std::move(text));
+  };
+  HistoryMessage history{.role = std::move(message.role),
+                         .content = std::move(message.content),
+                         .name = unless_empty(message.tool_name),
+                         .tool_call_id = unless_empty(message.tool_call_id),
+                         .reasoning_content = unless_empty(message.thinking)};
+  if (!message.tool_calls.empty()) history.tool_calls.emplace();
+  for (HistoryCall& call : message.tool_calls) {
+    history.tool_calls->push_back(call_json(std::move(call)));
   }
-  ChatMessage input;
-  JsonWriter writer(input.json);
-  writer.begin_object().member("role", message.role).member("content", message.content);
-  if (!message.tool_name.empty()) writer.member("name", message.tool_name);
-  if (!message.tool_call_id.empty()) writer.member("tool_call_id", message.tool_call_id);
-  if (!message.thinking.empty()) writer.member("reasoning_content", message.thinking);
-  if (!message.tool_calls.empty()) {
-    writer.key("tool_calls").tree(Json(std::move(message.tool_calls)));
-  }
-  writer.end_object();
-  return input;
+  return template_message(std::move(history));
 }
 
 std::vector<ChatMessage> read_ollama_messages(const FieldValue& value) {
   std::vector<ChatMessage> messages;
   CallIds ids;
   for (const FieldValue& item : value.items()) {
-    OllamaMessage message;
-    RequestReader reader(item);
-    reader.read<OllamaMessage>(kOllamaMessageFields, message);
-    reader.finish();
+    auto message = read_object<kOllamaMessageFields>(item);
     ids.name_calls(message.tool_calls);
     if (message.role == "tool") ids.answer_call(message);
     messages.push_back(as_template_input(std::move(message)));
@@ -232,52 +169,38 @@ void read_num_predict(const FieldValue& value, OllamaDraft& draft) {
 }
 
 constexpr FieldDef<OllamaDraft> kOllamaOptionFields[] = {
-    {.name = "num_predict",
-     .type = integer_type(kNoPredictLimit, kMaxOutputTokens),
-     .by_default = int64_t{-1},
-     .help = "Stop after this many tokens; 0, -1 or -2: when the context is full.",
-     .read = read_num_predict},
-    {.name = "num_ctx",
-     .type = integer_type(0, kMaxOutputTokens),
-     .use = FieldUse::accepted,
-     .help = "The server's context is the same for all; a prompt that is too long is refused."},
-    {.name = "repeat_last_n",
-     .type = integer_type(-1, std::numeric_limits<int32_t>::max()),
-     .help = "With a penalty only -1: penalties see the whole text.",
-     .read = [](const FieldValue& v,
-                OllamaDraft& t) { t.generation.penalised_tokens = v.integer(); }},
-    {.name = "mirostat", .type = kOnlyZero, .by_default = 0.0, .help = "Only 0 (off)."},
-    {.name = "mirostat_tau", .type = kAnyNumber, .use = FieldUse::accepted, .help = kOfMirostat},
-    {.name = "mirostat_eta", .type = kAnyNumber, .use = FieldUse::accepted, .help = kOfMirostat},
-    {.name = "tfs_z", .type = kOnlyOne, .by_default = 1.0, .help = "Only 1 (off)."},
-    {.name = "penalize_newline",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "Penalties treat all tokens alike."},
-    {.name = "num_keep",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "No token is ever discarded: the text ends when the context is full."},
-    {.name = "draft_num_predict",
-     .type = kAnyNumber,
-     .use = FieldUse::accepted,
-     .help = "Drafts never change an answer."},
-    {.name = "num_batch", .type = kAnyNumber, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "num_gpu", .type = kAnyNumber, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "main_gpu", .type = kAnyNumber, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "num_thread", .type = kAnyNumber, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "numa", .type = kBoolean, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "low_vram", .type = kBoolean, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "f16_kv", .type = kBoolean, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "logits_all", .type = kBoolean, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "vocab_only", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
-    {.name = "embedding_only", .type = kOnlyFalse, .by_default = false, .help = "Only false."},
-    {.name = "use_mmap", .type = kBoolean, .use = FieldUse::accepted, .help = kAtStart},
-    {.name = "use_mlock", .type = kBoolean, .use = FieldUse::accepted, .help = kAtStart},
+    field("num_predict", integer_type(kNoPredictLimit, kMaxOutputTokens), read_num_predict,
+          "Stop after this many tokens; 0, -1 or -2: when the context is full.",
+          {.by_default = -1}),
+    ignored("num_ctx", integer_type(0, kMaxOutputTokens),
+            "The server's context is the same for all; a prompt that is too long is refused."),
+    field("repeat_last_n", integer_type(-1, std::numeric_limits<int32_t>::max()),
+          store<&OllamaDraft::generation, &GenerationFields::penalised_tokens>,
+          "With a penalty only -1: penalties see the whole text."),
+    field("mirostat", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
+    ignored("mirostat_tau", kAnyNumber, kOfMirostat),
+    ignored("mirostat_eta", kAnyNumber, kOfMirostat),
+    field("tfs_z", kOnlyOne, "Only 1 (off).", {.by_default = 1.0}),
+    ignored("penalize_newline", kBoolean, "Penalties treat all tokens alike."),
+    ignored("num_keep", kAnyNumber,
+            "No token is ever discarded: the text ends when the context is full."),
+    ignored("draft_num_predict", kAnyNumber, "Drafts never change an answer."),
+    ignored("num_batch", kAnyNumber, kAtStart),
+    ignored("num_gpu", kAnyNumber, kAtStart),
+    ignored("main_gpu", kAnyNumber, kAtStart),
+    ignored("num_thread", kAnyNumber, kAtStart),
+    ignored("numa", kBoolean, kAtStart),
+    ignored("low_vram", kBoolean, kAtStart),
+    ignored("f16_kv", kBoolean, kAtStart),
+    ignored("logits_all", kBoolean, kAtStart),
+    field("vocab_only", kOnlyFalse, "Only false.", kOff),
+    field("embedding_only", kOnlyFalse, "Only false.", kOff),
+    ignored("use_mmap", kBoolean, kAtStart),
+    ignored("use_mlock", kBoolean, kAtStart),
 };
 
 FieldList ollama_option_fields() {
-  FieldList list = list_fields<OllamaDraft>(kOllamaOptionFields);
+  FieldList list = fields_of<kOllamaOptionFields>();
   append_fields(sampling_fields(), list);
   append_fields(text_fields(), list);
   return list;
@@ -348,96 +271,60 @@ void read_think(const FieldValue& value, OllamaDraft& draft) {
 
 // Of every request.
 constexpr FieldDef<OllamaDraft> kOllamaModelFields[] = {
-    {.name = "options",
-     .type = object_type(ollama_option_fields),
-     .help = "The options of the draw and of the text's end; others say how a server runs.",
-     .read = read_ollama_options},
-    {.name = "keep_alive",
-     .type = kDuration,
-     .help = "How long the model stays loaded after the request, in seconds or as \"5m\"; 0: not "
-             "at all; below 0: for ever.",
-     .read = read_keep_alive},
+    field("options", object_type(ollama_option_fields), read_ollama_options,
+          "The options of the draw and of the text's end; others say how a server runs."),
+    field("keep_alive", kDuration, read_keep_alive,
+          "How long the model stays loaded after the request, in seconds or as \"5m\"; 0: not "
+          "at all; below 0: for ever."),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaAnswerFields[] = {
-    {.name = "format",
-     .type = kOllamaFormat,
-     .by_default = std::string_view(""),
-     .help = "What the answer must be: \"json\" for any JSON object, or a JSON Schema.",
-     .read = read_format},
-    {.name = "stream",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Answer in lines of JSON as the text comes.",
-     .read = [](const FieldValue& v,
-                OllamaDraft& t) { t.generation.streaming.stream = v.boolean(); }},
-    {.name = "think",
-     .type = kThink,
-     .help = "Whether and how much the model reasons, where its template has a switch.",
-     .read = read_think},
-    {.name = "logprobs",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Report each token's log-probability.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.has_logprobs = v.boolean(); }},
-    {.name = "top_logprobs",
-     .type = kNumTopLogprobs,
-     .by_default = int64_t{0},
-     .help = "Alternatives reported beside each token, with logprobs.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.top_logprobs = v.small_integer(); }},
-    {.name = "truncate",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "Nothing is cut: a prompt that is too long for the context is refused."},
-    {.name = "shift",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "Nothing is cut: the text ends when the context is full."},
+    field("format", kOllamaFormat, read_format,
+          "What the answer must be: \"json\" for any JSON object, or a JSON Schema.",
+          {.by_default = ""}),
+    field(
+        "stream", kBoolean,
+        [](const FieldValue& v, OllamaDraft& t) { t.generation.streaming.stream = v.boolean(); },
+        "Answer in lines of JSON as the text comes.", kOn),
+    field("think", kThink, read_think,
+          "Whether and how much the model reasons, where its template has a switch."),
+    field("logprobs", kBoolean, store<&OllamaDraft::has_logprobs>,
+          "Report each token's log-probability.", kOff),
+    field("top_logprobs", kNumTopLogprobs, store<&OllamaDraft::top_logprobs>,
+          "Alternatives reported beside each token, with logprobs.", {.by_default = 0}),
+    ignored("truncate", kBoolean,
+            "Nothing is cut: a prompt that is too long for the context is refused."),
+    ignored("shift", kBoolean, "Nothing is cut: the text ends when the context is full."),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaChatFields[] = {
-    {.name = "messages",
-     .type = kOllamaMessages,
-     .help = "The conversation so far; without messages the model is loaded.",
-     .read = [](const FieldValue& v,
-                OllamaDraft& t) { t.input.messages = read_ollama_messages(v); }},
-    {.name = "tools",
-     .type = kTools,
-     .help = "Functions that the model may call, as the template shows them to it.",
-     .read = [](const FieldValue& v,
-                OllamaDraft& t) { t.input.tools_json = read_tools(v, t.turn); }},
+    field(
+        "messages", kOllamaMessages,
+        [](const FieldValue& v, OllamaDraft& t) { t.input.messages = read_ollama_messages(v); },
+        "The conversation so far; without messages the model is loaded."),
+    field(
+        "tools", kTools,
+        [](const FieldValue& v, OllamaDraft& t) { t.input.tools_json = read_tools(v, t.turn); },
+        "Functions that the model may call, as the template shows them to it."),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaGenerateFields[] = {
-    {.name = "prompt",
-     .type = kAnyText,
-     .by_default = std::string_view(""),
-     .help = "What the user says, or with raw or suffix the text itself; without it the model is "
-             "loaded.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.prompt = v.text(); }},
-    {.name = "suffix",
-     .type = kAnyText,
-     .by_default = std::string_view(""),
-     .help = "The text after the gap, for models with fill-in-the-middle tokens.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.suffix = v.text(); }},
-    {.name = "system",
-     .type = kAnyText,
-     .by_default = std::string_view(""),
-     .help = "The system message in front of the prompt.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.system = v.text(); }},
-    {.name = "template",
-     .type = kNoText,
-     .help = "Only an empty string: templates come with the model or by --chat-template."},
-    {.name = "context",
-     .type = array_type(kTokenId, 0, kMaxListedTokens),
-     .help = "The context of an earlier answer, which the conversation goes on from.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.turn.context = v.token_ids(); }},
-    {.name = "raw",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Continue the prompt as it is, without the chat template.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.is_raw = v.boolean(); }},
-    {.name = "images", .type = kNoImages, .help = "Only an empty array."},
+    field("prompt", kAnyText, store<&OllamaDraft::prompt>,
+          "What the user says, or with raw or suffix the text itself; without it the model is "
+          "loaded.",
+          {.by_default = ""}),
+    field("suffix", kAnyText, store<&OllamaDraft::suffix>,
+          "The text after the gap, for models with fill-in-the-middle tokens.", {.by_default = ""}),
+    field("system", kAnyText, store<&OllamaDraft::system>,
+          "The system message in front of the prompt.", {.by_default = ""}),
+    field("template", kNoText,
+          "Only an empty string: templates come with the model or by --chat-template."),
+    field("context", array_type(kTokenId, 0, kMaxListedTokens),
+          store<&OllamaDraft::turn, &TurnRequest::context>,
+          "The context of an earlier answer, which the conversation goes on from."),
+    field("raw", kBoolean, store<&OllamaDraft::is_raw>,
+          "Continue the prompt as it is, without the chat template.", kOff),
+    field("images", kNoImages, "Only an empty array."),
 };
 
 // No text stands for no input.
@@ -451,27 +338,17 @@ void read_dimensions(const FieldValue& value, OllamaDraft& draft) {
 }
 
 constexpr FieldDef<OllamaDraft> kOllamaEmbedFields[] = {
-    {.name = "input",
-     .type = kEmbedInput,
-     .help = "A string, or an array of strings (up to 2048); without it the model is loaded.",
-     .read = read_embed_input},
-    {.name = "truncate",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Cut an input that is too long for the context; false: refuse it.",
-     .read = [](const FieldValue& v, OllamaDraft& t) { t.embedding.truncates = v.boolean(); }},
-    {.name = "dimensions",
-     .type = integer_type(0, kMaxDimensions),
-     .help = "Elements of an embedding, of models trained for several sizes; 0: the model's.",
-     .read = read_dimensions},
+    field("input", kEmbedInput, read_embed_input,
+          "A string, or an array of strings (up to 2048); without it the model is loaded."),
+    field("truncate", kBoolean, store<&OllamaDraft::embedding, &EmbeddingRequest::truncates>,
+          "Cut an input that is too long for the context; false: refuse it.", kOn),
+    field("dimensions", integer_type(0, kMaxDimensions), read_dimensions,
+          "Elements of an embedding, of models trained for several sizes; 0: the model's."),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaEmbeddingsFields[] = {
-    {.name = "prompt",
-     .type = kAnyText,
-     .by_default = std::string_view(""),
-     .help = "The text; without it the model is loaded.",
-     .read = read_embed_input},
+    field("prompt", kAnyText, read_embed_input, "The text; without it the model is loaded.",
+          {.by_default = ""}),
 };
 
 struct OllamaShowRequest {
@@ -479,28 +356,16 @@ struct OllamaShowRequest {
 };
 
 constexpr FieldDef<OllamaShowRequest> kOllamaShowFields[] = {
-    {.name = "model",
-     .type = kAnyText,
-     .help = "The model's name.",
-     .read = [](const FieldValue& v, OllamaShowRequest& t) { t.model = v.text(); }},
-    {.name = "name",
-     .type = kAnyText,
-     .alias_of = "model",
-     .help = "The older name of it.",
-     .read =
-         [](const FieldValue& v, OllamaShowRequest& t) {
-           if (!v.text().empty()) t.model = v.text();
-         }},
-    {.name = "verbose",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "There is no more to show."},
-    {.name = "system", .type = kNoText, .help = "Only an empty string."},
-    {.name = "template", .type = kNoText, .help = "Only an empty string."},
-    {.name = "options",
-     .type = kAnyObject,
-     .use = FieldUse::accepted,
-     .help = "Of requests that compute."},
+    field("model", kAnyText, store<&OllamaShowRequest::model>, "The model's name."),
+    field("name", kAnyText,
+          [](const FieldValue& v, OllamaShowRequest& t) {
+            if (!v.text().empty()) t.model = v.text();
+          },
+          "The older name of it.", {.alias_of = "model"}),
+    ignored("verbose", kBoolean, "There is no more to show."),
+    field("system", kNoText, "Only an empty string."),
+    field("template", kNoText, "Only an empty string."),
+    ignored("options", kAnyObject, "Of requests that compute."),
 };
 
 // A name without a tag is that of the tag latest.
@@ -608,15 +473,12 @@ OllamaEmbedRequest parse_ollama_embeddings(const Json& body, const RequestTerms&
 }
 
 std::optional<std::string> parse_ollama_show(const Json& body, const RequestTerms& terms) {
-  OllamaShowRequest request;
-  RequestReader reader(body, terms);
-  reader.read<OllamaShowRequest>(kOllamaShowFields, request);
-  reader.finish();
+  auto request = read_body<kOllamaShowFields>(body, terms);
   drop_latest_tag(request.model);
   return request.model;
 }
 
-FieldList ollama_show_fields() { return list_fields<OllamaShowRequest>(kOllamaShowFields); }
+FieldList ollama_show_fields() { return fields_of<kOllamaShowFields>(); }
 FieldList ollama_chat_fields() { return ollama_fields(kOllamaChatFields, kOllamaAnswerFields); }
 FieldList ollama_generate_fields() {
   return ollama_fields(kOllamaGenerateFields, kOllamaAnswerFields);

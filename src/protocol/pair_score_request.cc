@@ -16,113 +16,56 @@ constexpr uint64_t kMaxTop = 1 << 30;
 constexpr FieldType kPairTextKinds[] = {kAnyText, kInputTexts};
 constexpr FieldType kPairTexts = one_of_type(kPairTextKinds, "a string or an array of strings");
 
-std::vector<FieldInfo> document_fields();
-constexpr FieldType kDocumentObject = object_type(document_fields);
-constexpr FieldType kDocumentKinds[] = {kAnyText, kDocumentObject};
-constexpr FieldType kDocument =
-    one_of_type(kDocumentKinds, "a string or an object with the member text");
-constexpr FieldType kDocuments = array_type(kDocument, 1, kMaxInputs);
-
 struct DocumentFields {
   std::string text;
 };
 constexpr FieldDef<DocumentFields> kDocumentFields[] = {
-    {.name = "text",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "The document.",
-     .read = [](const FieldValue& v, DocumentFields& t) { t.text = v.text(); }},
+    required("text", kAnyText, store<&DocumentFields::text>, "The document."),
 };
 
-std::vector<FieldInfo> document_fields() {
-  FieldList list;
-  append_fields<DocumentFields>(kDocumentFields, list);
-  return list;
-}
+constexpr FieldType kDocumentKinds[] = {kAnyText, object_type(fields_of<kDocumentFields>)};
+constexpr FieldType kDocument =
+    one_of_type(kDocumentKinds, "a string or an object with the member text");
 
 std::string read_document(const FieldValue& value) {
-  if (value.json().is_string()) return value.text();
-  DocumentFields fields;
-  RequestReader reader(value);
-  reader.read<DocumentFields>(kDocumentFields, fields);
-  reader.finish();
-  return fields.text;
+  return value.json().is_string() ? value.text() : read_object<kDocumentFields>(value).text;
 }
 
 constexpr std::string_view kInstructionHelp =
     "What makes a document relevant, for models like Qwen3-Reranker.";
 
 constexpr FieldDef<PairScoreRequest> kPairScoreFields[] = {
-    {.name = "text_1",
-     .type = kPairTexts,
-     .is_required = true,
-     .help = "The first text of each pair, or one for all.",
-     .read = [](const FieldValue& v, PairScoreRequest& t) { t.first = read_prompts(v); }},
-    {.name = "text_2",
-     .type = kPairTexts,
-     .is_required = true,
-     .help = "The second text of each pair.",
-     .read = [](const FieldValue& v, PairScoreRequest& t) { t.second = read_prompts(v); }},
-    {.name = "instruction",
-     .type = kAnyText,
-     .help = kInstructionHelp,
-     .read = [](const FieldValue& v, PairScoreRequest& t) { t.instruction = v.text(); }},
+    required(
+        "text_1", kPairTexts,
+        [](const FieldValue& v, PairScoreRequest& t) { t.first = read_prompts(v); },
+        "The first text of each pair, or one for all."),
+    required(
+        "text_2", kPairTexts,
+        [](const FieldValue& v, PairScoreRequest& t) { t.second = read_prompts(v); },
+        "The second text of each pair."),
+    field("instruction", kAnyText, store<&PairScoreRequest::instruction>, kInstructionHelp),
 };
 
 constexpr FieldDef<RerankRequest> kRerankFields[] = {
-    {.name = "query",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "What the documents are compared with.",
-     .read = [](const FieldValue& v, RerankRequest& t) { t.query = v.text(); }},
-    {.name = "documents",
-     .type = kDocuments,
-     .is_required = true,
-     .help = "Strings, or objects with the member text (up to 2048).",
-     .read =
-         [](const FieldValue& v, RerankRequest& t) {
-           for (const FieldValue& item : v.items()) t.documents.push_back(read_document(item));
-         }},
-    {.name = "top_n",
-     .type = integer_type(1, kMaxTop),
-     .help = "The number of results; all of them without it.",
-     .read = [](const FieldValue& v, RerankRequest& t) { t.top_n = v.integer(); }},
-    {.name = "return_documents",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Results have the documents' texts.",
-     .read = [](const FieldValue& v, RerankRequest& t) { t.return_documents = v.boolean(); }},
-    {.name = "instruction",
-     .type = kAnyText,
-     .help = kInstructionHelp,
-     .read = [](const FieldValue& v, RerankRequest& t) { t.instruction = v.text(); }},
+    required("query", kAnyText, store<&RerankRequest::query>,
+             "What the documents are compared with."),
+    required(
+        "documents", array_type(kDocument, 1, kMaxInputs),
+        [](const FieldValue& v, RerankRequest& t) {
+          for (const FieldValue& item : v.items()) t.documents.push_back(read_document(item));
+        },
+        "Strings, or objects with the member text (up to 2048)."),
+    field("top_n", integer_type(1, kMaxTop), store<&RerankRequest::top_n>,
+          "The number of results; all of them without it."),
+    field("return_documents", kBoolean, store<&RerankRequest::return_documents>,
+          "Results have the documents' texts.", kOff),
+    field("instruction", kAnyText, store<&RerankRequest::instruction>, kInstructionHelp),
 };
-
-template <class Request>
-Request parse(std::span<const FieldDef<Request>> fields, const Json& body,
-              const RequestTerms& terms) {
-  Request request;
-  RequestReader reader(body, terms);
-  reader.read(common_fields(), request.common);
-  read_client_fields(FieldLevel::request, reader);
-  reader.read<Request>(fields, request);
-  reader.finish();
-  return request;
-}
-
-template <class Request>
-FieldList listed(std::span<const FieldDef<Request>> fields) {
-  FieldList list;
-  append_fields(common_fields(), list);
-  append_client_fields(FieldLevel::request, list);
-  append_fields<Request>(fields, list);
-  return list;
-}
 
 }  // namespace
 
 PairScoreRequest parse_pair_score_request(const Json& body, const RequestTerms& terms) {
-  auto request = parse<PairScoreRequest>(kPairScoreFields, body, terms);
+  auto request = read_common_body<kPairScoreFields>(body, terms);
   const size_t num_first = request.first.prompts.size(), num_second = request.second.prompts.size();
   if (num_first != 1 && num_first != num_second) {
     throw invalid_field("text_1", fmt::format("{} texts, expected 1 or as many as text_2 has ({})",
@@ -132,11 +75,11 @@ PairScoreRequest parse_pair_score_request(const Json& body, const RequestTerms& 
 }
 
 RerankRequest parse_rerank_request(const Json& body, const RequestTerms& terms) {
-  return parse<RerankRequest>(kRerankFields, body, terms);
+  return read_common_body<kRerankFields>(body, terms);
 }
 
-FieldList pair_score_request_fields() { return listed<PairScoreRequest>(kPairScoreFields); }
-FieldList rerank_request_fields() { return listed<RerankRequest>(kRerankFields); }
+FieldList pair_score_request_fields() { return common_and_own_fields<kPairScoreFields>(); }
+FieldList rerank_request_fields() { return common_and_own_fields<kRerankFields>(); }
 
 std::vector<TextPair> text_pairs(const PairScoreRequest& request) {
   std::vector<TextPair> pairs;

@@ -9,20 +9,12 @@ namespace {
 constexpr int64_t kLowestPriority = 1000;
 
 constexpr FieldDef<CommonFields> kCommonFields[] = {
-    {.name = "model",
-     .type = kAnyText,
-     .help = "The model's name.",
-     .read = [](const FieldValue& v, CommonFields& t) { t.model = v.text(); }},
-    {.name = "priority",
-     .type = integer_type(-kLowestPriority, kLowestPriority),
-     .by_default = int64_t{0},
-     .help = "Lower ones run first; never changes the answer.",
-     .read = [](const FieldValue& v, CommonFields& t) { t.priority = v.small_integer(); }},
-    {.name = "cache_salt",
-     .type = text_type(0, kMaxSaltBytes),
-     .by_default = std::string_view(""),
-     .help = "Requests share cached prompts only with those of the same salt.",
-     .read = [](const FieldValue& v, CommonFields& t) { t.cache_salt = v.text(); }},
+    field("model", kAnyText, store<&CommonFields::model>, "The model's name."),
+    field("priority", integer_type(-kLowestPriority, kLowestPriority),
+          store<&CommonFields::priority>, "Lower ones run first; never changes the answer.",
+          {.by_default = 0}),
+    field("cache_salt", text_type(0, kMaxSaltBytes), store<&CommonFields::cache_salt>,
+          "Requests share cached prompts only with those of the same salt.", {.by_default = ""}),
 };
 
 }  // namespace
@@ -37,6 +29,13 @@ std::optional<int32_t> num_alternatives(const GenerateOptions& options,
 
 SpecialTokens specials_of(const GenerateOptions& options) {
   return options.skip_special_tokens ? SpecialTokens::hidden : SpecialTokens::shown;
+}
+
+void append_generation_fields(FieldList& list) {
+  append_fields(generation_fields(), list);
+  append_fields(constraint_fields(), list);
+  append_fields(text_fields(), list);
+  append_fields(sampling_fields(), list);
 }
 
 bool has_negative_seed(const Json& body) {

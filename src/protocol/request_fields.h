@@ -10,6 +10,7 @@
 
 #include "engine/request.h"
 #include "paceline/options.h"
+#include "protocol/client_fields.h"
 #include "protocol/constraint_fields.h"
 #include "protocol/prompt_list.h"
 #include "protocol/request_reader.h"
@@ -77,6 +78,43 @@ FieldTable<GenerationFields> generation_fields();
 // The generation options: for sampling, and for requests for text only.
 FieldTable<GenerateOptions> sampling_fields();
 FieldTable<GenerateOptions> text_fields();
+
+// Of requests whose fields are the common ones, the clients' and those of their own tables.
+template <const auto& fields, const auto&... more>
+TargetOf<fields> read_common_body(const Json& body, const RequestTerms& terms) {
+  TargetOf<fields> request;
+  RequestReader reader(body, terms);
+  reader.read(common_fields(), request.common);
+  read_client_fields(FieldLevel::request, reader);
+  reader.read(table_of(fields), request);
+  (reader.read(table_of(more), request), ...);
+  reader.finish();
+  return request;
+}
+template <const auto&... fields>
+FieldList common_and_own_fields() {
+  FieldList list = list_fields(common_fields());
+  append_client_fields(FieldLevel::request, list);
+  (append_fields(table_of(fields), list), ...);
+  return list;
+}
+
+// Of requests for text: the fields of their options, choices and constraints, ...
+template <class Request>
+void read_generation(RequestReader& reader, Request& request) {
+  reader.read(sampling_fields(), request.options);
+  reader.read(text_fields(), request.options);
+  reader.read(generation_fields(), request.generation);
+  reader.read(constraint_fields(), request.generation.constraint);
+}
+// ... and what they mean for the options.
+template <class Request>
+void finish_generation(const Json& body, Request& request) {
+  request.options.constraint = request.generation.constraint.spec;
+  request.options.constraint_name = request.generation.constraint.field;
+  request.generation.has_negative_seed = has_negative_seed(body);
+}
+void append_generation_fields(FieldList& list);
 
 // Check fields that depend on each other.
 void check_penalty_fields(const GenerationFields& fields, const GenerateOptions& options);

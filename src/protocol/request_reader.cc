@@ -9,6 +9,13 @@
 
 namespace paceline {
 
+void append_missing_fields(const FieldList& others, FieldList& list) {
+  for (const FieldInfo& other : others) {
+    const auto is_same = [&](const FieldInfo& one) { return one.name == other.name; };
+    if (std::none_of(list.begin(), list.end(), is_same)) list.push_back(other);
+  }
+}
+
 RequestReader::RequestReader(const FieldValue& object)
     : object_(object.at()), terms_(object.terms()) {}
 

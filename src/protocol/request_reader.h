@@ -16,16 +16,14 @@ namespace paceline {
 
 // A FieldInfo, and what takes the value when it was found to be of the type.
 template <class T>
-struct FieldDef {
-  std::string_view name;
-  FieldType type = kAnyValue;
-  FieldUse use = FieldUse::implemented;
-  bool is_required = false;
-  FieldDefault by_default = {};
-  std::string_view when_unset = {};
-  std::string_view alias_of = {};
-  std::string_view help = {};
-  void (*read)(const FieldValue& value, T& target) = nullptr;  // none: it is enough to check it
+struct FieldDef : FieldInfo {
+  using Target = T;
+  using Reader = void (*)(const FieldValue& value, T& target);
+
+  constexpr FieldDef(const FieldInfo& info, Reader reader = nullptr)
+      : FieldInfo(info), read(reader) {}
+
+  Reader read;  // none: it is enough to check the value
 };
 
 template <class T>
@@ -73,61 +71,111 @@ class RequestReader {
 // The table as documentation sees it, behind `list`.
 template <class T>
 void append_fields(FieldTable<T> fields, FieldList& list) {
-  for (const FieldDef<T>& field : fields) {
-    list.push_back({.name = field.name,
-                    .type = field.type,
-                    .use = field.use,
-                    .is_required = field.is_required,
-                    .by_default = field.by_default,
-                    .when_unset = field.when_unset,
-                    .alias_of = field.alias_of,
-                    .help = field.help});
-  }
+  list.insert(list.end(), fields.begin(), fields.end());
 }
+
+// Those that `list` has no field of the same name for.
+void append_missing_fields(const FieldList& others, FieldList& list);
 
 template <class T>
 FieldList list_fields(FieldTable<T> fields) {
-  FieldList list;
-  append_fields(fields, list);
-  return list;
+  return {fields.begin(), fields.end()};
 }
 
-// Of an object whose members are one table's: its type is object_type(fields_of<kTable>), and its
-// reader read_members<kTable>.
+enum class FieldLevel : uint8_t;  // client_fields.h
+void read_client_fields(FieldLevel level, RequestReader& reader);
+void append_client_fields(FieldLevel level, FieldList& list);
+
 template <class T, size_t num_fields>
 FieldTable<T> table_of(const FieldDef<T> (&fields)[num_fields]) {
   return fields;
 }
 template <const auto& fields>
+using TargetOf = std::remove_cvref_t<decltype(table_of(fields)[0])>::Target;
+
+// Of an object whose members are one table's, and the client's fields of a level: its type is
+// object_type(fields_of<kTable>), and its readers are read_members<kTable> and read_object<kTable>.
+template <const auto& fields, FieldLevel... level>
 FieldList fields_of() {
-  return list_fields(table_of(fields));
+  FieldList list = list_fields(table_of(fields));
+  (append_client_fields(level, list), ...);
+  return list;
 }
-template <const auto& fields, class T>
-void read_members(const FieldValue& value, T& target) {
+template <const auto& fields, FieldLevel... level>
+void read_members(const FieldValue& value, TargetOf<fields>& target) {
   RequestReader reader(value);
   reader.read(table_of(fields), target);
+  (read_client_fields(level, reader), ...);
   reader.finish();
+}
+template <const auto& fields, FieldLevel... level>
+TargetOf<fields> read_object(const FieldValue& value) {
+  TargetOf<fields> object;
+  read_members<fields, level...>(value, object);
+  return object;
+}
+
+// Of a body with no other fields.
+template <const auto& fields>
+TargetOf<fields> read_body(const Json& body, const RequestTerms& terms) {
+  TargetOf<fields> request;
+  RequestReader reader(body, terms);
+  reader.read(table_of(fields), request);
+  reader.finish();
+  return request;
+}
+
+// The rows of a table: fields, those that must be there, those that can't change an answer, and
+// those that aren't offered here. Without a reader, which may be a lambda, it is enough to check
+// the value.
+constexpr FieldInfo field(std::string_view name, const FieldType& type, std::string_view help,
+                          const FieldNotes& notes = {}) {
+  return {notes, name, type, help};
+}
+template <class Read>
+constexpr auto field(std::string_view name, const FieldType& type, Read read, std::string_view help,
+                     const FieldNotes& notes = {}) {
+  return FieldDef(field(name, type, help, notes), +read);
+}
+template <class Row>
+constexpr Row required(Row row) {
+  row.is_required = true;
+  return row;
+}
+template <class... Rest>
+constexpr auto required(std::string_view name, const FieldType& type, const Rest&... rest) {
+  return required(field(name, type, rest...));
+}
+constexpr FieldInfo ignored(std::string_view name, const FieldType& type, std::string_view help,
+                            const FieldNotes& notes = {}) {
+  return {notes, name, type, help, FieldUse::accepted};
+}
+constexpr FieldInfo ignored(std::string_view name, std::string_view help) {
+  return ignored(name, kAnyValue, help);
+}
+constexpr FieldInfo refused(std::string_view name, std::string_view help = {}) {
+  return {{}, name, kAnyValue, help, FieldUse::refused};
+}
+// An object whose members, of another table, become part of the same target.
+template <const auto& fields, FieldLevel... level>
+constexpr auto object(std::string_view name, std::string_view help, const FieldNotes& notes = {}) {
+  return FieldDef<TargetOf<fields>>(
+      field(name, object_type(fields_of<fields, level...>), help, notes),
+      read_members<fields, level...>);
 }
 
 template <class T, class Value>
 T owner_of(Value T::*member);
-// A reader that stores the value in a member: a text, a boolean, an integer, a Json, the FieldValue
-// itself, or an optional one.
-template <auto member>
-void store(const FieldValue& value, decltype(owner_of(member))& target) {
-  auto& slot = target.*member;
-  using Slot = std::remove_reference_t<decltype(slot)>;
-  if constexpr (std::is_same_v<Slot, bool> || std::is_same_v<Slot, std::optional<bool>>) {
-    slot = value.boolean();
-  } else if constexpr (std::is_same_v<Slot, Json>) {
-    slot = value.json();
-  } else if constexpr (std::is_assignable_v<Slot&, FieldValue>) {
-    slot = value;
-  } else if constexpr (std::is_integral_v<Slot> || std::is_same_v<Slot, std::optional<int64_t>>) {
-    slot = value.integer();
-  } else {
-    slot = value.text();
-  }
+// A reader that stores the value in a member, or in a member of a member: a text, texts, a boolean,
+// a number, token ids, a Json, the FieldValue itself, or an optional one.
+template <auto first, auto... rest>
+void store(const FieldValue& value, decltype(owner_of(first))& target) {
+  value.copy_to(((target.*first).*....*rest));
+}
+// Of a target that inherits the member.
+template <class T, auto member>
+void store(const FieldValue& value, T& target) {
+  value.copy_to(target.*member);
 }
 
 }  // namespace paceline

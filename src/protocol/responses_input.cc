@@ -25,36 +25,21 @@ struct Part {
 };
 
 constexpr FieldDef<Part> kPartFields[] = {
-    {.name = "type",
-     .type = only_words_type(kPartTypes),
-     .is_required = true,
-     .help = "A kind of text, or refusal; of others, in a tool's output, a note is left.",
-     .read = store<&Part::type>},
-    {.name = "text", .type = kAnyText, .help = "The text.", .read = store<&Part::text>},
-    {.name = "refusal",
-     .type = kAnyText,
-     .help = "Why the assistant refused.",
-     .read = store<&Part::text>},
-    {.name = "logprobs",
-     .type = {.kind = FieldKind::array},
-     .use = FieldUse::accepted,
-     .help = "Log-probabilities of an earlier answer."},
-    {.name = "image_url", .use = FieldUse::accepted, .help = "Images aren't read."},
-    {.name = "file_id", .use = FieldUse::accepted, .help = "Files aren't read."},
-    {.name = "file_url", .use = FieldUse::accepted, .help = "Files aren't read."},
-    {.name = "file_data", .use = FieldUse::accepted, .help = "Files aren't read."},
-    {.name = "filename", .use = FieldUse::accepted, .help = "Files aren't read."},
-    {.name = "detail", .use = FieldUse::accepted, .help = "Images and files aren't read."},
-    {.name = "input_audio", .use = FieldUse::accepted, .help = "Audio isn't read."},
+    required("type", only_words_type(kPartTypes), store<&Part::type>,
+             "A kind of text, or refusal; of others, in a tool's output, a note is left."),
+    field("text", kAnyText, store<&Part::text>, "The text."),
+    field("refusal", kAnyText, store<&Part::text>, "Why the assistant refused."),
+    ignored("logprobs", {.kind = FieldKind::array}, "Log-probabilities of an earlier answer."),
+    ignored("image_url", "Images aren't read."),
+    ignored("file_id", "Files aren't read."),
+    ignored("file_url", "Files aren't read."),
+    ignored("file_data", "Files aren't read."),
+    ignored("filename", "Files aren't read."),
+    ignored("detail", "Images and files aren't read."),
+    ignored("input_audio", "Audio isn't read."),
 };
 
-FieldList part_fields() {
-  FieldList list = list_fields<Part>(kPartFields);
-  append_client_fields(FieldLevel::part, list);
-  return list;
-}
-
-constexpr FieldType kPart = object_type(part_fields);
+constexpr FieldType kPart = object_type(fields_of<kPartFields, FieldLevel::part>);
 constexpr FieldType kTextKinds[] = {kAnyText, array_type(kPart, 0, kNoMaximum)};
 constexpr FieldType kTexts = one_of_type(kTextKinds, "a string or an array of parts");
 
@@ -73,57 +58,34 @@ struct Item {
 constexpr std::string_view kRoles[] = {"user", "assistant", "system", "developer"};
 
 constexpr FieldDef<Item> kItemFields[] = {
-    {.name = "type",
-     .type = kAnyText,
-     .by_default = std::string_view("message"),
-     .help = "message, function_call, function_call_output, custom_tool_call, "
-             "custom_tool_call_output, reasoning, item_reference, compaction or "
-             "compaction_trigger; calls of tools that OpenAI runs are left out.",
-     .read = store<&Item::type>},
-    {.name = "role",
-     .type = word_type(kRoles),
-     .help = "Of a message: who speaks; developer is the same as system.",
-     .read = store<&Item::role>},
-    {.name = "content",
-     .type = kTexts,
-     .help = "Of a message: the text. Of reasoning: the reasoning.",
-     .read = store<&Item::content>},
-    {.name = "id",
-     .type = kAnyText,
-     .help = "Of item_reference: an item of a stored response.",
-     .read = store<&Item::id>},
-    {.name = "call_id",
-     .type = kAnyText,
-     .help = "Of a call: what its output refers to.",
-     .read = store<&Item::call_id>},
-    {.name = "name", .type = kAnyText, .help = "Of a call: the tool.", .read = store<&Item::name>},
-    {.name = "arguments",
-     .type = kAnyText,
-     .help = "Of function_call: the JSON of an object; any other text counts as the beginning of "
-             "one that was cut off.",
-     .read = store<&Item::text>},
-    {.name = "input",
-     .type = kAnyText,
-     .help = "Of custom_tool_call: the text that the tool gets.",
-     .read = store<&Item::text>},
-    {.name = "output",
-     .type = kTexts,
-     .help = "Of a call's output: what the tool answers.",
-     .read = store<&Item::content>},
-    {.name = "summary",
-     .type = kTexts,
-     .help = "Of reasoning: read where there is no content.",
-     .read = store<&Item::summary>},
-    {.name = "encrypted_content",
-     .type = kAnyText,
-     .help = "Of reasoning and compaction: the text as this server sealed it, which goes before "
-             "the others.",
-     .read = store<&Item::sealed>},
-    {.name = "status", .type = kAnyText, .use = FieldUse::accepted, .help = "How it ended."},
-    {.name = "namespace", .type = kAnyText, .use = FieldUse::accepted, .help = "Of the tool."},
-    {.name = "caller", .type = kAnyObject, .use = FieldUse::accepted, .help = "Who called."},
-    {.name = "async", .type = kBoolean, .use = FieldUse::accepted, .help = "How it was called."},
-    {.name = "created_by", .type = kAnyText, .use = FieldUse::accepted, .help = "Who made it."},
+    field("type", kAnyText, store<&Item::type>,
+          "message, function_call, function_call_output, custom_tool_call, "
+          "custom_tool_call_output, reasoning, item_reference, compaction or "
+          "compaction_trigger; calls of tools that OpenAI runs are left out.",
+          {.by_default = "message"}),
+    field("role", word_type(kRoles), store<&Item::role>,
+          "Of a message: who speaks; developer is the same as system."),
+    field("content", kTexts, store<&Item::content>,
+          "Of a message: the text. Of reasoning: the reasoning."),
+    field("id", kAnyText, store<&Item::id>, "Of item_reference: an item of a stored response."),
+    field("call_id", kAnyText, store<&Item::call_id>, "Of a call: what its output refers to."),
+    field("name", kAnyText, store<&Item::name>, "Of a call: the tool."),
+    field("arguments", kAnyText, store<&Item::text>,
+          "Of function_call: the JSON of an object; any other text counts as the beginning of "
+          "one that was cut off."),
+    field("input", kAnyText, store<&Item::text>,
+          "Of custom_tool_call: the text that the tool gets."),
+    field("output", kTexts, store<&Item::content>, "Of a call's output: what the tool answers."),
+    field("summary", kTexts, store<&Item::summary>,
+          "Of reasoning: read where there is no content."),
+    field("encrypted_content", kAnyText, store<&Item::sealed>,
+          "Of reasoning and compaction: the text as this server sealed it, which goes before "
+          "the others."),
+    ignored("status", kAnyText, "How it ended."),
+    ignored("namespace", kAnyText, "Of the tool."),
+    ignored("caller", kAnyObject, "Who called."),
+    ignored("async", kBoolean, "How it was called."),
+    ignored("created_by", kAnyText, "Who made it."),
 };
 
 struct ItemNeed {
@@ -160,23 +122,14 @@ bool is_of_hosted_tool(std::string_view type) {
                      [&](std::string_view kind) { return type.starts_with(kind); });
 }
 
-// A note stands for what the model can't read in a tool's output: an agent can't take it back.
 std::string read_part(const FieldValue& value, bool is_output, ItemHistory& conversation) {
-  Part part;
-  RequestReader reader(value);
-  reader.read<Part>(kPartFields, part);
-  read_client_fields(FieldLevel::part, reader);
-  reader.finish();
+  auto part = read_object<kPartFields, FieldLevel::part>(value);
   if (part.type == "refusal" || part.type.ends_with("text")) {
-    reader.require(part.type == "refusal" ? "refusal" : "text");
+    RequestReader(value).require(part.type == "refusal" ? "refusal" : "text");
     return std::move(part.text);
   }
-  if (!is_output) {
-    FieldValue(*value.at().find("type"), value.terms()).refuse_unsupported("text");
-  }
-  conversation.warnings.push_back(
-      fmt::format("{}: {} left out, the model reads text only", value.path(), part.type));
-  return fmt::format("[{} omitted: the model reads text only]", part.type);
+  if (!is_output) value.member("type").refuse_unsupported("text");
+  return omission_note(value, part.type, conversation.warnings);
 }
 
 std::string read_texts(const FieldValue& value, std::string_view between, bool is_output,
@@ -245,9 +198,8 @@ std::optional<std::string> open_sealed(const FieldValue& value, const Item& item
     text = sources.seal->open(item.sealed, {.purpose = purpose, .owner = sources.owner});
   }
   if (text) return text;
-  const std::string path = value.at().name_of("encrypted_content");
-  throw RequestError(path, ErrorReason::invalid_value,
-                     path + ": not a value that this server sealed for this key");
+  throw invalid_field(value.at().name_of("encrypted_content"),
+                      "not a value that this server sealed for this key");
 }
 
 void add_reasoning(const FieldValue& value, const Item& item, ItemHistory& conversation) {
@@ -265,35 +217,21 @@ void add_reasoning(const FieldValue& value, const Item& item, ItemHistory& conve
   reasoning = reasoning ? *reasoning + "\n\n" + *text : std::move(*text);
 }
 
-// Arguments that aren't an object were cut off.
-Json arguments_of(const FieldValue& value, const Item& item) {
-  if (item.type == "custom_tool_call") return Json(Json::Object{{"input", Json(item.text)}});
-  if (item.text.empty()) return Json(Json::Object());
-  try {
-    Json arguments = parse_json(item.text, value.path());
-    if (arguments.is_object()) return arguments;
-  } catch (const Error&) {
-  }
-  return Json(item.text);
-}
-
-void add_call(const FieldValue& value, const Item& item, ItemHistory& conversation) {
+void add_call(const Item& item, ItemHistory& conversation) {
   end_summary(conversation);
   auto& calls = open_answer(conversation).tool_calls;
   if (!calls) calls.emplace();
-  calls->push_back(history_call(item.call_id, item.name, arguments_of(value, item)));
+  calls->push_back(call_json({item.call_id, item.name,
+                              item.type == "custom_tool_call" ? Json::Object{{"input", item.text}}
+                                                              : arguments_of(item.text)}));
 }
 
 void add_output(const Item& item, ItemHistory& conversation) {
   std::string text = read_texts(*item.content, "\n", true, conversation);
   end_answer(conversation);
   end_summary(conversation);
-  conversation.messages.push_back(template_message({.role = "tool",
-                                                    .content = std::move(text),
-                                                    .name = {},
-                                                    .tool_call_id = item.call_id,
-                                                    .reasoning_content = {},
-                                                    .tool_calls = {}}));
+  conversation.messages.push_back(
+      template_message({.role = "tool", .content = std::move(text), .tool_call_id = item.call_id}));
 }
 
 void add_compaction(const FieldValue& value, const Item& item, ItemHistory& conversation) {
@@ -303,17 +241,16 @@ void add_compaction(const FieldValue& value, const Item& item, ItemHistory& conv
       open_sealed(value, item, kCompactionPurpose, conversation.sources).value_or("");
 }
 
-void check_item(const FieldValue& value, const RequestReader& reader, std::string_view type) {
+void check_item(const FieldValue& value, std::string_view type) {
   const auto* const need = std::find_if(std::begin(kNeeds), std::end(kNeeds),
                                         [&](const ItemNeed& one) { return one.type == type; });
   if (need == std::end(kNeeds)) {
-    FieldValue(*value.at().find("type"), value.terms())
-        .refuse_unsupported(
-            "message, calls of functions and custom tools, their outputs, "
-            "reasoning, item_reference and compaction");
+    value.member("type").refuse_unsupported(
+        "message, calls of functions and custom tools, their outputs, "
+        "reasoning, item_reference and compaction");
   }
   for (const std::string_view member : need->members) {
-    if (!member.empty()) reader.require(member);
+    if (!member.empty()) RequestReader(value).require(member);
   }
 }
 
@@ -329,7 +266,7 @@ void add_item(const FieldValue& value, const Item& item, ItemHistory& conversati
   } else if (item.type.ends_with("_output")) {
     add_output(item, conversation);
   } else {
-    add_call(value, item, conversation);
+    add_call(item, conversation);
   }
 }
 
@@ -343,8 +280,8 @@ std::optional<Json> find_item(const std::string& id, const InputSources& sources
   for (const StoredText& text : {stored->input, stored->context.back()}) {
     const Json items = parse_json(*text, "the stored items");
     for (const Json& item : *items.array()) {
-      const Json* const known = item.find_value("id");
-      if (known != nullptr && known->is_string() && *known->string() == id) return item;
+      const std::string* const known = item.find_text("id");
+      if (known != nullptr && *known == id) return item;
     }
   }
   return std::nullopt;
@@ -352,25 +289,20 @@ std::optional<Json> find_item(const std::string& id, const InputSources& sources
 
 // True: the item was taken as it stands.
 bool skip_hosted(const FieldValue& value, ItemHistory& conversation) {
-  const auto type = value.at().find("type");
-  if (!type || !type->is_string() || !is_of_hosted_tool(type->string())) return false;
+  const std::string* const type = value.json().find_text("type");
+  if (type == nullptr || !is_of_hosted_tool(*type)) return false;
   conversation.warnings.push_back(
-      fmt::format("{}: {} left out, its tool isn't this server's", value.path(), type->string()));
+      fmt::format("{}: {} left out, its tool isn't this server's", value.path(), *type));
   return true;
 }
 
 void read_item(const FieldValue& value, ItemHistory& conversation) {
   if (conversation.asks_for_compaction) {
-    throw RequestError(value.path(), ErrorReason::invalid_value,
-                       value.path() + ": nothing may follow the compaction_trigger");
+    throw invalid_field(value.path(), "nothing may follow the compaction_trigger");
   }
   if (skip_hosted(value, conversation)) return;
-  Item item;
-  RequestReader reader(value);
-  reader.read<Item>(kItemFields, item);
-  read_client_fields(FieldLevel::message, reader);
-  reader.finish();
-  check_item(value, reader, item.type);
+  const auto item = read_object<kItemFields, FieldLevel::message>(value);
+  check_item(value, item.type);
   if (item.type != "item_reference") {
     if (item.type != "compaction_trigger") conversation.items.push_back(value.json());
     return add_item(value, item, conversation);
@@ -388,13 +320,8 @@ void read_item(const FieldValue& value, ItemHistory& conversation) {
 }  // namespace
 
 FieldList item_fields() {
-  FieldList list = list_fields<Item>(kItemFields);
-  FieldList others;
-  append_client_fields(FieldLevel::message, others);
-  for (const FieldInfo& other : others) {
-    const auto is_same = [&](const FieldInfo& one) { return one.name == other.name; };
-    if (std::none_of(list.begin(), list.end(), is_same)) list.push_back(other);
-  }
+  FieldList list = fields_of<kItemFields>();
+  append_missing_fields(list_fields(client_fields(FieldLevel::message)), list);
   return list;
 }
 
@@ -425,10 +352,9 @@ void read_input(const FieldValue& value, ItemHistory& conversation) {
     for (const FieldValue& item : value.items()) read_item(item, conversation);
     return;
   }
-  Json::Object part{{"type", Json(std::string("input_text"))}, {"text", value.json()}};
-  conversation.items.push_back(Json(Json::Object{{"type", Json(std::string("message"))},
-                                                 {"role", Json(std::string("user"))},
-                                                 {"content", Json(Json::Array{Json(part)})}}));
+  Json::Object part{{"type", "input_text"}, {"text", value.json()}};
+  conversation.items.push_back(Json::Object{
+      {"type", "message"}, {"role", "user"}, {"content", Json::Array{std::move(part)}}});
   add_user_text(value.text(), conversation);
 }
 

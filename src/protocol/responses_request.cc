@@ -28,24 +28,19 @@ constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
 constexpr std::string_view kSummaryWords[] = {"auto", "concise", "detailed"};
 
 constexpr FieldDef<Draft> kReasoningFields[] = {
-    {.name = "effort",
-     .type = word_type(kEfforts),
-     .help = "How much the model reasons, where its template has a switch: none turns it off.",
-     .read = [](const FieldValue& v, Draft& t) { t.chat().turn.reasoning_effort = v.text(); }},
-    {.name = "summary",
-     .type = word_type(kSummaryWords),
-     .help = "The reasoning, whole, stands in the summary of its item instead of the content.",
-     .read = [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; }},
-    {.name = "generate_summary",
-     .type = word_type(kSummaryWords),
-     .alias_of = "summary",
-     .help = "The older name of it.",
-     .read = [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; }},
-    {.name = "context",
-     .type = kAnyText,
-     .use = FieldUse::accepted,
-     .help = "The template says which earlier reasoning it shows."},
-    {.name = "mode", .type = kAnyText, .use = FieldUse::accepted, .help = "There is one."},
+    field(
+        "effort", word_type(kEfforts),
+        [](const FieldValue& v, Draft& t) { t.chat().turn.reasoning_effort = v.text(); },
+        "How much the model reasons, where its template has a switch: none turns it off."),
+    field(
+        "summary", word_type(kSummaryWords),
+        [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; },
+        "The reasoning, whole, stands in the summary of its item instead of the content."),
+    field("generate_summary", word_type(kSummaryWords),
+          [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; },
+          "The older name of it.", {.alias_of = "summary"}),
+    ignored("context", kAnyText, "The template says which earlier reasoning it shows."),
+    ignored("mode", kAnyText, "There is one."),
 };
 
 struct TextFormat {
@@ -57,27 +52,21 @@ struct TextFormat {
 constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
 
 constexpr FieldDef<TextFormat> kFormatFields[] = {
-    {.name = "type",
-     .type = only_words_type(kFormatWords),
-     .is_required = true,
-     .help = "json_object: any JSON object. json_schema: JSON that the schema accepts.",
-     .read = store<&TextFormat::type>},
-    {.name = "name", .type = kAnyText, .help = "What the schema is called; changes nothing."},
-    {.name = "description", .type = kAnyText, .help = "Changes nothing: the prompt says it."},
-    {.name = "strict",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Refuse a schema with a part that can't be enforced, or a format that isn't known; "
-             "else such parts are left out and named in the answer's warnings.",
-     .read = store<&TextFormat::is_strict>},
-    {.name = "schema",
-     .type = kAnyObject,
-     .help = "The schema.",
-     .read =
-         [](const FieldValue& v, TextFormat& t) {
-           t.schema.spec = {.kind = ConstraintSpec::Kind::json_schema, .text = to_json(v.json())};
-           t.schema.field = v.path();
-         }},
+    required("type", only_words_type(kFormatWords), store<&TextFormat::type>,
+             "json_object: any JSON object. json_schema: JSON that the schema accepts."),
+    field("name", kAnyText, "What the schema is called; changes nothing."),
+    field("description", kAnyText, "Changes nothing: the prompt says it."),
+    field("strict", kBoolean, store<&TextFormat::is_strict>,
+          "Refuse a schema with a part that can't be enforced, or a format that isn't known; "
+          "else such parts are left out and named in the answer's warnings.",
+          kOff),
+    field(
+        "schema", kAnyObject,
+        [](const FieldValue& v, TextFormat& t) {
+          t.schema.spec = {.kind = ConstraintSpec::Kind::json_schema, .text = to_json(v.json())};
+          t.schema.field = v.path();
+        },
+        "The schema."),
 };
 
 void read_format(const FieldValue& value, Draft& draft) {
@@ -96,14 +85,8 @@ void read_format(const FieldValue& value, Draft& draft) {
 }
 
 constexpr FieldDef<Draft> kTextFields[] = {
-    {.name = "format",
-     .type = object_type(fields_of<kFormatFields>),
-     .help = "What the text must be.",
-     .read = read_format},
-    {.name = "verbosity",
-     .type = kAnyText,
-     .use = FieldUse::accepted,
-     .help = "The model has one."},
+    field("format", object_type(fields_of<kFormatFields>), read_format, "What the text must be."),
+    ignored("verbosity", kAnyText, "The model has one."),
 };
 
 constexpr std::string_view kIncludable[] = {"reasoning.encrypted_content",
@@ -126,130 +109,80 @@ void read_include(const FieldValue& value, Draft& draft) {
 constexpr std::string_view kTruncationWords[] = {"auto", "disabled"};
 
 constexpr FieldDef<Draft> kPromptFields[] = {
-    {.name = "input",
-     .type = kInput,
-     .help = "What the user says, or items: messages, calls and their outputs, reasoning.",
-     .read = store<&Draft::input>},
-    {.name = "instructions",
-     .type = kAnyText,
-     .help = "The system prompt, of this answer only.",
-     .read = store<&Draft::instructions>},
-    {.name = "previous_response_id",
-     .type = kAnyText,
-     .help = "A stored response that the conversation goes on from.",
-     .read = store<&Draft::previous>},
-    {.name = "tools",
-     .type = kTools,
-     .help = "Functions and custom tools that the model may call, as the template shows them.",
-     .read = [](const FieldValue& v, Draft& t) { read_tools(v, t.chat(), t.request.tools); }},
-    {.name = "tool_choice",
-     .type = kToolChoice,
-     .by_default = std::string_view("auto"),
-     .help = "Whether calls may come (auto), must come (required, or of the named tool), or can't "
-             "(none, which hides the tools); allowed_tools says which.",
-     .read = store<&Draft::tool_choice>},
-    {.name = "parallel_tool_calls",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Whether an answer may have several calls, where the template can write them.",
-     .read = [](const FieldValue& v,
-                Draft& t) { t.chat().turn.parallel_tool_calls = v.boolean(); }},
-    {.name = "reasoning",
-     .type = object_type(fields_of<kReasoningFields>),
-     .help = "Whether and how much the model reasons.",
-     .read = read_members<kReasoningFields, Draft>},
-    {.name = "text",
-     .type = object_type(fields_of<kTextFields>),
-     .help = "What the text of the answer must be.",
-     .read = read_members<kTextFields, Draft>},
-    {.name = "truncation",
-     .type = word_type(kTruncationWords),
-     .by_default = std::string_view("disabled"),
-     .help = "auto: the oldest messages are left out of a prompt that exceeds the context.",
-     .read = [](const FieldValue& v, Draft& t) { t.chat().drops_oldest = v.text() == "auto"; }},
-    {.name = "chat_template_kwargs",
-     .type = kAnyObject,
-     .help = "Further variables of the template.",
-     .read = [](const FieldValue& v,
-                Draft& t) { t.chat().input.kwargs_json = read_template_variables(v); }},
-    {.name = "personality", .type = kAnyText, .use = FieldUse::accepted, .help = "There is one."},
-    {.name = "image", .type = kAnyObject, .use = FieldUse::accepted, .help = "Images aren't read."},
-    {.name = "conversation",
-     .use = FieldUse::refused,
-     .help = "use previous_response_id, or send the items"},
-    {.name = "prompt", .use = FieldUse::refused, .help = "use instructions and input"},
+    field("input", kInput, store<&Draft::input>,
+          "What the user says, or items: messages, calls and their outputs, reasoning."),
+    field("instructions", kAnyText, store<&Draft::instructions>,
+          "The system prompt, of this answer only."),
+    field("previous_response_id", kAnyText, store<&Draft::previous>,
+          "A stored response that the conversation goes on from."),
+    field(
+        "tools", kTools,
+        [](const FieldValue& v, Draft& t) { read_tools(v, t.chat(), t.request.tools); },
+        "Functions and custom tools that the model may call, as the template shows them."),
+    field("tool_choice", kToolChoice, store<&Draft::tool_choice>,
+          "Whether calls may come (auto), must come (required, or of the named tool), or can't "
+          "(none, which hides the tools); allowed_tools says which.",
+          {.by_default = "auto"}),
+    field(
+        "parallel_tool_calls", kBoolean,
+        [](const FieldValue& v, Draft& t) { t.chat().turn.parallel_tool_calls = v.boolean(); },
+        "Whether an answer may have several calls, where the template can write them.", kOn),
+    object<kReasoningFields>("reasoning", "Whether and how much the model reasons."),
+    object<kTextFields>("text", "What the text of the answer must be."),
+    field("truncation", word_type(kTruncationWords),
+          [](const FieldValue& v, Draft& t) { t.chat().drops_oldest = v.text() == "auto"; },
+          "auto: the oldest messages are left out of a prompt that exceeds the context.",
+          {.by_default = "disabled"}),
+    field(
+        "chat_template_kwargs", kAnyObject,
+        [](const FieldValue& v, Draft& t) {
+          t.chat().input.kwargs_json = read_template_variables(v);
+        },
+        "Further variables of the template."),
+    ignored("personality", kAnyText, "There is one."),
+    ignored("image", kAnyObject, "Images aren't read."),
+    refused("conversation", "use previous_response_id, or send the items"),
+    refused("prompt", "use instructions and input"),
 };
 
 constexpr FieldDef<Draft> kStreamFields[] = {
-    {.name = "include_obfuscation",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "Nothing is padded."},
+    ignored("include_obfuscation", kBoolean, "Nothing is padded."),
 };
 
 constexpr FieldType kMetadataText = text_type(0, 512);
 constexpr FieldType kMetadata = {.kind = FieldKind::object, .max = 16, .item = &kMetadataText};
 
 constexpr FieldDef<Draft> kAnswerFields[] = {
-    {.name = "stream",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Answer in events as the text comes.",
-     .read = [](const FieldValue& v,
-                Draft& t) { t.chat().generation.streaming.stream = v.boolean(); }},
-    {.name = "stream_options",
-     .type = object_type(fields_of<kStreamFields>),
-     .help = "Changes nothing.",
-     .read = read_members<kStreamFields, Draft>},
-    {.name = "max_output_tokens",
-     .type = kOutputTokens,
-     .when_unset = "the model's, else the rest of the context",
-     .help = "The most tokens of reasoning, text and calls.",
-     .read = [](const FieldValue& v, Draft& t) { t.chat().options.max_tokens = v.integer(); }},
-    {.name = "store",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Keep the response in memory, for previous_response_id and GET.",
-     .read = [](const FieldValue& v, Draft& t) { t.request.is_stored = v.boolean(); }},
-    {.name = "background",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Answer at once that the response is queued, and compute it without the connection.",
-     .read = [](const FieldValue& v, Draft& t) { t.request.is_background = v.boolean(); }},
-    {.name = "include",
-     .type = array_type(kIncluded, 0, kNoMaximum),
-     .help = "reasoning.encrypted_content: reasoning comes sealed, too. "
-             "message.output_text.logprobs: log-probabilities of the text's tokens.",
-     .read = read_include},
-    {.name = "top_logprobs",
-     .type = kNumTopLogprobs,
-     .by_default = int64_t{0},
-     .help = "Alternatives reported beside each token, where log-probabilities are included.",
-     .read = [](const FieldValue& v, Draft& t) { t.top_logprobs = v.small_integer(); }},
-    {.name = "metadata",
-     .type = kMetadata,
-     .help = "The caller's own notes, which the response has."},
-    {.name = "max_tool_calls",
-     .type = integer_type(1, kNoMaximum),
-     .use = FieldUse::accepted,
-     .help = "It bounds calls of tools that OpenAI runs."},
-    {.name = "client_metadata",
-     .type = kAnyObject,
-     .use = FieldUse::accepted,
-     .help = "The client's own notes."},
-    {.name = "context_management",
-     .type = array_type(kAnyObject, 0, kNoMaximum),
-     .use = FieldUse::accepted,
-     .help = "Nothing is compacted unasked."},
-    {.name = "background_options",
-     .type = kAnyObject,
-     .use = FieldUse::accepted,
-     .help = "Responses in the background are computed as soon as there is room."},
-    {.name = "access_programs",
-     .type = kAnyObject,
-     .use = FieldUse::accepted,
-     .help = "There are none."},
-    {.name = "moderation", .use = FieldUse::refused},
+    field(
+        "stream", kBoolean,
+        [](const FieldValue& v, Draft& t) { t.chat().generation.streaming.stream = v.boolean(); },
+        "Answer in events as the text comes.", kOff),
+    object<kStreamFields>("stream_options", "Changes nothing."),
+    field("max_output_tokens", kOutputTokens,
+          [](const FieldValue& v, Draft& t) { t.chat().options.max_tokens = v.integer(); },
+          "The most tokens of reasoning, text and calls.",
+          {.when_unset = "the model's, else the rest of the context"}),
+    field("store", kBoolean, store<&Draft::request, &Request::is_stored>,
+          "Keep the response in memory, for previous_response_id and GET.", kOn),
+    field("background", kBoolean, store<&Draft::request, &Request::is_background>,
+          "Answer at once that the response is queued, and compute it without the connection.",
+          kOff),
+    field("include", array_type(kIncluded, 0, kNoMaximum), read_include,
+          "reasoning.encrypted_content: reasoning comes sealed, too. "
+          "message.output_text.logprobs: log-probabilities of the text's tokens."),
+    field("top_logprobs", kNumTopLogprobs, store<&Draft::top_logprobs>,
+          "Alternatives reported beside each token, where log-probabilities are included.",
+          {.by_default = 0}),
+    field("metadata", kMetadata, "The caller's own notes, which the response has."),
+    ignored("max_tool_calls", integer_type(1, kNoMaximum),
+            "It bounds calls of tools that OpenAI runs."),
+    ignored("client_metadata", kAnyObject, "The client's own notes."),
+    ignored("context_management", array_type(kAnyObject, 0, kNoMaximum),
+            "Nothing is compacted unasked."),
+    ignored("background_options", kAnyObject,
+            "Responses in the background are computed as soon as there is room."),
+    ignored("access_programs", kAnyObject, "There are none."),
+    refused("moderation"),
 };
 
 // A member that an answer has of its request, and what it is without one.
@@ -325,13 +258,12 @@ void combine_fields(const Json& body, const CallTerms& terms, Draft& draft) {
                        conversation.warnings.end());
   if (draft.tool_choice) read_tool_choice(*draft.tool_choice, draft.request.tools, chat.turn);
   if (draft.top_logprobs.value_or(0) > 0 && !chat.logprobs) {
-    throw RequestError("top_logprobs", ErrorReason::invalid_value,
-                       "top_logprobs: only allowed when include has message.output_text.logprobs");
+    throw invalid_field("top_logprobs",
+                        "only allowed when include has message.output_text.logprobs");
   }
   chat.top_logprobs = draft.top_logprobs.value_or(0);
   if (draft.request.is_background && !draft.request.is_stored) {
-    throw RequestError("background", ErrorReason::invalid_value,
-                       "background: only allowed when store is true");
+    throw invalid_field("background", "only allowed when store is true");
   }
   chat.turn.make_call_id = [] { return random_id("call_"); };
   finish_chat_request(body, chat);
@@ -339,12 +271,7 @@ void combine_fields(const Json& body, const CallTerms& terms, Draft& draft) {
 }
 
 FieldList with_client_fields(FieldList list) {
-  FieldList others;
-  append_client_fields(FieldLevel::request, others);
-  for (const FieldInfo& other : others) {
-    const auto is_same = [&](const FieldInfo& one) { return one.name == other.name; };
-    if (std::none_of(list.begin(), list.end(), is_same)) list.push_back(other);
-  }
+  append_missing_fields(list_fields(client_fields(FieldLevel::request)), list);
   return list;
 }
 

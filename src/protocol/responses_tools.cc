@@ -26,19 +26,11 @@ constexpr std::string_view kInputFormatWords[] = {"text", "grammar"};
 constexpr std::string_view kSyntaxWords[] = {"regex", "lark"};
 
 constexpr FieldDef<Format> kInputFormatFields[] = {
-    {.name = "type",
-     .type = word_type(kInputFormatWords),
-     .is_required = true,
-     .help = "text: any; grammar: what the definition allows.",
-     .read = store<&Format::type>},
-    {.name = "syntax",
-     .type = word_type(kSyntaxWords),
-     .help = "Of a grammar: a regular expression, or Lark's notation.",
-     .read = store<&Format::syntax>},
-    {.name = "definition",
-     .type = kAnyText,
-     .help = "Of a grammar: its text.",
-     .read = store<&Format::definition>},
+    required("type", word_type(kInputFormatWords), store<&Format::type>,
+             "text: any; grammar: what the definition allows."),
+    field("syntax", word_type(kSyntaxWords), store<&Format::syntax>,
+          "Of a grammar: a regular expression, or Lark's notation."),
+    field("definition", kAnyText, store<&Format::definition>, "Of a grammar: its text."),
 };
 
 struct Tool {
@@ -48,7 +40,7 @@ struct Tool {
   std::optional<Format> format;
 };
 
-void read_format(const FieldValue& value, Tool& tool) {
+void read_input_format(const FieldValue& value, Tool& tool) {
   Format& format = tool.format.emplace();
   read_members<kInputFormatFields>(value, format);
   if (format.type != "grammar") return;
@@ -58,59 +50,41 @@ void read_format(const FieldValue& value, Tool& tool) {
 }
 
 constexpr FieldDef<Tool> kToolFields[] = {
-    {.name = "type",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "function or custom; tools of other types, which OpenAI's servers run, are left out.",
-     .read = store<&Tool::type>},
-    {.name = "name",
-     .type = text_type(1, kMaxNameBytes),
-     .is_required = true,
-     .help = "What the model calls it by.",
-     .read =
-         [](const FieldValue& v, Tool& t) {
-           t.spec.name = v.text();
-           t.shown.emplace_back("name", v.json());
-         }},
-    {.name = "description",
-     .type = kAnyText,
-     .help = "What it does.",
-     .read = [](const FieldValue& v, Tool& t) { t.shown.emplace_back("description", v.json()); }},
-    {.name = "parameters",
-     .type = kAnyObject,
-     .help = "Of a function: a JSON Schema of its arguments, which calls obey.",
-     .read =
-         [](const FieldValue& v, Tool& t) {
-           t.spec.parameters = to_json(v.json());
-           t.shown.emplace_back("parameters", v.json());
-         }},
-    {.name = "strict",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Refuse parameters with a part that can't be enforced, or a format that isn't known; "
-             "else such parts are left out and named in the answer's warnings.",
-     .read = [](const FieldValue& v, Tool& t) { t.spec.is_strict = v.boolean(); }},
-    {.name = "format",
-     .type = object_type(fields_of<kInputFormatFields>),
-     .help = "Of a custom tool: what its input may be.",
-     .read = read_format},
-    {.name = "output_schema",
-     .type = kAnyObject,
-     .use = FieldUse::accepted,
-     .help = "Outputs are taken as they come."},
-    {.name = "allowed_callers",
-     .type = {.kind = FieldKind::array},
-     .use = FieldUse::accepted,
-     .help = "The model calls it, nothing else does."},
-    {.name = "async",
-     .type = kBoolean,
-     .use = FieldUse::accepted,
-     .help = "The client runs it as it likes."},
+    required("type", kAnyText, store<&Tool::type>,
+             "function or custom; tools of other types, which OpenAI's servers run, are left out."),
+    required(
+        "name", text_type(1, kMaxNameBytes),
+        [](const FieldValue& v, Tool& t) {
+          t.spec.name = v.text();
+          t.shown.emplace_back("name", v.json());
+        },
+        "What the model calls it by."),
+    field(
+        "description", kAnyText,
+        [](const FieldValue& v, Tool& t) { t.shown.emplace_back("description", v.json()); },
+        "What it does."),
+    field(
+        "parameters", kAnyObject,
+        [](const FieldValue& v, Tool& t) {
+          t.spec.parameters = to_json(v.json());
+          t.shown.emplace_back("parameters", v.json());
+        },
+        "Of a function: a JSON Schema of its arguments, which calls obey."),
+    field("strict", kBoolean, store<&Tool::spec, &ToolSpec::is_strict>,
+          "Refuse parameters with a part that can't be enforced, or a format that isn't known; "
+          "else such parts are left out and named in the answer's warnings.",
+          kOff),
+    field("format", object_type(fields_of<kInputFormatFields>), read_input_format,
+          "Of a custom tool: what its input may be."),
+    ignored("output_schema", kAnyObject, "Outputs are taken as they come."),
+    ignored("allowed_callers", {.kind = FieldKind::array},
+            "The model calls it, nothing else does."),
+    ignored("async", kBoolean, "The client runs it as it likes."),
 };
 
 // A custom tool is a function of one text, its input.
 void make_function(Tool& tool) {
-  Json::Object input{{"type", Json(std::string("string"))}};
+  Json::Object input{{"type", "string"}};
   if (tool.format && tool.format->type == "grammar") {
     const std::string& definition = *tool.format->definition;
     if (tool.format->syntax == "regex") {
@@ -121,11 +95,10 @@ void make_function(Tool& tool) {
                          Json("A text of this grammar, in Lark's notation:\n" + definition));
     }
   }
-  Json parameters(
-      Json::Object{{"type", Json(std::string("object"))},
-                   {"properties", Json(Json::Object{{"input", Json(std::move(input))}})},
-                   {"required", Json(Json::Array{Json(std::string("input"))})},
-                   {"additionalProperties", Json(false)}});
+  Json parameters(Json::Object{{"type", "object"},
+                               {"properties", Json::Object{{"input", std::move(input)}}},
+                               {"required", Json::Array{"input"}},
+                               {"additionalProperties", false}});
   tool.spec.parameters = to_json(parameters);
   tool.shown.emplace_back("parameters", std::move(parameters));
 }
@@ -133,11 +106,7 @@ void make_function(Tool& tool) {
 bool is_own(std::string_view type) { return type == "function" || type == "custom"; }
 
 Tool read_tool(const FieldValue& value) {
-  Tool tool;
-  RequestReader reader(value);
-  reader.read<Tool>(kToolFields, tool);
-  read_client_fields(FieldLevel::tool, reader);
-  reader.finish();
+  auto tool = read_object<kToolFields, FieldLevel::tool>(value);
   if (tool.type == "custom") make_function(tool);
   return tool;
 }
@@ -152,24 +121,14 @@ struct Choice {
 constexpr std::string_view kModeWords[] = {"auto", "required"};
 
 constexpr FieldDef<Choice> kChoiceFields[] = {
-    {.name = "type",
-     .type = kAnyText,
-     .is_required = true,
-     .help = "function or custom, with a name; allowed_tools, with mode and tools.",
-     .read = store<&Choice::type>},
-    {.name = "name",
-     .type = text_type(1, kMaxNameBytes),
-     .help = "The tool to call.",
-     .read = store<&Choice::name>},
-    {.name = "mode",
-     .type = word_type(kModeWords),
-     .help = "With allowed_tools: whether calls may come or must.",
-     .read = store<&Choice::mode>},
-    {.name = "tools",
-     .type = array_type(kAnyObject, 1, kMaxTools),
-     .help = "With allowed_tools: the tools that may be called, each with its type and name; the "
-             "template shows the model all tools.",
-     .read = store<&Choice::tools>},
+    required("type", kAnyText, store<&Choice::type>,
+             "function or custom, with a name; allowed_tools, with mode and tools."),
+    field("name", text_type(1, kMaxNameBytes), store<&Choice::name>, "The tool to call."),
+    field("mode", word_type(kModeWords), store<&Choice::mode>,
+          "With allowed_tools: whether calls may come or must."),
+    field("tools", array_type(kAnyObject, 1, kMaxTools), store<&Choice::tools>,
+          "With allowed_tools: the tools that may be called, each with its type and name; the "
+          "template shows the model all tools."),
 };
 
 Choice read_choice(const FieldValue& value) {
@@ -192,16 +151,14 @@ Choice read_choice(const FieldValue& value) {
 void allow_tools(const Choice& choice, TurnRequest& turn) {
   std::vector<ToolSpec> allowed;
   for (const FieldValue& item : choice.tools->items()) {
-    const auto type = item.at().find("type");
-    if (type && type->is_string() && !is_own(type->string())) continue;  // never offered
+    const std::string* const type = item.json().find_text("type");
+    if (type != nullptr && !is_own(*type)) continue;  // never offered
     const Choice one = read_choice(item);
     const auto found = std::find_if(turn.tools.begin(), turn.tools.end(),
                                     [&](const ToolSpec& spec) { return spec.name == one.name; });
     if (found == turn.tools.end()) {
-      const std::string path = item.at().name_of("name");
-      throw RequestError(
-          path, ErrorReason::invalid_value,
-          fmt::format("{}: found {}, which no tool has", path, shown_text(one.name)));
+      throw invalid_field(item.at().name_of("name"),
+                          fmt::format("found {}, which no tool has", shown_text(one.name)));
     }
     allowed.push_back(*found);
   }
@@ -211,29 +168,24 @@ void allow_tools(const Choice& choice, TurnRequest& turn) {
 
 }  // namespace
 
-FieldList tool_fields() {
-  FieldList list = list_fields<Tool>(kToolFields);
-  append_client_fields(FieldLevel::tool, list);
-  return list;
-}
+FieldList tool_fields() { return fields_of<kToolFields, FieldLevel::tool>(); }
 
-FieldList tool_choice_fields() { return list_fields<Choice>(kChoiceFields); }
+FieldList tool_choice_fields() { return fields_of<kChoiceFields>(); }
 
 void read_tools(const FieldValue& value, ChatRequest& chat, OfferedTools& offered) {
   Json::Array shown;
   for (const FieldValue& item : value.items()) {
-    const auto type = item.at().find("type");
-    if (type && type->is_string() && !is_own(type->string())) {
-      offered.hosted.push_back(type->string());
-      chat.warnings.push_back(fmt::format("{}: {} left out, this server runs no tools itself",
-                                          item.path(), type->string()));
+    const std::string* const type = item.json().find_text("type");
+    if (type != nullptr && !is_own(*type)) {
+      offered.hosted.push_back(*type);
+      chat.warnings.push_back(
+          fmt::format("{}: {} left out, this server runs no tools itself", item.path(), *type));
       continue;
     }
     Tool tool = read_tool(item);
     if (tool.type == "custom") offered.custom.push_back(tool.spec.name);
     chat.turn.tools.push_back(std::move(tool.spec));
-    shown.push_back(Json(Json::Object{{"type", Json(std::string("function"))},
-                                      {"function", Json(std::move(tool.shown))}}));
+    shown.push_back(Json::Object{{"type", "function"}, {"function", std::move(tool.shown)}});
   }
   chat.input.tools_json = tools_text(value, std::move(shown));
 }
@@ -241,9 +193,7 @@ void read_tools(const FieldValue& value, ChatRequest& chat, OfferedTools& offere
 void read_tool_choice(const FieldValue& value, const OfferedTools& offered, TurnRequest& turn) {
   if (value.json().is_string()) {
     const std::string& word = value.text();
-    turn.tool_choice = word == "none"   ? ToolChoice::none
-                       : word == "auto" ? ToolChoice::automatic
-                                        : ToolChoice::required;
+    turn.tool_choice = value.one_of<ToolChoice>(kToolChoiceWords);
     if (word == "required" && turn.tools.empty() && !offered.hosted.empty()) {
       throw RequestError(value.path(), ErrorReason::unsupported_parameter,
                          fmt::format("{}: a call is required, but of the tools only {} are there, "

@@ -102,15 +102,12 @@ void store_failure(ResponseStore& store, const std::string& owner, const std::st
   const Json error = *parse_json(error_body, "error").find_value("error");
   const bool is_cancelled = *error.find_value("code")->string() == "cancelled";
   Json response = parse_json(*stored->json, "response");
-  response =
-      with_member(response, "status", Json(std::string(is_cancelled ? "cancelled" : "failed")));
+  response = with_member(response, "status", is_cancelled ? "cancelled" : "failed");
   if (!is_cancelled) {
     const bool is_of_request = *error.find_value("type")->string() == "invalid_request_error";
-    response = with_member(
-        response, "error",
-        Json(Json::Object{
-            {"code", Json(std::string(is_of_request ? "invalid_prompt" : "server_error"))},
-            {"message", *error.find_value("message")}}));
+    response = with_member(response, "error",
+                           Json::Object{{"code", is_of_request ? "invalid_prompt" : "server_error"},
+                                        {"message", *error.find_value("message")}});
   }
   store.replace(owner, id, {.json = store.keep(to_json(response)), .input = stored->input});
 }
@@ -142,13 +139,9 @@ std::string Writer::sealed(std::string_view text, std::string_view purpose) cons
 }
 
 std::string Writer::input_of(const std::string& arguments) {
-  try {
-    const Json json = parse_json(arguments, "arguments");
-    const Json* const input = json.find_value("input");
-    if (input != nullptr && input->is_string()) return *input->string();
-  } catch (const Error&) {
-  }
-  return arguments;
+  const Json json = parse_object(arguments).value_or(Json());
+  const std::string* const input = json.find_text("input");
+  return input == nullptr ? arguments : *input;
 }
 
 std::string_view Writer::final_status() const {

@@ -8,95 +8,56 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<TokenizeRequest> kTokenizeFields[] = {
-    {.name = "model",
-     .type = kAnyText,
-     .help = "The model's name.",
-     .read = [](const FieldValue& v, TokenizeRequest& t) { t.model = v.text(); }},
-    {.name = "prompt",
-     .type = kAnyText,
-     .help = "The text (vLLM's name); one of prompt, content and messages must be there.",
-     .read = [](const FieldValue& v, TokenizeRequest& t) { t.text = v.text(); }},
-    {.name = "content",
-     .type = kAnyText,
-     .alias_of = "prompt",
-     .help = "The text (llama.cpp's name).",
-     .read = [](const FieldValue& v, TokenizeRequest& t) { t.text = v.text(); }},
-    {.name = "add_special_tokens",
-     .type = kBoolean,
-     .help = "Add the special tokens (BOS) that the tokenizer adds; true with prompt, else false.",
-     .read = [](const FieldValue& v, TokenizeRequest& t) { t.add_special_tokens = v.boolean(); }},
-    {.name = "add_special",
-     .type = kBoolean,
-     .alias_of = "add_special_tokens",
-     .help = "The same (llama.cpp's name).",
-     .read = [](const FieldValue& v, TokenizeRequest& t) { t.add_special_tokens = v.boolean(); }},
-    {.name = "parse_special",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Special tokens written in the text are recognised.",
-     .read = [](const FieldValue& v, TokenizeRequest& t) { t.parse_special = v.boolean(); }},
-    {.name = "return_token_strs",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Add the tokens' texts as token_strs.",
-     .read = [](const FieldValue& v, TokenizeRequest& t) { t.return_token_strs = v.boolean(); }},
-    {.name = "with_pieces",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "Tokens become objects of id and piece.",
-     .read = [](const FieldValue& v, TokenizeRequest& t) { t.with_pieces = v.boolean(); }},
+    field("model", kAnyText, store<&TokenizeRequest::model>, "The model's name."),
+    field("prompt", kAnyText, store<&TokenizeRequest::text>,
+          "The text (vLLM's name); one of prompt, content and messages must be there."),
+    field("content", kAnyText, store<&TokenizeRequest::text>, "The text (llama.cpp's name).",
+          {.alias_of = "prompt"}),
+    field("add_special_tokens", kBoolean, store<&TokenizeRequest::add_special_tokens>,
+          "Add the special tokens (BOS) that the tokenizer adds; true with prompt, else false."),
+    field("add_special", kBoolean, store<&TokenizeRequest::add_special_tokens>,
+          "The same (llama.cpp's name).", {.alias_of = "add_special_tokens"}),
+    field("parse_special", kBoolean, store<&TokenizeRequest::parse_special>,
+          "Special tokens written in the text are recognised.", kOn),
+    field("return_token_strs", kBoolean, store<&TokenizeRequest::return_token_strs>,
+          "Add the tokens' texts as token_strs.", kOff),
+    field("with_pieces", kBoolean, store<&TokenizeRequest::with_pieces>,
+          "Tokens become objects of id and piece.", kOff),
 };
 
 constexpr FieldDef<DetokenizeRequest> kDetokenizeFields[] = {
-    {.name = "model",
-     .type = kAnyText,
-     .help = "The model's name.",
-     .read = [](const FieldValue& v, DetokenizeRequest& t) { t.model = v.text(); }},
-    {.name = "tokens",
-     .type = array_type(kTokenId, 0, kMaxListedTokens),
-     .is_required = true,
-     .help = "The token ids.",
-     .read = [](const FieldValue& v, DetokenizeRequest& t) { t.tokens = v.token_ids(); }},
+    field("model", kAnyText, store<&DetokenizeRequest::model>, "The model's name."),
+    required("tokens", array_type(kTokenId, 0, kMaxListedTokens), store<&DetokenizeRequest::tokens>,
+             "The token ids."),
 };
 
 constexpr FieldDef<ChatInput> kConversationFields[] = {
-    {.name = "messages",
-     .type = kMessages,
-     .help = "The conversation.",
-     .read =
-         [](const FieldValue& v, ChatInput& t) {
-           std::vector<std::string> warnings;
-           t.messages = read_messages(v, warnings);
-         }},
-    {.name = "tools",
-     .type = kTools,
-     .help = "Tools for the template.",
-     .read =
-         [](const FieldValue& v, ChatInput& t) {
-           TurnRequest turn;
-           t.tools_json = read_tools(v, turn);
-         }},
-    {.name = "chat_template_kwargs",
-     .type = kAnyObject,
-     .help = "Further variables of the template.",
-     .read = [](const FieldValue& v, ChatInput& t) { t.kwargs_json = read_template_variables(v); }},
-    {.name = "add_generation_prompt",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "End with the beginning of the answer.",
-     .read = [](const FieldValue& v, ChatInput& t) { t.add_generation_prompt = v.boolean(); }},
-    {.name = "continue_final_message",
-     .type = kBoolean,
-     .by_default = false,
-     .help = "End with the last message, open; add_generation_prompt must be false.",
-     .read = [](const FieldValue& v, ChatInput& t) { t.continue_final_message = v.boolean(); }},
+    field(
+        "messages", kMessages,
+        [](const FieldValue& v, ChatInput& t) {
+          std::vector<std::string> warnings;
+          t.messages = read_messages(v, warnings);
+        },
+        "The conversation."),
+    field(
+        "tools", kTools,
+        [](const FieldValue& v, ChatInput& t) {
+          TurnRequest turn;
+          t.tools_json = read_tools(v, turn);
+        },
+        "Tools for the template."),
+    field(
+        "chat_template_kwargs", kAnyObject,
+        [](const FieldValue& v, ChatInput& t) { t.kwargs_json = read_template_variables(v); },
+        "Further variables of the template."),
+    field("add_generation_prompt", kBoolean, store<&ChatInput::add_generation_prompt>,
+          "End with the beginning of the answer.", kOn),
+    field("continue_final_message", kBoolean, store<&ChatInput::continue_final_message>,
+          "End with the last message, open; add_generation_prompt must be false.", kOff),
 };
 
 constexpr FieldDef<TemplateRequest> kTemplateFields[] = {
-    {.name = "model",
-     .type = kAnyText,
-     .help = "The model's name.",
-     .read = [](const FieldValue& v, TemplateRequest& t) { t.model = v.text(); }},
+    field("model", kAnyText, store<&TemplateRequest::model>, "The model's name."),
 };
 
 }  // namespace
@@ -128,11 +89,7 @@ TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& ter
 }
 
 DetokenizeRequest parse_detokenize_request(const Json& body, const RequestTerms& terms) {
-  DetokenizeRequest request;
-  RequestReader reader(body, terms);
-  reader.read<DetokenizeRequest>(kDetokenizeFields, request);
-  reader.finish();
-  return request;
+  return read_body<kDetokenizeFields>(body, terms);
 }
 
 TemplateRequest parse_template_request(const Json& body, const RequestTerms& terms) {
@@ -147,20 +104,15 @@ TemplateRequest parse_template_request(const Json& body, const RequestTerms& ter
 }
 
 FieldList tokenize_request_fields() {
-  FieldList list;
-  append_fields<TokenizeRequest>(kTokenizeFields, list);
+  FieldList list = fields_of<kTokenizeFields>();
   append_fields<ChatInput>(kConversationFields, list);
   return list;
 }
 
-FieldList detokenize_request_fields() {
-  FieldList list;
-  append_fields<DetokenizeRequest>(kDetokenizeFields, list);
-  return list;
-}
+FieldList detokenize_request_fields() { return fields_of<kDetokenizeFields>(); }
 
 FieldList template_request_fields() {
-  FieldList list = list_fields<TemplateRequest>(kTemplateFields);
+  FieldList list = fields_of<kTemplateFields>();
   append_fields<ChatInput>(kConversationFields, list);
   for (FieldInfo& field : list) field.is_required = field.name == "messages";
   return list;

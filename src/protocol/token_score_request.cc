@@ -8,21 +8,14 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<TokenScoreRequest> kScoreFields[] = {
-    {.name = "input",
-     .type = kInputs,
-     .is_required = true,
-     .help = "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
-     .read = [](const FieldValue& v, TokenScoreRequest& t) { t.input = read_prompts(v); }},
-    {.name = "top_logprobs",
-     .type = kNumTopLogprobs,
-     .by_default = int64_t{0},
-     .help = "Alternatives reported beside each token.",
-     .read = [](const FieldValue& v, TokenScoreRequest& t) { t.top_logprobs = v.small_integer(); }},
-    {.name = "add_special_tokens",
-     .type = kBoolean,
-     .by_default = true,
-     .help = "Encode a text with the special tokens (BOS) that the tokenizer adds.",
-     .read = [](const FieldValue& v, TokenScoreRequest& t) { t.add_special_tokens = v.boolean(); }},
+    required(
+        "input", kInputs,
+        [](const FieldValue& v, TokenScoreRequest& t) { t.input = read_prompts(v); },
+        "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids."),
+    field("top_logprobs", kNumTopLogprobs, store<&TokenScoreRequest::top_logprobs>,
+          "Alternatives reported beside each token.", {.by_default = 0}),
+    field("add_special_tokens", kBoolean, store<&TokenScoreRequest::add_special_tokens>,
+          "Encode a text with the special tokens (BOS) that the tokenizer adds.", kOn),
 };
 
 void write_scored(JsonWriter& writer, const TokenScoreRequest& request, size_t index,
@@ -47,22 +40,10 @@ void write_scored(JsonWriter& writer, const TokenScoreRequest& request, size_t i
 }  // namespace
 
 TokenScoreRequest parse_token_score_request(const Json& body, const RequestTerms& terms) {
-  TokenScoreRequest request;
-  RequestReader reader(body, terms);
-  reader.read(common_fields(), request.common);
-  read_client_fields(FieldLevel::request, reader);
-  reader.read<TokenScoreRequest>(kScoreFields, request);
-  reader.finish();
-  return request;
+  return read_common_body<kScoreFields>(body, terms);
 }
 
-FieldList token_score_request_fields() {
-  FieldList list;
-  append_fields(common_fields(), list);
-  append_client_fields(FieldLevel::request, list);
-  append_fields<TokenScoreRequest>(kScoreFields, list);
-  return list;
-}
+FieldList token_score_request_fields() { return common_and_own_fields<kScoreFields>(); }
 
 std::string token_score_response_json(const TokenScoreRequest& request, const ResponseHead& head,
                                       const std::vector<std::vector<Logprob>>& scored,
