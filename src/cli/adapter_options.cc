@@ -64,113 +64,75 @@ LoraSource module_source(const std::string& text) {
   return {.name = member("name"), .path = member("path")};
 }
 
+template <LoraSource (*source_of)(const std::string&)>
+void add_adapters(Settings& settings, const OptionValue& value) {
+  for (const std::string& text : as_texts(value)) settings.load.loras.push_back(source_of(text));
+}
+
 // The only adapter of a run, which its requests have.
-void apply_one(Settings& settings, LoraSource source) {
-  if (!settings.load.loras.empty()) {
+template <LoraSource (*source_of)(const std::string&)>
+void use_adapter(Settings& settings, const OptionValue& value) {
+  add_adapters<source_of>(settings, value);
+  std::vector<LoraSource>& loras = settings.load.loras;
+  if (loras.size() > 1) {
     throw Error(ErrorCode::invalid, fmt::format("--lora: {} and {}, expected one adapter for a run",
-                                                settings.load.loras.front().path, source.path));
+                                                loras[0].path, loras[1].path));
   }
-  source.name = kOnlyAdapter;
-  settings.load.loras = {std::move(source)};
+  if (loras.empty()) return;
+  loras[0].name = kOnlyAdapter;
   settings.generate.lora = kOnlyAdapter;
 }
 
 constexpr OptionDef kAdapterOptions[] = {
-    {.name = "lora",
-     .placeholder = "DIR",
-     .kind = OptionKind::texts,
-     .default_text = "none",
-     .help = "Run with the LoRA adapter in DIR (or NAME=DIR): of PEFT or mlx-lm, or a GGUF file.",
-     .commands = kWithOne,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           for (const std::string& text : as_texts(v)) apply_one(s, plain_source(text));
-         }},
-    {.name = "lora-scaled",
-     .placeholder = "DIR:SCALE",
-     .kind = OptionKind::texts,
-     .default_text = "none",
-     .help = "Use a LoRA adapter (DIR or NAME=DIR), its scale multiplied by SCALE.",
-     .commands = kWithOne,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           for (const std::string& text : as_texts(v)) apply_one(s, scaled_source(text));
-         }},
-    {.name = "lora",
-     .placeholder = "NAME=DIR",
-     .kind = OptionKind::texts,
-     .default_text = "none",
-     .help = "Load a LoRA adapter that requests choose as their model; without NAME= it is called "
-             "as its directory; repeat for several.",
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           for (const std::string& text : as_texts(v)) s.load.loras.push_back(plain_source(text));
-         }},
-    {.name = "lora-scaled",
-     .placeholder = "NAME=DIR:SCALE",
-     .kind = OptionKind::texts,
-     .default_text = "none",
-     .help = "Load a LoRA adapter, its scale multiplied by SCALE; repeat for several.",
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           for (const std::string& text : as_texts(v)) s.load.loras.push_back(scaled_source(text));
-         }},
-    {.name = "lora-modules",
-     .placeholder = "NAME=DIR...",
-     .kind = OptionKind::texts,
-     .default_text = "none",
-     .help = "The same as --lora, under vLLM's name: one or several, each also as a JSON object "
-             "with name and path.",
-     .takes_list = true,
-     .apply =
-         [](Settings& s, const OptionValue& v) {
-           for (const std::string& text : as_texts(v)) {
-             s.load.loras.push_back(module_source(text));
-           }
-         }},
-    {.name = "enable-lora",
-     .help = "Make room for LoRA adapters also without --lora.",
-     .to = kTo<&Settings::load, &LoadOptions::enable_lora>},
-    {.name = "allow-runtime-lora",
-     .help = "Let clients load and unload LoRA adapters that lie beneath --lora-directory; needs "
-             "--api-key.",
-     .group = OptionGroup::serving,
-     .commands = set_of({serve}),
-     .to = kTo<&Settings::allow_runtime_lora>},
-    {.name = "lora-directory",
-     .placeholder = "DIR",
-     .default_text = "none",
-     .help = "Directory of the LoRA adapters that clients may load.",
-     .group = OptionGroup::serving,
-     .commands = set_of({serve}),
-     .needs = "allow-runtime-lora",
-     .to = kTo<&Settings::lora_directory>},
-    {.name = "max-cpu-loras",
-     .placeholder = "N",
-     .limits = {1, 65536},
-     .default_text = "--max-loras",
-     .help =
-         "LoRA adapters loaded by clients to keep; beyond them the least recently used idle one "
-         "is removed.",
-     .group = OptionGroup::serving,
-     .commands = set_of({serve}),
-     .needs = "allow-runtime-lora",
-     .to = kTo<&Settings::max_cpu_loras>},
-    {.name = "max-lora-rank",
-     .placeholder = "N",
-     .limits = {1, 1024},
-     .default_text = "1024",
-     .help = "Largest rank of a LoRA adapter.",
-     .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora",
-     .to = kTo<&Settings::load, &LoadOptions::max_lora_rank>},
-    {.name = "max-loras",
-     .placeholder = "N",
-     .limits = {1, 65536},
-     .default_text = "8",
-     .help = "Different LoRA adapters computed at once; requests of others wait.",
-     .group = OptionGroup::batching,
-     .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora",
-     .to = kTo<&Settings::load, &LoadOptions::max_loras>},
+    option("lora", {OptionKind::texts, use_adapter<plain_source>},
+           "Run with the LoRA adapter in DIR (or NAME=DIR): of PEFT or mlx-lm, or a GGUF file.",
+           {.placeholder = "DIR", .default_text = "none", .commands = kWithOne}),
+    option("lora-scaled", {OptionKind::texts, use_adapter<scaled_source>},
+           "Use a LoRA adapter (DIR or NAME=DIR), its scale multiplied by SCALE.",
+           {.placeholder = "DIR:SCALE", .default_text = "none", .commands = kWithOne}),
+    option("lora", {OptionKind::texts, add_adapters<plain_source>},
+           "Load a LoRA adapter that requests choose as their model; without NAME= it is called as "
+           "its directory; repeat for several.",
+           {.placeholder = "NAME=DIR", .default_text = "none"}),
+    option("lora-scaled", {OptionKind::texts, add_adapters<scaled_source>},
+           "Load a LoRA adapter, its scale multiplied by SCALE; repeat for several.",
+           {.placeholder = "NAME=DIR:SCALE", .default_text = "none"}),
+    option("lora-modules", {OptionKind::texts, add_adapters<module_source>},
+           "The same as --lora, under vLLM's name: one or several, each also as a JSON object with "
+           "name and path.",
+           {.placeholder = "NAME=DIR...", .default_text = "none", .takes_list = true}),
+    option("enable-lora", kTo<&Settings::load, &LoadOptions::enable_lora>,
+           "Make room for LoRA adapters also without --lora."),
+    option("allow-runtime-lora", kTo<&Settings::allow_runtime_lora>,
+           "Let clients load and unload LoRA adapters that lie beneath --lora-directory; needs "
+           "--api-key.",
+           {.group = OptionGroup::serving, .commands = set_of({serve})}),
+    option("lora-directory", kTo<&Settings::lora_directory>,
+           "Directory of the LoRA adapters that clients may load.",
+           {.placeholder = "DIR",
+            .default_text = "none",
+            .group = OptionGroup::serving,
+            .commands = set_of({serve}),
+            .needs = "allow-runtime-lora"}),
+    option("max-cpu-loras", kTo<&Settings::max_cpu_loras>,
+           "LoRA adapters loaded by clients to keep; beyond them the least recently used idle one "
+           "is removed.",
+           {.limits = {1, 65536},
+            .default_text = "--max-loras",
+            .group = OptionGroup::serving,
+            .commands = set_of({serve}),
+            .needs = "allow-runtime-lora"}),
+    option("max-lora-rank", kTo<&Settings::load, &LoadOptions::max_lora_rank>,
+           "Largest rank of a LoRA adapter.",
+           {.limits = {1, 1024},
+            .default_text = "1024",
+            .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora"}),
+    option("max-loras", kTo<&Settings::load, &LoadOptions::max_loras>,
+           "Different LoRA adapters computed at once; requests of others wait.",
+           {.limits = {1, 65536},
+            .default_text = "8",
+            .group = OptionGroup::batching,
+            .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora"}),
 };
 
 }  // namespace

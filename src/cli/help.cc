@@ -222,12 +222,8 @@ std::string whole_command_help(const CommandDef& command) {
 
 std::string options_dump() {
   static constexpr OptionDef kOfProgram[] = {
-      {.name = "help",
-       .aliases = "-h",
-       .help = "Print the commands.",
-       .flag_only = true,
-       .apply = {}},
-      {.name = "version", .help = "Print the version.", .flag_only = true, .apply = {}}};
+      option("help", {}, "Print the commands.", {.aliases = "-h", .flag_only = true}),
+      option("version", {}, "Print the version.", {.flag_only = true})};
   std::string out;
   for (const OptionDef& option : kOfProgram) dump_option(out, "", option);
   for (const CommandDef& command : command_table()) {

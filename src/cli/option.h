@@ -109,14 +109,14 @@ struct OptionDef {
   // "max-tokens": --max-tokens, PACELINE_MAX_TOKENS, max_tokens. Empty in a table: this is the
   // definition above for other commands, with its names, its place and, if need be, its value.
   std::string_view name = "";
-  std::string_view aliases = "";       // further flags, separated by blanks: "-n --n-predict"
-  std::string_view placeholder = "";   // what the value is called in the help
-  OptionKind kind = OptionKind::flag;  // unless `to` or `choices` say more
+  std::string_view aliases = "";      // further flags, separated by blanks: "-n --n-predict"
+  std::string_view placeholder = "";  // what the value is called in the help
+  OptionKind kind = OptionKind::flag;
   NumberRange limits = {};
   std::string_view choices = "";       // separated by blanks
   std::string_view default_text = "";  // as the help says it
   std::string_view bare_value = "";    // not empty: the value of the flag without one
-  std::string_view help;               // one sentence
+  std::string_view help = "";          // one sentence
   OptionGroup group = OptionGroup::of_section;
   CommandSet commands = 0;  // 0: those of its table
   // Options, one of them to be given too; else a warning says that this one has no effect:
@@ -130,7 +130,6 @@ struct OptionDef {
   bool flag_only = false;       // no variable, no config key
   bool takes_list = false;      // the words up to the next flag are its values
   const GenerationOption* generation = nullptr;  // sets settings.generate as the table says; or
-  OptionTarget to = {};                          // is stored here; or
   // does this; the value is of the kind's type.
   void (*apply)(Settings& settings, const OptionValue& value) = nullptr;
 };

@@ -59,6 +59,7 @@ consteval OptionKind kind_stored_in() {
   if (std::is_same_v<T, bool>) return OptionKind::flag;
   if (std::is_same_v<T, std::string>) return OptionKind::text;
   if (std::is_same_v<T, std::vector<std::string>>) return OptionKind::texts;
+  if (std::is_same_v<T, std::vector<std::vector<int32_t>>>) return OptionKind::token_id_lists;
   if (std::is_same_v<T, uint64_t>) return OptionKind::bytes;
   if (std::is_integral_v<T>) return OptionKind::integer;
   if (std::is_same_v<T, std::vector<int64_t>>) return OptionKind::integers;
@@ -83,6 +84,35 @@ constexpr OptionTarget kTo = [] {
                         }
                       }};
 }();
+
+// The same of a flag that switches it off.
+template <auto... kPath>
+constexpr OptionTarget kNot = {OptionKind::flag, [](Settings& settings, const OptionValue& value) {
+                                 (settings.*....*kPath) = !as_flag(value);
+                               }};
+
+// A row of a table: the option's name, where its value goes, one sentence, and what else it has. A
+// number is called N or X in the help and an amount of bytes SIZE, unless the row says otherwise.
+constexpr OptionDef option(std::string_view name, const OptionTarget& to, std::string_view help,
+                           OptionDef row = {}) {
+  row.name = name;
+  row.help = help;
+  row.kind = to.kind;
+  row.apply = to.apply;
+  if (!row.choices.empty()) {
+    row.kind = to.kind == OptionKind::texts ? OptionKind::choices : OptionKind::choice;
+  }
+  if (!row.placeholder.empty()) return row;
+  if (row.kind == OptionKind::integer) row.placeholder = "N";
+  if (row.kind == OptionKind::number) row.placeholder = "X";
+  if (row.kind == OptionKind::bytes) row.placeholder = "SIZE";
+  return row;
+}
+// The row above for other commands, with its name, its place and its value.
+constexpr OptionDef elsewhere(std::string_view help, OptionDef row) {
+  row.help = help;
+  return row;
+}
 
 // The options of a table. A row without a group or commands gets these.
 std::vector<OptionDef> section(OptionGroup group, CommandSet commands,

@@ -3,19 +3,13 @@
 namespace paceline {
 namespace {
 
-OptionKind kind_of(const OptionDef& option) {
-  if (option.kind != OptionKind::flag || option.to.apply == nullptr) return option.kind;
-  if (option.choices.empty()) return option.to.kind;
-  return option.to.kind == OptionKind::texts ? OptionKind::choices : OptionKind::choice;
-}
-
 // What `option`, which is `above` for other commands, doesn't say itself.
 void inherit(const OptionDef& above, OptionDef& option) {
   option.name = above.name;
   if (option.aliases.empty()) option.aliases = above.aliases;
   if (option.placeholder.empty()) option.placeholder = above.placeholder;
   if (option.group == OptionGroup::of_section) option.group = above.group;
-  if (option.to.apply != nullptr || option.apply != nullptr) return;
+  if (option.apply != nullptr) return;
   option.kind = above.kind;
   option.limits = above.limits;
   option.choices = above.choices;
@@ -32,8 +26,6 @@ std::vector<OptionDef> section(OptionGroup group, CommandSet commands,
     if (option.name.empty()) inherit(all[i - 1], option);
     if (option.group == OptionGroup::of_section) option.group = group;
     if (option.commands == 0) option.commands = commands;
-    option.kind = kind_of(option);
-    if (option.to.apply != nullptr) option.apply = option.to.apply;
   }
   return all;
 }

@@ -6,6 +6,7 @@
 #include "protocol/chat_messages.h"
 #include "protocol/chat_tools.h"
 #include "protocol/client_fields.h"
+#include "protocol/response.h"
 
 namespace paceline {
 namespace {

@@ -91,7 +91,7 @@ FieldTable<T> table_of(const FieldDef<T> (&fields)[num_fields]) {
   return fields;
 }
 template <const auto& fields>
-using TargetOf = std::remove_cvref_t<decltype(table_of(fields)[0])>::Target;
+using TargetOf = typename std::remove_cvref_t<decltype(table_of(fields)[0])>::Target;
 
 // Of an object whose members are one table's, and the client's fields of a level: its type is
 // object_type(fields_of<kTable>), and its readers are read_members<kTable> and read_object<kTable>.
