@@ -4,7 +4,7 @@
 A file may include headers of its own module and of the modules on its line. Modules reached only through these headers
 are in parentheses on the line. Different modules, and tests and modules, define no constants (in headers) and no types
 (outside of unnamed namespaces) of the same name: the linker would keep one of two inline constants or member functions
-for both.
+for both. Modules of serving ask the time through base/time_source.h alone.
 
 Usage: check_layers.py [src]
 """
@@ -204,6 +204,17 @@ def check_names(src, public):
     return errors
 
 
+# Modules that ask the time through base/time_source.h, so that a test or a simulation can set it.
+TIMED = ("engine", "http", "protocol", "server")
+CLOCK = re.compile(r"\b(?:steady|system|high_resolution)_clock::now\b|\b(?:clock_)?gettime(?:ofday)?\(|[^:\w.]time\((?:nullptr|NULL)\)")
+
+
+def check_time(src):
+    return [f"{file}:{number}: asks a clock of the machine: use Clock::now() or WallClock::now() (base/time_source.h)"
+            for module in TIMED if (src / module).is_dir() for file in source_files(src / module)
+            for number, line in enumerate(file.read_text().splitlines(), 1) if CLOCK.search(line.split("//")[0])]
+
+
 def check(src):
     """Returns every violation under src/ and the include/ beside it, as `file:line: message`."""
     layers_file = src / "LAYERS"
@@ -235,7 +246,7 @@ def check(src):
             if error:
                 errors.append(error)
             graph[file].setdefault(public / target, number)
-    return errors + check_brought(src, layers, graph) + find_cycles(graph) + check_names(src, public)
+    return errors + check_brought(src, layers, graph) + find_cycles(graph) + check_names(src, public) + check_time(src)
 
 
 def main(arguments):

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/time_source.h"
 #include "cli/lora_source.h"
 #include "cli/model_opening.h"
 #include "engine/engine.h"
@@ -214,14 +215,14 @@ void ServedModels::load(
 
 ServedModel ServedModels::load_again(const Choice& choice, const std::atomic<bool>& cancelled) {
   const std::string& name = choice.names[0];
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   try {
     LoadOptions options = loading(choice.settings);
     options.progress = [&cancelled](uint64_t /*done*/, uint64_t /*total*/) {
       if (cancelled) throw Error(ErrorCode::cancelled, "the server is shutting down");
     };
     ServedModel model = served(choice, open(choice, std::move(options)));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double> took = Clock::now() - begin;
     if (log_ != nullptr) log_->write(fmt::format("loaded {} in {:.2f} s", name, took.count()));
     return model;
   } catch (const Error& error) {

@@ -11,6 +11,7 @@
 #include "base/json_writer.h"
 #include "base/mapped_file.h"
 #include "base/new_file.h"
+#include "base/time_source.h"
 #include "cli/command.h"
 #include "cli/figures.h"
 #include "cli/model_opening.h"
@@ -26,7 +27,6 @@ namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kRunFile = "run.json";
 

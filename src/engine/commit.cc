@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/time_source.h"
 #include "engine/engine_core.h"
 #include "spec/rejection.h"
 
 namespace paceline {
 namespace {
 
-double seconds_between(EngineClock::time_point begin, EngineClock::time_point end) {
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
@@ -35,7 +36,7 @@ bool contains(std::span<const TokenId> ids, TokenId id) {
 
 void EngineCore::commit() {
   draw_rows();
-  computed_at_ = EngineClock::now();
+  computed_at_ = Clock::now();
   for (const StepSlice& slice : batch_.slices()) commit_slice(slice);
   commit_rows();
   commit_columns();
@@ -54,7 +55,7 @@ void EngineCore::commit() {
 
 // The tokens of one step of a run, whose rows were computed and drawn from where the run goes on.
 void EngineCore::commit_run(std::span<const DecodedToken> tokens) {
-  computed_at_ = EngineClock::now();
+  computed_at_ = Clock::now();
   const auto sequences = run_.sequences();
   for (size_t i = 0; i < sequences.size(); ++i) {
     if (sequences[i] == nullptr) continue;
@@ -115,9 +116,9 @@ void EngineCore::draw_rows() {
   }
   if (drawn_outputs_.empty()) return;
   samples_.assign(drawn_outputs_.size(), {});
-  const auto began = EngineClock::now();
+  const auto began = Clock::now();
   runner_.draw_rows(drawn_outputs_, row_draws_.draws(), samples_);
-  record_.forward_us += microseconds_of(EngineClock::now() - began);
+  record_.forward_us += microseconds_of(Clock::now() - began);
 }
 
 // Not where something else reads the logits, and not behind a drafted token where the draw depends
@@ -172,9 +173,9 @@ void EngineCore::commit_rows() {
 }
 
 void EngineCore::commit_logits(int64_t first, int64_t count) {
-  const auto began = EngineClock::now();
+  const auto began = Clock::now();
   const std::span<const float> logits = runner_.logits(first, count);
-  record_.forward_us += microseconds_of(EngineClock::now() - began);
+  record_.forward_us += microseconds_of(Clock::now() - began);
   for (int64_t i = 0; i < count; ++i) {
     const StepOutput& output = batch_.outputs()[static_cast<size_t>(first + i)];
     const auto width = static_cast<size_t>(vocab_size());
@@ -263,9 +264,9 @@ void EngineCore::commit_columns() {
 }
 
 void EngineCore::commit_pooled() {
-  const auto began = EngineClock::now();
+  const auto began = Clock::now();
   pooling_.run(runner_, batch_);
-  record_.forward_us += microseconds_of(EngineClock::now() - began);
+  record_.forward_us += microseconds_of(Clock::now() - began);
 }
 
 void EngineCore::commit_last_row(Sequence& sequence, const LogitsRow& row) {
@@ -329,9 +330,9 @@ Sample EngineCore::next_sample(Sequence& sequence, const LogitsRow& row) {
 
 // What the constraint says about the next token; null: it can't be followed.
 const TokenRule* EngineCore::rule_of(Sequence& sequence) {
-  const auto begin = EngineClock::now();
+  const auto begin = Clock::now();
   constraint_worker_.finish(*sequence.constraint);
-  counters_.constraints.wait_seconds += seconds_between(begin, EngineClock::now());
+  counters_.constraints.wait_seconds += seconds_between(begin, Clock::now());
   return sequence.constraint->rule();
 }
 

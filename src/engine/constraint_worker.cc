@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/start_thread.h"
+#include "base/time_source.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -55,9 +56,9 @@ void ConstraintWorker::finish_all() {
 }
 
 void ConstraintWorker::find(const Job& job) {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   job.constraint->find_rules(job.draft);
-  const auto time = std::chrono::steady_clock::now() - begin;
+  const auto time = Clock::now() - begin;
   ++num_found_;
   nanoseconds_ += std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
 }

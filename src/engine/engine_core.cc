@@ -6,6 +6,7 @@
 
 #include "base/device_lost.h"
 #include "base/error.h"
+#include "base/time_source.h"
 
 namespace paceline {
 
@@ -45,7 +46,7 @@ EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvC
 EngineCore::~EngineCore() { end_all(); }
 
 bool EngineCore::step() {
-  step_began_ = EngineClock::now();
+  step_began_ = Clock::now();
   take_in();  // new requests and cancellations
   for (const EngineInspection& look : mail_.inspections) look(engine_);
   if (run_.is_active()) {
@@ -70,9 +71,9 @@ void EngineCore::compute() {
     return;
   }
   try {
-    const auto begin = EngineClock::now();
+    const auto begin = Clock::now();
     runner_.run(batch_.batch());
-    record_.forward_us += microseconds_of(EngineClock::now() - begin);
+    record_.forward_us += microseconds_of(Clock::now() - begin);
     commit();
   } catch (const DeviceLost& error) {
     lost_device_ = error.what();
@@ -134,10 +135,10 @@ void EngineCore::take_run_step(bool ends) {
     run_.forget_finished();
   };
   try {
-    const auto begin = EngineClock::now();
+    const auto begin = Clock::now();
     if (!run_.is_active()) run_.start(batch_, plan_.num_steps);
     const std::span<const DecodedToken> tokens = run_.next(ends);
-    record_.forward_us += microseconds_of(EngineClock::now() - begin);
+    record_.forward_us += microseconds_of(Clock::now() - begin);
     ++counters_.run_steps;
     commit_run(tokens);
   } catch (const DeviceLost& error) {
@@ -188,7 +189,7 @@ void EngineCore::give_way() {
 }
 
 void EngineCore::decide() {
-  const auto begin = EngineClock::now();
+  const auto begin = Clock::now();
   speculation_.wish(running_);
   for (const auto& sequence : running_) {
     sequence->num_run_steps = speculation_.may_draft(*sequence) ? 0 : run_.steps_of(*sequence);
@@ -204,13 +205,13 @@ void EngineCore::decide() {
   plan_limits_.max_rows_beside_decode = rows;
   plan_limits_.min_prefill_beside_decode = rows > num_decodes_ ? 1 : 0;
   plan_step(view, plan_limits_, scratch_, plan_);
-  record_.plan_us = microseconds_of(EngineClock::now() - begin);
+  record_.plan_us = microseconds_of(Clock::now() - begin);
 }
 
 void EngineCore::draft() {
-  const auto begin = EngineClock::now();
+  const auto begin = Clock::now();
   if (!speculation_.propose(running_, plan_, record_.draft_failure)) return;
-  record_.draft_us = microseconds_of(EngineClock::now() - begin);
+  record_.draft_us = microseconds_of(Clock::now() - begin);
 }
 
 // The only place that acquires blocks; finished sequences release theirs in end(), and drafts what
@@ -349,7 +350,7 @@ void EngineCore::remove_finished() {
 
 void EngineCore::record_step() {
   record_.step = counters_.steps;
-  const EngineClock::duration total = EngineClock::now() - step_began_;
+  const Clock::duration total = Clock::now() - step_began_;
   record_.at_us = microseconds_of(step_began_ - created_);
   record_.total_us = microseconds_of(total);
   const double seconds =

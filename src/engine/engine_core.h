@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_source.h"
 #include "engine/constraint_worker.h"
 #include "engine/decode_run.h"
 #include "engine/engine.h"
@@ -165,9 +166,9 @@ class EngineCore {
   std::string lost_device_;
   ConstraintWorker constraint_worker_;
   std::vector<std::shared_ptr<Channel>> touched_;  // channels with new events
-  EngineClock::time_point computed_at_;            // when the step's forward ended
-  const EngineClock::time_point created_ = EngineClock::now();
-  EngineClock::time_point step_began_;
+  Clock::time_point computed_at_;                  // when the step's forward ended
+  const Clock::time_point created_ = Clock::now();
+  Clock::time_point step_began_;
   StepRecord record_;
   StepObserver* observer_ = nullptr;
   EngineCounters counters_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "base/time_source.h"
 #include "engine/engine.h"
 #include "engine/sequence.h"
 #include "runner/loaded_adapter.h"
@@ -11,9 +12,7 @@
 namespace paceline {
 namespace {
 
-double seconds(EngineClock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
+double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 int64_t blocks_held(const Sequence& sequence, int group) {
   const auto table = sequence.blocks.table(group);
@@ -21,7 +20,7 @@ int64_t blocks_held(const Sequence& sequence, int group) {
 }
 
 SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
-  const auto now = EngineClock::now();
+  const auto now = Clock::now();
   const auto submitted = sequence.shared->submitted;
   const LoadedAdapter* const adapter = sequence.request().adapter.get();
   return {.sequence = sequence.arrival_id,

@@ -5,12 +5,13 @@
 
 #include "base/error.h"
 #include "base/start_thread.h"
+#include "base/time_source.h"
 
 namespace paceline {
 namespace {
 
 int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(EngineClock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
       .count();
 }
 

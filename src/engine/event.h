@@ -10,14 +10,13 @@
 #include <vector>
 
 #include "base/sample.h"
+#include "base/time_source.h"
 #include "engine/request.h"
 #include "paceline/results.h"
 
 namespace paceline {
 
-using EngineClock = std::chrono::steady_clock;
-
-inline int64_t microseconds_of(EngineClock::duration time) {
+inline int64_t microseconds_of(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_source.h"
 #include "engine/channel.h"
 #include "engine/event.h"
 #include "engine/request.h"
@@ -39,7 +40,7 @@ struct RequestState {
   GenerateRequest request;
   StopAutomaton stops;
   std::shared_ptr<Channel> channel;
-  EngineClock::time_point submitted = EngineClock::now();
+  Clock::time_point submitted = Clock::now();
 };
 
 struct Sequence {
@@ -129,8 +130,8 @@ struct Sequence {
   bool speculates;
 
   GenerationStats stats;
-  EngineClock::time_point started;  // first step that computed some of it
-  EngineClock::time_point first_token;
+  Clock::time_point started;  // first step that computed some of it
+  Clock::time_point first_token;
   bool has_started = false;
   bool is_deferred = false;
   bool finished = false;  // leaves the batch at the end of the step

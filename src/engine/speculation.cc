@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/time_source.h"
 
 namespace paceline {
 namespace {
@@ -119,7 +120,7 @@ bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, St
     drafting_.push_back(&sequence);
   }
   if (drafting_.empty()) return false;
-  const auto begin = EngineClock::now();
+  const auto begin = Clock::now();
   for (Drafter* drafter : {drafter_, static_cast<Drafter*>(&predictions_)}) {
     asking_.clear();
     for (Sequence* sequence : drafting_) {
@@ -141,8 +142,7 @@ bool Speculation::propose(std::span<const std::unique_ptr<Sequence>> running, St
   }
   // A drafter may read a whole prompt before its first draft, which later drafts don't repeat.
   if (all_were_read) {
-    cost_.record_draft(num_drafted,
-                       std::chrono::duration<double>(EngineClock::now() - begin).count());
+    cost_.record_draft(num_drafted, std::chrono::duration<double>(Clock::now() - begin).count());
   }
   return true;
 }

@@ -6,6 +6,8 @@
 #include <exception>
 #include <utility>
 
+#include "base/time_source.h"
+
 namespace paceline {
 namespace {
 
@@ -83,10 +85,10 @@ std::shared_ptr<Constraint> ConstraintCache::find(std::string key,
 
 std::shared_ptr<Constraint> ConstraintCache::compile(const std::function<Grammar()>& make) {
   std::call_once(vocabulary_made_, [this] { vocabulary_ = make_vocabulary_(); });
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   auto constraint =
       std::make_shared<Constraint>(make(), vocabulary_.trie, WalkerLimits{}, vocabulary_.tokenise);
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> time = Clock::now() - begin;
   const std::lock_guard lock(mutex_);
   ++counters_.compiled;
   counters_.compile_seconds += time.count();

@@ -11,6 +11,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 
+#include "base/time_source.h"
+
 namespace paceline {
 namespace {
 
@@ -27,7 +29,7 @@ constexpr std::chrono::milliseconds kHangupPoll{25};
 }  // namespace
 
 std::string_view HttpConnectionPool::date() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(limits.time->wall_time());
+  const std::time_t now = std::chrono::system_clock::to_time_t(WallClock::now());
   if (now != date_time_) {
     date_time_ = now;
     date_ = http_date(now);
@@ -58,7 +60,7 @@ void HttpConnectionPool::shed_unsent() {
                                             return one->unsent_since() < other->unsent_since();
                                           });
     const bool is_any =
-        slowest != connections.end() && (*slowest)->unsent_since() != HttpClock::time_point::max();
+        slowest != connections.end() && (*slowest)->unsent_since() != Clock::time_point::max();
     if (!is_any) return;
     ++num_shed;
     (*slowest)->shed();
@@ -173,7 +175,7 @@ Awaitable<bool> HttpConnection::read_body(HttpRequestReader& reader) {
     if (!co_await send_all()) co_return false;
   }
   feed(reader);
-  const HttpClock::time_point start = pool_.limits.time->now();
+  const Clock::time_point start = Clock::now();
   for (size_t turn = 1; reader.state() == HttpRequestReader::State::body; ++turn) {
     const auto earned =
         std::chrono::milliseconds(reader.request().body.size() * 1000 / kMinBodyBytesPerSecond);
@@ -361,7 +363,7 @@ void HttpConnection::flush() noexcept {
     if (sent == Sent::all) clear_deadline();
     if (is_gone_ || is_responded()) return wake();
     if (sent == Sent::all) return;
-    if (sent == Sent::some || deadline_ == HttpClock::time_point::max()) start_stall_timer();
+    if (sent == Sent::some || deadline_ == Clock::time_point::max()) start_stall_timer();
     flush_when_possible();
     pool_.shed_unsent();
   } catch (...) {
@@ -422,12 +424,12 @@ void HttpConnection::count_unsent() {
   const auto size = static_cast<int64_t>(output_.size());
   pool_.num_unsent_bytes += size - std::exchange(unsent_bytes_, size);
   if (was_waiting || size == 0) return;
-  unsent_since_ = pool_.limits.time->now();
+  unsent_since_ = Clock::now();
   delivered_before_ = num_delivered();
 }
 
-HttpClock::time_point HttpConnection::unsent_since() const {
-  return unsent_bytes_ > 0 ? unsent_since_ : HttpClock::time_point::max();
+Clock::time_point HttpConnection::unsent_since() const {
+  return unsent_bytes_ > 0 ? unsent_since_ : Clock::time_point::max();
 }
 
 void HttpConnection::shed() {
@@ -439,8 +441,8 @@ void HttpConnection::shed() {
 }
 
 // When the client falls below the minimum rate, if it takes nothing more.
-HttpClock::time_point HttpConnection::rate_deadline() const {
-  if (unsent_bytes_ == 0) return HttpClock::time_point::max();
+Clock::time_point HttpConnection::rate_deadline() const {
+  if (unsent_bytes_ == 0) return Clock::time_point::max();
   const auto taken = static_cast<size_t>(std::max<int64_t>(num_delivered() - delivered_before_, 0));
   const std::chrono::milliseconds earned(taken * 1000 / pool_.limits.min_send_rate);
   return unsent_since_ + pool_.limits.write_stall + earned;
@@ -448,14 +450,14 @@ HttpClock::time_point HttpConnection::rate_deadline() const {
 
 void HttpConnection::start_stall_timer() {
   delivered_at_start_ = num_delivered();
-  stall_deadline_ = pool_.limits.time->now() + pool_.limits.write_stall;
+  stall_deadline_ = Clock::now() + pool_.limits.write_stall;
   set_deadline(std::min(stall_deadline_, rate_deadline()));
 }
 
 // The kernel accepts output in large steps, so a slow client looks like a stalled one from here.
 // The bytes that its kernel has confirmed tell the two apart.
 bool HttpConnection::is_stalled() {
-  const HttpClock::time_point now = pool_.limits.time->now();
+  const Clock::time_point now = Clock::now();
   const bool takes_some = num_delivered() > delivered_at_start_;
   if (takes_some && now < rate_deadline()) {
     start_stall_timer();
@@ -468,26 +470,26 @@ bool HttpConnection::is_stalled() {
 }
 
 void HttpConnection::set_deadline(std::chrono::milliseconds from_now) {
-  set_deadline(pool_.limits.time->now() + from_now);
+  set_deadline(Clock::now() + from_now);
 }
 
 // A timer that rings early enough is left alone: a deadline moves far more often than it passes.
-void HttpConnection::set_deadline(HttpClock::time_point deadline) {
+void HttpConnection::set_deadline(Clock::time_point deadline) {
   deadline_ = deadline;
   is_expired_ = false;
   if (deadline < timer_at_) start_timer(deadline);
 }
 
-void HttpConnection::start_timer(HttpClock::time_point when) {
+void HttpConnection::start_timer(Clock::time_point when) {
   timer_at_ = when;
   deadline_timer_.expires_at(when);
   deadline_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (error || self->is_gone_) return;
-    self->timer_at_ = HttpClock::time_point::max();
-    if (self->deadline_ == HttpClock::time_point::max()) return;
-    if (self->pool_.limits.time->now() < self->deadline_) return self->start_timer(self->deadline_);
+    self->timer_at_ = Clock::time_point::max();
+    if (self->deadline_ == Clock::time_point::max()) return;
+    if (Clock::now() < self->deadline_) return self->start_timer(self->deadline_);
     self->is_expired_ = true;
-    self->deadline_ = HttpClock::time_point::max();
+    self->deadline_ = Clock::time_point::max();
     self->wake();
   });
 }

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_source.h"
 #include "http/http.h"
 #include "http/listener.h"
 #include "http/request_reader.h"
@@ -27,10 +28,9 @@
 namespace paceline {
 
 namespace asio = boost::asio;
-using HttpClock = std::chrono::steady_clock;
 using HttpExecutor = asio::io_context::executor_type;
 using HttpDescriptor = asio::posix::basic_stream_descriptor<HttpExecutor>;
-using HttpTimer = asio::basic_waitable_timer<HttpClock, asio::wait_traits<HttpClock>, HttpExecutor>;
+using HttpTimer = asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, HttpExecutor>;
 template <class T>
 using Awaitable = asio::awaitable<T, HttpExecutor>;
 
@@ -104,7 +104,7 @@ class HttpConnection final : public HttpWire, public std::enable_shared_from_thi
   void flush() noexcept;
 
   // When the output began to wait for the client; max() while none waits in an exchange.
-  HttpClock::time_point unsent_since() const;
+  Clock::time_point unsent_since() const;
   // Closes it and drops its output.
   void shed();
 
@@ -152,14 +152,14 @@ class HttpConnection final : public HttpWire, public std::enable_shared_from_thi
   void start_stall_timer();
   bool is_stalled();
   void count_unsent();
-  HttpClock::time_point rate_deadline() const;
+  Clock::time_point rate_deadline() const;
   int64_t num_delivered() const { return num_sent_ - socket_.num_unconfirmed(); }
 
   // The deadline.
-  void set_deadline(HttpClock::time_point deadline);
+  void set_deadline(Clock::time_point deadline);
   void set_deadline(std::chrono::milliseconds from_now);
-  void clear_deadline() { deadline_ = HttpClock::time_point::max(); }
-  void start_timer(HttpClock::time_point when);
+  void clear_deadline() { deadline_ = Clock::time_point::max(); }
+  void start_timer(Clock::time_point when);
 
   HttpConnectionPool& pool_;
   HttpDescriptor descriptor_;
@@ -171,16 +171,16 @@ class HttpConnection final : public HttpWire, public std::enable_shared_from_thi
   std::string input_;  // read, but not parsed
   HttpOutput output_;
   std::shared_ptr<WireExchange> exchange_;
-  HttpClock::time_point deadline_ = HttpClock::time_point::max();
-  HttpClock::time_point timer_at_ = HttpClock::time_point::max();
+  Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::time_point timer_at_ = Clock::time_point::max();
   HttpSocket::Status blocked_on_ = HttpSocket::Status::wait_to_write;
 
   int64_t num_sent_ = 0;            // bytes given to the kernel
   int64_t delivered_at_start_ = 0;  // num_delivered() when the stall timer was started
 
-  HttpClock::time_point stall_deadline_ = HttpClock::time_point::max();
+  Clock::time_point stall_deadline_ = Clock::time_point::max();
   int64_t unsent_bytes_ = 0;  // as counted in the pool
-  HttpClock::time_point unsent_since_ = HttpClock::time_point::max();
+  Clock::time_point unsent_since_ = Clock::time_point::max();
   int64_t delivered_before_ = 0;  // num_delivered() at unsent_since_
 
   bool is_first_ = true;           // no request has been answered yet

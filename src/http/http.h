@@ -121,7 +121,6 @@ struct HttpLimits {
   size_t min_send_rate = 4096;
   // Of all connections together; the one whose output has waited longest is closed beyond it.
   size_t max_unsent_bytes = 256 << 20;
-  const TimeSource* time = &machine_time();  // outlives the server
 };
 
 struct HttpAddress {

@@ -4,26 +4,28 @@
 #include <chrono>
 #include <iterator>
 
+#include "base/time_source.h"
+
 namespace paceline {
 namespace {
 
-EngineClock::time_point after(EngineClock::time_point begin, double seconds) {
+Clock::time_point after(Clock::time_point begin, double seconds) {
   return begin +
-         std::chrono::duration_cast<EngineClock::duration>(std::chrono::duration<double>(seconds));
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 double rate(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
 }
 
-void keep_earlier(std::optional<EngineClock::time_point>& earliest, EngineClock::time_point time) {
+void keep_earlier(std::optional<Clock::time_point>& earliest, Clock::time_point time) {
   earliest = std::min(earliest.value_or(time), time);
 }
 
 }  // namespace
 
-void CoveredTime::add(EngineClock::time_point begin, double seconds) {
-  EngineClock::time_point end = after(begin, seconds);
+void CoveredTime::add(Clock::time_point begin, double seconds) {
+  Clock::time_point end = after(begin, seconds);
   auto next = spans_.upper_bound(begin);
   if (next != spans_.begin() && std::prev(next)->second >= begin) {
     --next;
@@ -37,7 +39,7 @@ void CoveredTime::add(EngineClock::time_point begin, double seconds) {
 }
 
 double CoveredTime::seconds() const {
-  EngineClock::duration sum{};
+  Clock::duration sum{};
   for (const auto& [begin, end] : spans_) sum += end - begin;
   return std::chrono::duration<double>(sum).count();
 }
@@ -47,7 +49,7 @@ void CallMetrics::add_prompt(int64_t tokens, int64_t cached_tokens) {
   sums_.cached_tokens += cached_tokens;
 }
 
-void CallMetrics::add(const GenerationStats& stats, EngineClock::time_point submitted) {
+void CallMetrics::add(const GenerationStats& stats, Clock::time_point submitted) {
   sums_.completion_tokens += stats.output_tokens;
   sums_.preemptions += stats.preemptions;
   sums_.drafted_tokens += stats.drafted_tokens;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "base/time_source.h"
 #include "engine/event.h"
 #include "paceline/results.h"
 
@@ -13,11 +14,11 @@ namespace paceline {
 // The time that any number of spans cover together.
 class CoveredTime {
  public:
-  void add(EngineClock::time_point begin, double seconds);
+  void add(Clock::time_point begin, double seconds);
   double seconds() const;
 
  private:
-  std::map<EngineClock::time_point, EngineClock::time_point> spans_;  // disjoint: begin, end
+  std::map<Clock::time_point, Clock::time_point> spans_;  // disjoint: begin, end
 };
 
 // Sequences run side by side. A rate is the tokens of all, over the time in which at least one of
@@ -27,7 +28,7 @@ class CallMetrics {
   // `cached_tokens` of the prompt's `tokens` were found in the prefix cache.
   void add_prompt(int64_t tokens, int64_t cached_tokens);
   // Of a sequence that has ended.
-  void add(const GenerationStats& stats, EngineClock::time_point submitted);
+  void add(const GenerationStats& stats, Clock::time_point submitted);
 
   // The peak of the memory is left out.
   Metrics metrics() const;
@@ -38,8 +39,8 @@ class CallMetrics {
   int64_t decoded_ = 0;
   CoveredTime prefilling_;
   CoveredTime decoding_;
-  std::optional<EngineClock::time_point> first_submitted_;
-  std::optional<EngineClock::time_point> first_token_;
+  std::optional<Clock::time_point> first_submitted_;
+  std::optional<Clock::time_point> first_token_;
 };
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 #include "llm/llm_state.h"
 
 #include "base/error.h"
+#include "base/time_source.h"
 
 namespace paceline {
 
@@ -25,7 +26,7 @@ GenerationStream LLM::State::begin(GenerateRequest request, CompletionShape shap
 void LLM::State::record(const GenerationStats& stats) {
   CallMetrics call;
   call.add_prompt(stats.prompt_tokens, stats.cached_tokens);
-  call.add(stats, EngineClock::now());
+  call.add(stats, Clock::now());
   record(call);
 }
 

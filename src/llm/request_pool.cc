@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/time_source.h"
 #include "llm/llm_state.h"
 #include "llm/shared_prefix.h"
 #include "text/chat_turn.h"
@@ -56,8 +57,8 @@ struct Job {
   std::optional<Embedding> embedded;
   std::optional<PairJob> pairs;
   std::optional<ErrorInfo> error;
-  std::vector<RequestId> ids;                      // its engine requests in the order of submission
-  std::vector<EngineClock::time_point> submitted;  // the same
+  std::vector<RequestId> ids;                // its engine requests in the order of submission
+  std::vector<Clock::time_point> submitted;  // the same
   CallMetrics metrics = {};
   size_t num_unsubmitted = 0;
   int64_t prompt_tokens = 0;
@@ -131,7 +132,7 @@ void RequestPool::State::submit_waiting() {
   while (!waiting.empty()) {
     Waiting& next = waiting.front();
     Job& job = jobs.at(next.job_id);
-    const auto now = EngineClock::now();
+    const auto now = Clock::now();
     const auto id = model.engine.submit(next.request, channel, next.job_id);
     if (!id) return;
     job.ids.push_back(*id);

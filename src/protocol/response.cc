@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/random.h"
+#include "base/time_source.h"
 #include "protocol/logprobs_json.h"
 
 namespace paceline {
@@ -137,7 +138,7 @@ std::string choices_json(const ChoicesResponse& answer, std::string_view object,
 
 ResponseHead new_head(std::string_view id_prefix, std::string model) {
   using std::chrono::duration_cast, std::chrono::seconds, std::chrono::microseconds;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now = WallClock::now().time_since_epoch();
   const auto second = duration_cast<seconds>(now);
   return {.id = random_id(id_prefix),
           .created = second.count(),

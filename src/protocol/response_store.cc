@@ -1,5 +1,7 @@
 #include "protocol/response_store.h"
 
+#include "base/time_source.h"
+
 #include <iterator>
 #include <utility>
 
@@ -16,9 +18,6 @@ int64_t bytes_of_text(const std::string& text) {
 }
 
 }  // namespace
-
-ResponseStore::ResponseStore(const ResponseStoreLimits& limits, Clock clock)
-    : limits_(limits), clock_(std::move(clock)) {}
 
 StoredText ResponseStore::keep(std::string text) const {
   *bytes_ += bytes_of_text(text);
@@ -43,7 +42,7 @@ void ResponseStore::remove(Entries::iterator entry) {
 }
 
 void ResponseStore::expire() {
-  const auto now = clock_();
+  const auto now = Clock::now();
   while (!entries_.empty() && now - entries_.front().added >= limits_.lifetime) {
     remove(entries_.begin());
   }
@@ -60,7 +59,7 @@ void ResponseStore::add(const std::string& owner, const std::string& id, StoredR
   auto kept = std::make_shared<const StoredResponse>(std::move(response));
   const std::lock_guard lock(mutex_);
   expire();
-  entries_.push_back({owner, id, clock_(), std::move(kept)});
+  entries_.push_back({owner, id, Clock::now(), std::move(kept)});
   const bool is_new = by_id_.emplace(id, std::prev(entries_.end())).second;
   PL_CHECK(is_new, "two responses of one id");
   *bytes_ += kEntryBytes;

@@ -38,10 +38,7 @@ struct StoredResponse {
 // limit the oldest leave.
 class ResponseStore {
  public:
-  using Clock = std::function<std::chrono::steady_clock::time_point()>;
-
-  explicit ResponseStore(const ResponseStoreLimits& limits,
-                         Clock clock = std::chrono::steady_clock::now);
+  explicit ResponseStore(const ResponseStoreLimits& limits) : limits_(limits) {}
 
   // Counts the text from now on.
   StoredText keep(std::string text) const;
@@ -73,7 +70,6 @@ class ResponseStore {
   void shrink();
 
   const ResponseStoreLimits limits_;
-  const Clock clock_;
   const std::shared_ptr<std::atomic<int64_t>> bytes_ = std::make_shared<std::atomic<int64_t>>(0);
   mutable std::mutex mutex_;  // of what follows
   Entries entries_;

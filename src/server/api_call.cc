@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "base/time_source.h"
 #include "server/admission.h"
 #include "server/cross_origin.h"
 #include "server/detached_exchange.h"
@@ -30,7 +31,7 @@ double seconds_until_room(const ServerContext& context) {
 }
 
 std::string now_text() {
-  const auto now = std::chrono::system_clock::now();
+  const auto now = WallClock::now();
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                      fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
 }
@@ -85,7 +86,7 @@ ApiCall::ApiCall(ServerContext& context, std::shared_ptr<HttpExchange> exchange,
              .error_code = {}} {}
 
 double ApiCall::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  return std::chrono::duration<double>(Clock::now() - begin_).count();
 }
 
 void ApiCall::add_headers(HttpResponse& response) const {

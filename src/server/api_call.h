@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/time_source.h"
 #include "http/http.h"
 #include "protocol/api_error.h"
 #include "protocol/response.h"
@@ -99,7 +100,7 @@ class ApiCall {
   std::shared_ptr<HttpExchange> exchange_;
   std::shared_ptr<void> held_;
   LogEntry entry_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point begin_ = Clock::now();
   bool has_events_ = false;
   bool is_finished_ = false;
 };

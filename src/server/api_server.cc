@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/time_source.h"
 #include "server/admission.h"
 #include "server/server_context.h"
 #include "server/server_frontend.h"
@@ -118,7 +119,7 @@ struct ApiServer::State {
     http.after(options.drain_delay, [this] {
       context->refusing = true;
       http.close_listeners();
-      drain_until = std::chrono::steady_clock::now() + options.drain_timeout;
+      drain_until = Clock::now() + options.drain_timeout;
       look_drained();
     });
   }
@@ -127,7 +128,7 @@ struct ApiServer::State {
     const bool is_empty =
         context->in_flight.num_in_flight() == 0 && http.counters().connections == 0;
     if (is_empty) return http.stop();
-    if (std::chrono::steady_clock::now() < drain_until) {
+    if (Clock::now() < drain_until) {
       return http.after(kDrainLook, [this] { look_drained(); });
     }
     fail_all({ErrorReason::draining, "the server is shutting down and can't wait any longer"});

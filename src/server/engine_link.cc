@@ -5,6 +5,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/time_source.h"
+
 namespace paceline {
 namespace {
 
@@ -36,7 +38,7 @@ EngineLink::~EngineLink() {
 
 void EngineLink::wake() {
   if (is_awake_.exchange(true)) return;
-  came_at_.store(std::chrono::steady_clock::now());
+  came_at_.store(Clock::now());
   http_.post([this, alive = std::weak_ptr<char>(alive_)] {
     if (const auto held = alive.lock()) dispatch();
   });
@@ -78,7 +80,7 @@ std::vector<int64_t> EngineLink::tags_of(const PendingResponse& response) const 
 }
 
 void EngineLink::dispatch() {
-  woken_at_ = std::chrono::steady_clock::now();
+  woken_at_ = Clock::now();
   lags_ = woken_at_ - came_at_.load() > kMostLag;
   is_awake_.store(false);
   channel_->poll(events_);

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/time_source.h"
 #include "engine/channel.h"
 #include "engine/engine.h"
 #include "http/http.h"
@@ -40,12 +41,12 @@ class PendingResponse {
   // Ends it with an error and ignores later events.
   virtual void fail(const ApiError& error) = 0;
 
-  std::chrono::duration<double> age() const { return std::chrono::steady_clock::now() - since_; }
+  std::chrono::duration<double> age() const { return Clock::now() - since_; }
   bool has_events = false;   // the engine has sent some
   bool has_started = false;  // known to be computed: it no longer waits for its turn
 
  private:
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point since_ = Clock::now();
 };
 
 // I/O thread. One wake-up brings the events of all requests of a step.

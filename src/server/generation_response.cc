@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/time_source.h"
 #include "engine/queue_limit.h"
 #include "protocol/completed_responses.h"
 #include "protocol/reported_tokens.h"
@@ -250,7 +251,7 @@ void GenerationResponse::watch_reader() {
 void GenerationResponse::tick() {
   if (is_over_ || choices_.empty()) return;
   if (has_begun_) watch_reader();
-  const auto silent = std::chrono::steady_clock::now() - last_written_;
+  const auto silent = Clock::now() - last_written_;
   // An empty queue says at once, even during a long step, that the request is being computed.
   const bool may_ping =
       has_begun_ || has_started || call_->model()->link.engine().queue().num_sequences() == 0;
@@ -273,7 +274,7 @@ void GenerationResponse::begin_stream() {
   const size_t num_choices = num_unfinished_;
   choices_.reserve(num_choices);
   for (size_t i = 0; i < num_choices; ++i) choices_.emplace_back(static_cast<int64_t>(i));
-  last_written_ = std::chrono::steady_clock::now();
+  last_written_ = Clock::now();
   prepared_.writer->begin({.head = head_, .usage = usage_so_far(), .num_choices = num_choices},
                           output_);
   const auto* request = std::get_if<CompletionRequest>(&prepared_.request);
@@ -310,7 +311,7 @@ void GenerationResponse::send() {
   if (!std::exchange(has_begun_, true)) call_->begin_events();
   call_->exchange().write(output_);
   output_.clear();
-  last_written_ = std::chrono::steady_clock::now();
+  last_written_ = Clock::now();
 }
 
 ResponseUsage GenerationResponse::usage() {

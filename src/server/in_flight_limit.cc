@@ -1,5 +1,7 @@
 #include "server/in_flight_limit.h"
 
+#include "base/time_source.h"
+
 namespace paceline {
 
 bool InFlightLimit::has_room_again() const {
@@ -9,12 +11,12 @@ bool InFlightLimit::has_room_again() const {
 
 std::chrono::duration<double> InFlightLimit::full_for() const {
   if (!is_shedding_ || has_room_again()) return std::chrono::duration<double>(0);
-  return std::chrono::steady_clock::now() - full_since_;
+  return Clock::now() - full_since_;
 }
 
 std::shared_ptr<void> InFlightLimit::acquire() {
   if (*num_in_flight_ >= limit_) {
-    if (full_for().count() == 0) full_since_ = std::chrono::steady_clock::now();
+    if (full_for().count() == 0) full_since_ = Clock::now();
     is_shedding_ = true;
   } else if (has_room_again()) {
     is_shedding_ = false;

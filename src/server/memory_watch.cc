@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/system_memory.h"
+#include "base/time_source.h"
 
 namespace paceline {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLookTime{1};
 constexpr std::chrono::seconds kTrimTime{10};
 constexpr double kTrimShare = 0.95;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "base/time_source.h"
 #include "engine/engine_snapshot.h"
 #include "engine/queue_limit.h"
 #include "grammar/constraint_cache.h"
@@ -112,7 +113,7 @@ std::string adapters_of(const EngineSnapshot& snapshot, bool are_running) {
 // With vLLM's labels; its value is the time in seconds.
 void write_adapters(MetricsWriter& out, int64_t max_adapters, const EngineSnapshot& snapshot) {
   if (max_adapters == 0) return;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto now = WallClock::now().time_since_epoch();
   out.info("lora_requests_info", "LoRA adapters of running and waiting requests.",
            {{"max_lora", std::to_string(max_adapters)},
             {"running_lora_adapters", adapters_of(snapshot, true)},

@@ -11,11 +11,10 @@
 #include "base/error.h"
 #include "base/request_error.h"
 #include "base/start_thread.h"
+#include "base/time_source.h"
 #include "engine/adapter_set.h"
 
 namespace paceline {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookAgain{200};
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/json_writer.h"
+#include "base/time_source.h"
 #include "base/version.h"
 #include "engine/adapter_set.h"
 #include "engine/engine.h"
@@ -137,7 +138,7 @@ std::string shown_model(const HostedModel* hosted, const std::string& modified_a
 // When the model will be unloaded, if it isn't used; of one that never is, the end of time.
 std::string expires_at(const ModelStatus& status) {
   if (!status.sleeps_in) return "9999-12-31T23:59:59Z";
-  const auto at = std::chrono::system_clock::now() + *status.sleeps_in;
+  const auto at = WallClock::now() + *status.sleeps_in;
   return rfc3339(std::chrono::duration_cast<std::chrono::seconds>(at.time_since_epoch()).count());
 }
 

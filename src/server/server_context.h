@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time_source.h"
 #include "http/http.h"
 #include "protocol/response_store.h"
 #include "server/api_keys.h"
@@ -34,7 +35,7 @@ struct ServerContext {
   MemoryWatch memory;
   std::vector<ServerMetrics> metrics;  // of each model of the host
   ErrorCounts errors = {};
-  std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
+  std::chrono::system_clock::time_point started = WallClock::now();
   ServiceManager manager;
   std::atomic<int64_t> num_unknown_fields{0};
   bool draining = false;  // shutting down: not ready

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/time_source.h"
+
 namespace paceline {
 namespace {
 
@@ -33,7 +35,7 @@ void StepHistory::on_step(const StepRecord& record) {
     tokens_per_step_.observe(static_cast<double>(record.num_rows));
     const auto num_tokens = static_cast<int64_t>(record.tokens.size());
     if (drawn_.size() < kNumDrawn) drawn_.emplace_back();
-    drawn_[num_drawn_++ % kNumDrawn] = {.at = EngineClock::now(), .num_tokens = num_tokens};
+    drawn_[num_drawn_++ % kNumDrawn] = {.at = Clock::now(), .num_tokens = num_tokens};
   }
   if (next_ != nullptr) next_->on_step(record);
   if (!record.draft_failure.empty() && warn_) std::exchange(warn_, nullptr)(record.draft_failure);
@@ -51,7 +53,7 @@ std::vector<StepHistory::Step> StepHistory::last_steps() const {
 
 double StepHistory::tokens_per_second() const {
   const std::lock_guard lock(mutex_);
-  const auto now = EngineClock::now();
+  const auto now = Clock::now();
   int64_t num_tokens = 0;
   for (const Drawn& drawn : drawn_) {
     if (std::chrono::duration<double>(now - drawn.at).count() < kRateSeconds) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time_source.h"
 #include "engine/step_record.h"
 #include "server/histogram.h"
 
@@ -44,7 +45,7 @@ class StepHistory : public StepObserver {
 
  private:
   struct Drawn {
-    EngineClock::time_point at;
+    Clock::time_point at;
     int64_t num_tokens = 0;
   };
 

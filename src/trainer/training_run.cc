@@ -10,13 +10,13 @@
 #include "base/error.h"
 #include "base/new_directory.h"
 #include "base/new_file.h"
+#include "base/time_source.h"
 #include "kernels/backend.h"
 
 namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();

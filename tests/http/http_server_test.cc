@@ -49,7 +49,7 @@ class HeldTime final : public TimeSource {
 
 TEST_F(HttpServerTest, DatesAreOfTheGivenTime) {
   HeldTime time;
-  limits_.time = &time;
+  const TimeOverride overriding(time);
   start();
   EXPECT_EQ(ask(get("/echo")).header("Date"), "Thu, 01 Jan 1970 00:00:00 GMT");
   time.seconds = std::chrono::seconds(784111777);

@@ -5,9 +5,9 @@
 namespace paceline {
 namespace {
 
-EngineClock::time_point at(double seconds) {
-  return EngineClock::time_point(
-      std::chrono::duration_cast<EngineClock::duration>(std::chrono::duration<double>(seconds)));
+Clock::time_point at(double seconds) {
+  return Clock::time_point(
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
 }
 
 // What the engine records of a sequence whose steps are at these times.

@@ -1,4 +1,5 @@
 #include "protocol/response_store.h"
+#include "base/time_source.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "base/time_source.h"
 
 namespace paceline {
 namespace {
@@ -15,11 +17,12 @@ using std::chrono::seconds;
 
 constexpr size_t kEntryBytes = 1024;
 
-struct TestClock {
-  std::chrono::steady_clock::time_point now{};
-  ResponseStore::Clock clock() {
-    return [this] { return now; };
-  }
+// A clock that goes when it is told to.
+class StoppedTime final : public TimeSource {
+ public:
+  Clock::time_point now() const override { return at; }
+  WallClock::time_point wall_time() const override { return machine_time().wall_time(); }
+  Clock::time_point at{};
 };
 
 size_t size_of_text(size_t num_bytes) { return num_bytes + sizeof(std::string); }
@@ -107,14 +110,15 @@ TEST(ResponseStore, BehavesAsANaiveOne) {
     const ResponseStoreLimits limits{.max_responses = 5 + seed % 7,
                                      .max_bytes = 12'000 + 1000 * (seed % 5),
                                      .lifetime = seconds(50)};
-    TestClock clock;
-    ResponseStore store(limits, clock.clock());
+    StoppedTime time;
+    const TimeOverride overriding(time);
+    ResponseStore store(limits);
     NaiveStore naive{.limits = limits};
     std::vector<std::string> ids = {"resp_none"};
     for (uint64_t step = 0; step < 400; ++step) {
       const auto draw = philox4x32(seed, step);
-      clock.now += seconds(draw[0] % 6);
-      const auto now = std::chrono::duration_cast<seconds>(clock.now.time_since_epoch());
+      time.at += seconds(draw[0] % 6);
+      const auto now = std::chrono::duration_cast<seconds>(time.at.time_since_epoch());
       naive.shrink(now);
       const std::string owner = draw[1] % 2 == 0 ? "ann" : "bob";
       const std::string id = ids[ids.size() - 1 - draw[2] % std::min<size_t>(ids.size(), 9)];

@@ -93,6 +93,12 @@ class CheckLayersTest(unittest.TestCase):
                     "src/tensor/t.h:3: Kind is also defined in src/base/a.h:1, of base",
                     "include/paceline/llm.h:1: Whole is also defined in src/base/a.h:3, of base")
 
+    def test_clock_of_the_machine(self):
+        self.expect({"src/base/time.cc": "auto a = std::chrono::steady_clock::now();\n",
+                     "src/engine/e.cc": "auto a = Clock::now();  // not steady_clock::now()\n"
+                                        "auto b = std::chrono::system_clock::now();\nauto c = time(nullptr);\n"},
+                    "src/engine/e.cc:2: asks a clock of the machine", "src/engine/e.cc:3: asks a clock of the machine")
+
     def test_header_cycle(self):
         self.expect({"src/base/a.h": '#include "base/b.h"\n', "src/base/b.h": '#include "base/c.h"\n',
                      "src/base/c.h": '#include "base/a.h"\n'}, "src/base/c.h:1: include cycle: a.h -> b.h -> c.h -> a.h")
