@@ -187,7 +187,7 @@ TEST(EqualitiesText, BatchedOrAloneWithStopStrings) {
   const fs::path path = source() / "models/paceline-10m";
   if (!fs::exists(path / "model.safetensors")) GTEST_SKIP() << "the bundled model isn't here";
   const LoadOptions model{.model = path.string(), .max_model_len = 256, .num_threads = 1};
-  std::vector<LLM::Request> requests = mixed_requests(4096, 24);
+  std::vector<LLM::Request> requests = mixed_requests(4096, is_full_scale() ? 24 : 10);
   const char* const texts[] = {"It was a dark and stormy night, and the old man",
                                "It was a dark and stormy night, and the young lady"};
   for (size_t i = 0; i < requests.size(); ++i) {

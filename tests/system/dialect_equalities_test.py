@@ -4,9 +4,10 @@ import os
 import random
 import unittest
 
+from program import IS_SANITIZED
 from serving import ServerCase, parse_events
 
-NUM_DRAWS = 2000 if os.environ.get("PACELINE_TEST_SCALE") == "full" else 40
+NUM_DRAWS = 2000 if os.environ.get("PACELINE_TEST_SCALE") == "full" else 6 if IS_SANITIZED else 40
 WORDS = "the house was red and a dog ran over to it in night rain while old ships came home".split()
 
 

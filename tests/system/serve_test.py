@@ -84,8 +84,10 @@ class ServeTest(ServerCase):
         self.compare("/v1/completions", body)
 
     def test_a_chat_goes_on_to_the_end_of_the_context(self):
-        answer = self.client.post("/v1/chat/completions", {"messages": MESSAGES, "ignore_eos": True}).json
+        long = [{"role": "user", "content": "the sea " * 450}]  # of which little is left
+        answer = self.client.post("/v1/chat/completions", {"messages": long, "ignore_eos": True}).json
         self.assertEqual(answer["choices"][0]["finish_reason"], "length")
+        self.assertGreater(answer["usage"]["completion_tokens"], 16)
         self.assertEqual(answer["usage"]["total_tokens"], 1024)
 
     def test_histories_longer_than_a_thousand_messages(self):

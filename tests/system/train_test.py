@@ -1,6 +1,7 @@
 """`train`: a run from data to an adapter; what is wrong with data; interrupted, killed and resumed runs."""
 import json
 import math
+import os
 import random
 import re
 import resource
@@ -369,6 +370,8 @@ lora_parameters:
     def test_a_full_disk_loses_only_the_steps_since_the_last_checkpoint(self):
         data = self.data()
         for kind, (run, result) in self.kinds().items():
+            if kind == "lora" and os.environ.get("PACELINE_TEST_SCALE") != "full":
+                continue  # ten times the time of the other, for checkpoints that are written alike
             with self.subTest(kind):
                 whole, out = self.directory / f"{kind}-whole", self.directory / f"{kind}-run"
                 # A rate that depends on the last step would be another run.

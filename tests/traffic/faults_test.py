@@ -6,9 +6,10 @@ import tempfile
 import threading
 import time
 import unittest
+from functools import partialmethod
 from pathlib import Path
 
-from pacing import ONE_A_STEP, PacedTest, metrics, prompt, script, until
+from pacing import ONE_A_STEP, PacedTest, metrics, prompt, script, until, ways_at
 from peer import Peer, completion
 
 WAYS = ("fin", "rst", "half_close")
@@ -128,8 +129,8 @@ class QueueTest(LeavingTest):
 
 
 def add_tests(case, points):
-    for point in points:
-        for way in WAYS:
+    for place, point in enumerate(points):
+        for way in ways_at(place, WAYS):
             setattr(case, f"test_{way}_at_{point}", lambda self, point=point, way=way: self.check(point, way))
 
 
@@ -158,7 +159,7 @@ class DrainTest(FaultTest):
         self.assertLess(time.monotonic() - began, 5, "the rest of the 400 tokens would take 7 s")
 
 
-for each_way in WAYS:
+for each_way in ways_at(1, WAYS):
     setattr(DrainTest, f"test_{each_way}_at_drain", lambda self, way=each_way: self.check(way))
 
 
@@ -209,11 +210,13 @@ class TlsTest(FaultTest):
         self.assertLess(time.monotonic() - began, 10)
 
 
-for each_way in WAYS:
-    setattr(TlsTest, f"test_{each_way}_at_tls_first_byte", lambda self, way=each_way: self.check(way, 1))
-    setattr(TlsTest, f"test_{each_way}_in_tls_hello", lambda self, way=each_way: self.check(way, 100))
-    setattr(TlsTest, f"test_{each_way}_behind_tls_hello", lambda self, way=each_way: self.check(way, None))
-    setattr(TlsTest, f"test_{each_way}_in_tls_stream", lambda self, way=each_way: self.check_mid_stream(way))
+TLS_POINTS = {"at_tls_first_byte": lambda self, way: self.check(way, 1),
+              "in_tls_hello": lambda self, way: self.check(way, 100),
+              "behind_tls_hello": lambda self, way: self.check(way, None),
+              "in_tls_stream": lambda self, way: self.check_mid_stream(way)}
+for tls_place, (tls_point, check_point) in enumerate(TLS_POINTS.items()):
+    for each_way in ways_at(tls_place, WAYS):
+        setattr(TlsTest, f"test_{each_way}_{tls_point}", partialmethod(check_point, each_way))
 
 
 class CacheTest(FaultTest):
@@ -319,7 +322,7 @@ class FailureTest(FaultTest):
 
 class SlowReaderTest(FaultTest):
     """Twenty clients whose streams fill every place, or all blocks, read 1 KiB a second; then twenty others come."""
-    NUM_CLIENTS, NUM_TOKENS, RATE = 20, 2000, 200
+    NUM_CLIENTS, NUM_TOKENS, RATE = 20, 1400, 200
 
     def read_slowly(self):
         while not self.is_read.wait(0.25):
@@ -327,7 +330,7 @@ class SlowReaderTest(FaultTest):
                 peer.receive(256)
 
     def start_slow_readers(self, *options):
-        """Returns when all have been computed further than they have been read; the rest would take 7 s and more."""
+        """Returns when all have been computed further than they have been read; the rest would take 4 s and more."""
         server = self.start("--rate", self.RATE, *ONE_A_STEP, *options)
         self.slow = [self.peer(server, receive_buffer=2048).ask(prompt(4, seed=seed), self.NUM_TOKENS)
                      for seed in range(self.NUM_CLIENTS)]

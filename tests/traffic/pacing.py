@@ -50,6 +50,11 @@ def scaled(usual, full):
     return full if scale == "full" else usual
 
 
+def ways_at(place, ways):
+    """The ways to try at a place of many: all of them, or one in turn where a sanitizer makes each slow."""
+    return ways if not IS_SANITIZED or scaled(False, True) else ways[place % len(ways):][:1]
+
+
 class PacedServer:
     """Runs until stop(); `wait()` returns the exit code, negative after a signal."""
 
