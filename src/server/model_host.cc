@@ -322,7 +322,8 @@ void ModelHost::keep_alive(size_t index, std::chrono::milliseconds time) {
 bool ModelHost::load(size_t index) {
   const std::lock_guard lock(state_->mutex);
   State::Slot& slot = state_->slots[index];
-  if (slot.state == ModelState::loaded || slot.state == ModelState::loading) return false;
+  if (slot.state == ModelState::loading) return std::exchange(slot.leaves_when_loaded, false);
+  if (slot.state == ModelState::loaded) return false;
   // Until it is gone, a load waits as a use does.
   if (slot.state == ModelState::unloading) {
     slot.waiting.emplace_back([](const ModelLease&, const std::string&) {});

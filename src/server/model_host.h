@@ -68,7 +68,8 @@ class ModelHost {
   // host's thread.
   using Ready = std::function<void(ModelLease model, const std::string& problem)>;
   void use(size_t index, Ready ready);
-  // Loads it without using it. False when it is loaded or being loaded.
+  // Loads it without using it; one that unload() was to follow stays. False when it is loaded or
+  // being loaded.
   bool load(size_t index);
   // Unloads it after its last use; requests that come meanwhile load it again. False when it isn't
   // loaded. Throws RequestError for a model that can't be loaded again.

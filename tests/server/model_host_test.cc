@@ -241,6 +241,21 @@ TEST_F(ModelHostTest, AnUnloadDuringALoadFollowsTheUsesThatWait) {
   wait_for_state(0, ModelState::unloaded);
 }
 
+TEST_F(ModelHostTest, ALoadAfterThatUnloadKeepsTheModel) {
+  ModelHost& models = host();
+  set_open(false);
+  std::promise<ModelLease> ready;
+  models.use(0, [&](ModelLease model, const std::string&) { ready.set_value(std::move(model)); });
+  wait_for_load_of(0);
+  EXPECT_TRUE(models.unload(0));
+  EXPECT_TRUE(models.load(0));
+  EXPECT_FALSE(models.load(0));
+  set_open(true);
+  EXPECT_NE(ready.get_future().get(), nullptr);
+  EXPECT_EQ(models.status(0).state, ModelState::loaded);
+  EXPECT_EQ(num_loads(0), 1);
+}
+
 TEST_F(ModelHostTest, TheLeastRecentlyUsedModelMakesRoom) {
   ModelHost& models = host();
   room_ = 2;
