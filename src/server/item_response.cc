@@ -12,6 +12,8 @@
 namespace paceline {
 namespace {
 
+constexpr size_t kFirstWave = 16;
+
 // A response on its way to the worker that formats it.
 struct WholeItems {
   PreparedItems prepared;
@@ -63,7 +65,7 @@ struct Collecting {
 }  // namespace
 
 ItemResponse::ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared)
-    : call_(std::move(call)), prepared_(std::move(prepared)) {
+    : call_(std::move(call)), prepared_(std::move(prepared)), wave_(kFirstWave) {
   const std::string& lora = std::visit(
       [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.call.request);
   head_ = new_head(prepared_.call.id_prefix, lora.empty() ? call_->model()->names[0] : lora);
@@ -73,6 +75,7 @@ ItemResponse::ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared
 void ItemResponse::start() {
   if (!call_->reserve_response(prepared_.response_bytes)) return fail(no_response_memory());
   submit_more();
+  num_added_ = 0;  // the next step may have all of them
   if (ids_.empty()) return fail(queue_full());
   is_accepted_ = true;
   call_->model()->link.keep(shared_from_this());
@@ -82,14 +85,23 @@ void ItemResponse::start() {
   });
 }
 
+// Doubles it where a step computed all that it could have, and that was most of the wave.
+void ItemResponse::widen_wave() {
+  if (num_in_flight_ <= num_added_ && num_ended_ >= wave_ / 2) wave_ *= 2;
+}
+
 void ItemResponse::submit_more() {
   if (is_over_) return;
-  // A request of many items leaves room in the queue for others.
+  // A request of many items leaves places and room in the queue for others.
   const EngineLimits& limits = call_->model()->text.engine.limits();
   const auto most = static_cast<size_t>(
-      std::max<int64_t>(std::min(limits.max_num_seqs, limits.max_queued / 4), 1));
-  while (next_.part < prepared_.items.size() && num_in_flight_ < most && submit_next()) {
+      std::max<int64_t>(std::min(limits.max_num_seqs / 2, limits.max_queued / 4), 1));
+  wave_ = std::min(wave_, most);
+  const size_t num_before = num_in_flight_;
+  while (next_.part < prepared_.items.size() && num_in_flight_ < wave_ && submit_next()) {
   }
+  num_added_ = num_in_flight_ - num_before;
+  num_ended_ = 0;
 }
 
 bool ItemResponse::submit_next() {
@@ -120,6 +132,7 @@ void ItemResponse::take(ResponsePart which, TokenEvent& event) {
   if (event.token && !item.decisions) ++call_->metrics().generation_tokens;
   if (!event.ending) return;
   --num_in_flight_;
+  ++num_ended_;
   const Ending& ending = *event.ending;
   call_->metrics().count_choice(ending, which.index == 0);
   if (which.index == 0) {
@@ -137,6 +150,7 @@ void ItemResponse::take(ResponsePart which, TokenEvent& event) {
 void ItemResponse::flush() {
   if (is_over_) return;
   if (error_) return fail(*error_);
+  if (num_ended_ > 0) widen_wave();
   submit_more();
   if (num_in_flight_ == 0 && next_.part == prepared_.items.size()) respond();
 }

@@ -41,7 +41,7 @@ class ItemResponse : public PendingResponse, public std::enable_shared_from_this
  public:
   ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared);
 
-  // Submits as many requests as the queue has room for, the others later; fails when it has none.
+  // Submits a first wave of requests, the others as these end; fails when the queue has no room.
   void start();
 
   const std::string& id() const override { return head_.id; }
@@ -52,6 +52,7 @@ class ItemResponse : public PendingResponse, public std::enable_shared_from_this
   void fail(const ApiError& error) override;
 
  private:
+  void widen_wave();
   void submit_more();
   bool submit_next();
   void cancel_parts();
@@ -66,6 +67,10 @@ class ItemResponse : public PendingResponse, public std::enable_shared_from_this
   std::vector<RequestId> ids_;
   ResponsePart next_;  // the first one that is not submitted
   size_t num_in_flight_ = 0;
+  // What comes later from others waits behind a wave: as wide as about two steps compute.
+  size_t wave_;               // most in flight
+  size_t num_added_ = 0;      // by the last submit_more()
+  size_t num_ended_ = 0;      // since then
   bool is_accepted_ = false;
   bool is_over_ = false;
   std::optional<ApiError> error_;

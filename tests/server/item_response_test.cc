@@ -67,6 +67,53 @@ TEST_F(ItemResponseTest, ClientThatGoesFreesTheEngine) {
   EXPECT_FALSE(exchange_->answer);
 }
 
+// Steps until a generation that comes after `num_before` steps has its answer.
+class ItemWavesTest : public ItemResponseTest {
+ protected:
+  int64_t steps_of_another(size_t num_inputs, int num_before) {
+    start(num_inputs);
+    const auto items = exchange_;
+    for (int i = 0; i < num_before; ++i) turn();
+    EXPECT_TRUE(items->is_open());
+    const auto channel = std::make_shared<Channel>();
+    EXPECT_TRUE(engine_->submit({.prompt = {1, 2, 3}, .max_tokens = 1}, channel, 1));
+    std::vector<TokenEvent> events;
+    int64_t num_steps = 0;
+    do {
+      turn();
+      ++num_steps;
+      channel->poll(events);
+    } while (events.empty() && num_steps < 1000);
+    EXPECT_TRUE(items->is_open());
+    return num_steps;
+  }
+};
+
+TEST_F(ItemWavesTest, OthersWaitForFewSteps) {
+  // Two inputs a step, then twenty.
+  for (const int64_t num_rows : {6, 60}) {
+    SCOPED_TRACE(num_rows);
+    serve({.limits = {.max_model_len = 64,
+                      .max_batched_tokens = num_rows,
+                      .max_num_seqs = 256,
+                      .max_queued = 2048}});
+    EXPECT_LE(steps_of_another(2000, 20), num_rows == 6 ? 9 : 5);
+    run_to_the_end();
+    context_ = nullptr;
+  }
+}
+
+TEST_F(ItemWavesTest, StepsAreFull) {
+  serve({.limits = {
+             .max_model_len = 64, .max_batched_tokens = 60, .max_num_seqs = 256, .max_queued = 2048}});
+  start(600);
+  int64_t num_steps = 0;
+  while (exchange_->is_open() && num_steps < 1000) {
+    if (turn()) ++num_steps;
+  }
+  EXPECT_LE(num_steps, 600 / 20 + 10);
+}
+
 class FailingItemTest : public ItemResponseTest {
  protected:
   FailingItemTest()
