@@ -45,7 +45,7 @@ class KernelTimer {
 
 // Every choice of tiles for products of many rows (tile_choice.h).
 void time_tiles(KernelTimer& timer);
-// Products with weights of bfloat16 and of 4 bits.
+// Products with weights of bfloat16, of 4 and of 8 bits.
 void time_products(KernelTimer& timer);
 // Attention of decoded rows and of prompts.
 void time_attention(KernelTimer& timer);

@@ -12,8 +12,9 @@
 namespace paceline {
 namespace {
 
-PackedMatrix pack_4_bits(Backend& backend, int64_t n, int64_t k) {
-  const Grouping grouping{.bits = 4, .group_size = k % 64 == 0 ? 64 : 32, .zero_point = 8};
+PackedMatrix pack_codes(Backend& backend, int bits, int64_t n, int64_t k) {
+  const Grouping grouping{
+      .bits = bits, .group_size = k % 64 == 0 ? 64 : 32, .zero_point = 1 << (bits - 1)};
   const auto rows = random_rows(grouping, n, k, 1);
   const GroupedRows* const part = rows.get();
   return backend.pack_groups(std::span(&part, 1), ActivationType::bf16);
@@ -21,7 +22,7 @@ PackedMatrix pack_4_bits(Backend& backend, int64_t n, int64_t k) {
 
 void time_product(KernelTimer& timer, const ModelShape& shape, const ShapedProduct& product,
                   PackedMatrix first) {
-  const auto weight_bytes = static_cast<double>(first.bytes());
+  const auto weight_bytes = static_cast<double>(first.storage.size_bytes());
   std::vector<PackedMatrix> matrices;
   matrices.push_back(std::move(first));
   rotate_weights(timer, matrices);
@@ -58,9 +59,12 @@ void time_products(KernelTimer& timer) {
     for (const ModelShape& shape : kMeasuredShapes) time_products_of(timer, shape);
   }
   const ModelShape& shape = timer.is_small() ? kSmallShape : kMeasuredShapes[0];
-  for (const ShapedProduct& product : products_of(shape)) {
-    if (timer.is_over() || product.name == "head") return;
-    time_product(timer, shape, product, pack_4_bits(timer.backend(), product.n, product.k));
+  for (const int bits : {4, 8}) {
+    for (const ShapedProduct& product : products_of(shape)) {
+      if (timer.is_over()) return;
+      if (product.name == "head") continue;
+      time_product(timer, shape, product, pack_codes(timer.backend(), bits, product.n, product.k));
+    }
   }
 }
 

@@ -212,6 +212,9 @@ PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, const WeightType
   if (!type.groups) return random_matrix(memory, threads, type.dtype, n, k, seed);
   const RandomRows rows(type.groups->grouping, n, k, seed);
   const GroupedRows* const part = &rows;
+  if (packing_backend != nullptr) {
+    return packing_backend->pack_groups(std::span(&part, 1), type.groups->activations);
+  }
   return pack_groups(std::span(&part, 1), type.groups->activations, memory, threads);
 }
 

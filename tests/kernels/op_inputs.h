@@ -37,7 +37,7 @@ OwnedTensor random_tensor(Memory& memory, DType dtype, Extents shape, uint64_t s
 PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, DType dtype, int64_t n, int64_t k,
                            uint64_t seed);
 
-// While one lives, random_matrix() has a backend pack plain matrices: a GPU has panels of its own.
+// While one lives, random_matrix() has a backend pack matrices: a GPU has panels of its own.
 class PackedBy {
  public:
   explicit PackedBy(Backend& backend);

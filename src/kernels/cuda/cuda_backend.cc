@@ -99,7 +99,8 @@ void CudaBackend::do_add_rms_norm(const Tensor& residual, const Tensor& branch,
 // Where a norm of these rows writes them rounded; nowhere if no product of many rows will read
 // them.
 NormedRows CudaBackend::rounded_rows(const Tensor& out) {
-  if (!has_rounded_products_ || out.rank() != 2 || out.size(0) <= kFewRows) return {};
+  const int64_t few = has_bf16_products_ ? kFewRows : kMostCodeRows;
+  if (!has_rounded_products_ || out.rank() != 2 || out.size(0) <= few) return {};
   NormedRows normed{.first = out.elements<float>(),
                     .num_rows = out.size(0),
                     .width = out.size(1),

@@ -9,6 +9,7 @@
 #include "kernels/cuda/bound_spans.h"
 #include "kernels/cuda/call_staging.h"
 #include "kernels/cuda/code/attention_chunk.h"
+#include "kernels/cuda/code/matmul_codes.h"
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/code/product_params.h"
@@ -22,6 +23,9 @@
 #include "kernels/cuda/tile_choice.h"
 
 namespace paceline::cuda {
+
+// Products of more rows with quantised weights unpack those first.
+constexpr int64_t kMostCodeRows = 256;
 
 class CudaBackend final : public Backend {
  public:
@@ -99,8 +103,8 @@ class CudaBackend final : public Backend {
   Buffer as_core_matrices(const PackedMatrix& matrix);
   // out = x * columns^T + bias
   void multiply(const Tensor& x, const PackedColumns& columns, const Tensor& out);
-  // The same with float32 and float16 weights; of up to kFewRows rows, with bfloat16 and with
-  // quantised weights; of rows that pack_inputs() has rounded.
+  // The same with float32 and float16 weights; of up to kFewRows rows, with bfloat16 weights; of
+  // rows that pack_inputs() has rounded.
   void multiply_floats(const Tensor& x, const PackedColumns& columns, const Tensor& out);
   void multiply_few_rows(const Tensor& x, const PackedColumns& columns, const Tensor& out);
   template <class Kernel>
@@ -112,6 +116,20 @@ class CudaBackend final : public Backend {
   bool multiply_in_tiles(const TileParams& params);
   NormedRows rounded_rows(const Tensor& out);
   static InputPanels input_panels(ScratchBuffer& buffer, int64_t rows, int64_t width);
+  // Of up to kMostCodeRows rows with quantised weights; of up to kFewCodeRows.
+  void multiply_codes(const Tensor& x, const PackedColumns& columns, const Tensor& out);
+  void multiply_few_codes(const Tensor& x, const PackedColumns& columns, const Tensor& out);
+  // Each of `segments` has a block, where they are more than one.
+  template <class Kernel>
+  void run_few_codes(const Tensor& x, typename Kernel::Params params, const Tensor& out,
+                     int64_t segments);
+  template <bool kGated>
+  void multiply_code_tiles(CodesParams params);
+  // Valid until the next call.
+  CodeInputs pack_code_inputs(const Tensor& x);
+  static CodeInputs reserve_code_inputs(ScratchBuffer& buffer, int64_t rows, int64_t width);
+  // multiply_gated() with quantised weights.
+  bool multiply_gated_codes(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out);
   // Valid until the next call.
   InputPanels pack_inputs(const Tensor& x);
   // do_gated_mlp with two kernels. Returns false where it has none for the weights.
@@ -173,7 +191,8 @@ class CudaBackend final : public Backend {
   Buffer arrivals_;  // zeros between kernels
   ScratchBuffer packed_inputs_{scratch_memory_};
   ScratchBuffer normed_inputs_{scratch_memory_};
-  NormedRows normed_;                  // every kernel but products and rounding forgets them
+  NormedRows normed_;  // every kernel but products and rounding forgets them
+  bool has_bf16_products_ = false;
   bool has_rounded_products_ = false;  // weights of bfloat16, or quantised ones
   ScratchBuffer packed_inner_{scratch_memory_};
   ScratchBuffer unpacked_weights_{scratch_memory_};

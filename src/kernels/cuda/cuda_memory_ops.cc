@@ -2,7 +2,9 @@
 #include <tuple>
 
 #include "kernels/cuda/code/gather.h"
+#include "kernels/cuda/code/gather_codes.h"
 #include "kernels/cuda/code/pool_rows.h"
+#include "kernels/cuda/code_packing.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/operand_views.h"
 
@@ -10,33 +12,6 @@ namespace paceline::cuda {
 namespace {
 
 static_assert(static_cast<int>(PoolingKind::max) == static_cast<int>(RowPooling::max));
-
-struct ColumnStrips {
-  int64_t unit_bytes;
-  PanelStrips strips;
-};
-
-// Where a column's bytes stand in a panel.
-std::vector<ColumnStrips> column_strips(const PackedMatrix& matrix) {
-  if (!matrix.groups) {
-    const int64_t interleave = interleave_of(matrix.dtype);
-    return {{interleave * static_cast<int64_t>(dtype_bytes(matrix.dtype)),
-             {.num_records = 1, .units = matrix.padded_k() / interleave}}};
-  }
-  const PackedGroups& groups = *matrix.groups;
-  const PackedGroups::Place place = groups.place_of(0);
-  const int64_t shared = groups.grouping.groups_per_factor;
-  const int64_t records = matrix.num_records(), bytes = groups.record_bytes();
-  std::vector<ColumnStrips> strips = {{4, {.num_records = 1, .units = 1}}};  // the factors
-  const auto add = [&](int64_t first, int64_t strip_bytes, int64_t unit_bytes) {
-    const int64_t units = strip_bytes / (kPanelWidth * unit_bytes);
-    if (units > 0) strips.push_back({unit_bytes, {first, bytes, records, units}});
-  };
-  add(place.scales, groups.scale_bytes(), 2);
-  add(place.multiples, shared * groups.multiple_bytes(), 1);
-  add(place.codes, shared * groups.code_bytes(), 4);
-  return strips;
-}
 
 void copy_block(CudaDevice& device, const Tensor& blocks, const BlockMove& move) {
   const Tensor from = blocks.slice(0, move.from, move.from + 1);
@@ -73,7 +48,8 @@ PackedMatrix CudaBackend::move_to_device(PackedMatrix matrix) {
 
 PackedMatrix CudaBackend::do_pack_matrix(std::span<const Tensor> parts, DType dtype) {
   PackedMatrix matrix = paceline::pack_matrix(parts, dtype, host_memory_, threads_);
-  has_rounded_products_ = has_rounded_products_ || dtype == DType::bf16;
+  has_bf16_products_ = has_bf16_products_ || dtype == DType::bf16;
+  has_rounded_products_ = has_rounded_products_ || has_bf16_products_;
   if (dtype == DType::bf16) matrix.storage = as_core_matrices(matrix);
   return move_to_device(std::move(matrix));
 }
@@ -102,7 +78,9 @@ Buffer CudaBackend::as_core_matrices(const PackedMatrix& matrix) {
 PackedMatrix CudaBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
                                          ActivationType activations) {
   has_rounded_products_ = true;
-  return move_to_device(paceline::pack_groups(parts, activations, host_memory_, threads_));
+  PackedMatrix matrix = paceline::pack_groups(parts, activations, host_memory_, threads_);
+  matrix.storage = pack_code_panels(matrix, host_memory_, threads_);
+  return move_to_device(std::move(matrix));
 }
 
 PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
@@ -125,20 +103,27 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
     device_.synchronize();  // products read weights before kernels in front of them have ended
     return gathered;
   }
-  gathered.storage = Buffer(memory_, static_cast<size_t>(gathered.bytes()));
-  for (const auto& [unit_bytes, strips] : column_strips(matrix)) {
-    const auto copy = [&, copied = strips, columns_there = on_device]<class Unit>() {
-      run<GatherColumns<Unit>>(element_grid(gathered.n, copied.num_records * copied.units),
-                               {.from = static_cast<const std::byte*>(matrix.storage.get()),
-                                .to = static_cast<std::byte*>(gathered.storage.get()),
-                                .panel_bytes = matrix.panel_bytes(),
-                                .strips = copied,
-                                .columns = columns_there});
-    };
-    if (unit_bytes == 1) copy.template operator()<uint8_t>();
-    if (unit_bytes == 2) copy.template operator()<uint16_t>();
-    if (unit_bytes == 4) copy.template operator()<uint32_t>();
+  if (matrix.groups) {
+    const GroupedPanels from = grouped_panels(matrix);
+    gathered.storage =
+        Buffer(memory_, static_cast<size_t>(gathered.num_panels() * from.panel_bytes));
+    const int64_t words = matrix.k * matrix.groups->grouping.bits / 4;  // of two columns
+    run<GatherCodes>(
+        element_grid(divide_up(gathered.n, 2), words),
+        {from, static_cast<std::byte*>(gathered.storage.get()), on_device, gathered.n});
+    device_.synchronize();
+    return gathered;
   }
+  gathered.storage = Buffer(memory_, static_cast<size_t>(gathered.bytes()));
+  const auto copy = [&, columns_there = on_device]<class Unit>() {
+    run<GatherColumns<Unit>>(element_grid(gathered.n, matrix.k),
+                             {.from = plain_panels(matrix),
+                              .to = static_cast<std::byte*>(gathered.storage.get()),
+                              .units = matrix.padded_k(),
+                              .columns = columns_there});
+  };
+  if (matrix.dtype == DType::f16) copy.template operator()<uint16_t>();
+  if (matrix.dtype == DType::f32) copy.template operator()<uint32_t>();
   device_.synchronize();
   return gathered;
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "kernels/cuda/code/matmul_few.h"
-#include "kernels/cuda/code/matmul_few_groups.h"
 #include "kernels/cuda/code/matmul_float.h"
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -30,8 +29,6 @@ ProductParams product_params(const Tensor& x, const PackedColumns& columns, cons
           .num_columns = columns.count,
           .out = rows_of(out)};
 }
-
-int64_t num_segments(int64_t inputs) { return divide_up(inputs, kSegmentLength); }
 
 // Calls run_blocks with the tiles and the segments that a block of few rows has at once, by the
 // segments of K and by the shared memory of a block. A block that multiplies two matrices needs a
@@ -80,18 +77,8 @@ void CudaBackend::run_few_rows(const Tensor& x, typename Kernel::Params params, 
 void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& columns,
                                     const Tensor& out) {
   with_few_rows<1>(x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
-    const auto run_kernel = [&]<class Kernel>(auto&& of_columns) {
-      run_few_rows<Kernel>(x, {.columns = {of_columns}, .num_columns = columns.count}, out);
-    };
-    if (is_bf16(columns)) {
-      return run_kernel.template operator()<MatmulFewRows<1, kTiles, kSplits>>(
-          panel_columns(columns));
-    }
-    const GroupColumns groups = group_columns(columns);
-    if (is_plain(groups.weights)) {
-      return run_kernel.template operator()<MatmulFewRowsOfGroups<false, kTiles, kSplits>>(groups);
-    }
-    run_kernel.template operator()<MatmulFewRowsOfGroups<true, kTiles, kSplits>>(groups);
+    run_few_rows<MatmulFewRows<1, kTiles, kSplits>>(
+        x, {.columns = {panel_columns(columns)}, .num_columns = columns.count}, out);
   });
 }
 
@@ -180,6 +167,7 @@ void CudaBackend::multiply(const Tensor& x, const PackedColumns& columns, const 
   const PackedMatrix& w = *columns.matrix;
   const int64_t rows = x.size(0);
   if (!w.groups && w.dtype != DType::bf16) return multiply_floats(x, columns, out);
+  if (w.groups && rows <= kMostCodeRows) return multiply_codes(x, columns, out);
   if (rows > kFewRows) {
     for (int64_t first = 0; first < rows; first += kPackedRows) {
       const int64_t end = std::min(first + kPackedRows, rows);
@@ -201,6 +189,7 @@ void CudaBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor
 // The gate, what it multiplies and the activation in one kernel, which writes the inputs of the
 // last product as that reads them: the bits of three kernels.
 bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, const Tensor& out) {
+  if (mlp.gate.matrix->groups && mlp.up.matrix->groups) return multiply_gated_codes(mlp, x, out);
   if (!is_bf16(mlp.gate) || !is_bf16(mlp.up) ||
       mlp.gate.first % kPanelWidth != mlp.up.first % kPanelWidth) {
     return false;

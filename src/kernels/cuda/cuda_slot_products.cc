@@ -15,13 +15,11 @@ namespace {
 constexpr int64_t kTilesOfBlock = 4;
 constexpr int64_t kCopiedInputs = 4;
 
-enum class SlotKernel : int { gated, few_rows, groups, any_groups, f32, f16 };
+enum class SlotKernel : int { gated, gated_codes, few_rows, codes, f32, f16 };
 
 // That multiply() has for a row.
 SlotKernel slot_kernel(const PackedColumns& columns) {
-  if (columns.matrix->groups) {
-    return is_plain(grouped_panels(*columns.matrix)) ? SlotKernel::groups : SlotKernel::any_groups;
-  }
+  if (columns.matrix->groups) return SlotKernel::codes;
   if (columns.matrix->dtype == DType::f32) return SlotKernel::f32;
   return columns.matrix->dtype == DType::f16 ? SlotKernel::f16 : SlotKernel::few_rows;
 }
@@ -49,8 +47,9 @@ void append_parts(const PackedColumns& columns, std::vector<int64_t>& parts) {
 }
 
 bool can_multiply_gated(const GatedMlpWeights& mlp) {
-  return is_bf16(mlp.gate) && is_bf16(mlp.up) &&
-         mlp.gate.first % kPanelWidth == mlp.up.first % kPanelWidth;
+  const bool has_bf16 = is_bf16(mlp.gate) && is_bf16(mlp.up);
+  const bool has_codes = mlp.gate.matrix->groups && mlp.up.matrix->groups;
+  return (has_bf16 || has_codes) && mlp.gate.first % kPanelWidth == mlp.up.first % kPanelWidth;
 }
 
 }  // namespace
@@ -109,14 +108,28 @@ void CudaBackend::multiply_slots(const SlotProduct& product) {
     entry.params.is_aligned = can_copy_inputs(product.x) && columns.matrix->k % kCopiedInputs == 0;
     entry.num_tiles = static_cast<uint32_t>(divide_up(2 * num_panels(columns), kTilesOfBlock));
   };
-  if (product.is_gated) {
-    return run_slot_kernel<MatmulFewRows<2, kTilesOfBlock, 2>>(
+  const auto set_codes = [&](const PackedColumns& columns, uint32_t of_block, auto& entry) {
+    set_few_rows(group_columns, columns, entry);
+    entry.params.block_tiles = of_block;
+  };
+  if (product.is_gated) {  // two tiles of each matrix
+    run_slot_kernel<MatmulFewRows<2, kTilesOfBlock, 2>>(
         product, static_cast<int>(SlotKernel::gated),
         [&](const GatedMlpWeights& mlp, const PackedColumns& gate, auto& entry) {
+          if (!is_bf16(gate)) return;
           set_few_rows(panel_columns, gate, entry);
           entry.params.columns[1] = panel_columns(mlp.up);
           entry.params.activation = static_cast<ActivationKind>(mlp.activation);
-          entry.num_tiles = static_cast<uint32_t>(num_panels(gate));  // two tiles of each matrix
+          entry.num_tiles = static_cast<uint32_t>(num_panels(gate));
+        });
+    return run_slot_kernel<MatmulFewCodes<2, kTilesOfBlock, 2>>(
+        product, static_cast<int>(SlotKernel::gated_codes),
+        [&](const GatedMlpWeights& mlp, const PackedColumns& gate, auto& entry) {
+          if (!gate.matrix->groups) return;
+          set_codes(gate, kTilesOfBlock / 2, entry);
+          entry.params.columns[1] = group_columns(mlp.up);
+          entry.params.activation = static_cast<ActivationKind>(mlp.activation);
+          entry.num_tiles = static_cast<uint32_t>(num_panels(gate));
         });
   }
   // Calls body for the experts that the kernel multiplies.
@@ -126,9 +139,6 @@ void CudaBackend::multiply_slots(const SlotProduct& product) {
         [&](const GatedMlpWeights& /*mlp*/, const PackedColumns& columns, auto& entry) {
           if (slot_kernel(columns) == kernel) body(columns, entry);
         });
-  };
-  const auto with_groups = [&](const PackedColumns& columns, auto& entry) {
-    set_few_rows(group_columns, columns, entry);
   };
   const auto with_floats = [](const PackedColumns& columns, auto& entry) {
     entry.params.weights = plain_panels(*columns.matrix);
@@ -141,10 +151,9 @@ void CudaBackend::multiply_slots(const SlotProduct& product) {
       SlotKernel::few_rows, [&](const PackedColumns& columns, auto& entry) {
         set_few_rows(panel_columns, columns, entry);
       });
-  run_for.template operator()<MatmulFewRowsOfGroups<false, kTilesOfBlock, 2>>(SlotKernel::groups,
-                                                                              with_groups);
-  run_for.template operator()<MatmulFewRowsOfGroups<true, kTilesOfBlock, 2>>(SlotKernel::any_groups,
-                                                                             with_groups);
+  run_for.template operator()<MatmulFewCodes<1, kTilesOfBlock, 2>>(
+      SlotKernel::codes,
+      [&](const PackedColumns& columns, auto& entry) { set_codes(columns, kTilesOfBlock, entry); });
   run_for.template operator()<MatmulFloat<float>>(SlotKernel::f32, with_floats);
   run_for.template operator()<MatmulFloat<F16>>(SlotKernel::f16, with_floats);
 }

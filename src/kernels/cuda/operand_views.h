@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/divide_up.h"
+#include "kernels/cuda/code/code_panels.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/kv_blocks.h"
 #include "kernels/cuda/code/packed_panels.h"

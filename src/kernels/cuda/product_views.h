@@ -19,15 +19,12 @@ inline GroupColumns group_columns(const PackedColumns& columns) {
           .first = columns.first};
 }
 
-// Without what only MatmulFewRowsOfGroups<true> reads.
-inline bool is_plain(const GroupedPanels& panels) {
-  return panels.high_width == 0 && panels.multiple_bytes == 0;
-}
-
 // Tiles of `width` columns, which begin at multiples of it.
 inline int64_t num_tiles(int64_t first_column, int64_t num_columns, int64_t width) {
   return divide_up(first_column + num_columns, width) - first_column / width;
 }
+
+inline int64_t num_segments(int64_t inputs) { return divide_up(inputs, kSegmentLength); }
 
 inline int64_t num_panels(const PackedColumns& columns) {
   return num_tiles(columns.first, columns.count, kPanelWidth);

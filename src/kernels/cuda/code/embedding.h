@@ -1,6 +1,7 @@
 // Rows of an embedding, which are columns of its packed matrix: rows of ids along x of the grid.
 #pragma once
 
+#include "kernels/cuda/code/code_panels.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/packed_panels.h"
 

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/code/kernel_name.h"
 #include "kernels/cuda/code/matmul_few.h"
-#include "kernels/cuda/code/matmul_few_groups.h"
+#include "kernels/cuda/code/matmul_few_codes.h"
 #include "kernels/cuda/code/matmul_float.h"
 
 namespace paceline::cuda {

@@ -45,15 +45,6 @@ struct CopyHeads {
   }
 };
 
-// Parts of a panel, one in each of its records, which hold units of a few bytes for each of 32
-// columns in turn.
-struct PanelStrips {
-  int64_t first = 0;  // where the first strip begins, in bytes from the panel
-  int64_t record_bytes = 0;
-  int64_t num_records = 0;
-  int64_t units = 0;  // of a column in a strip
-};
-
 // Copies the chosen columns of a bfloat16 matrix. Rows of the grid are columns of `to`.
 struct GatherBf16Columns {
   static constexpr std::string_view kName = "gather_columns_bf16";
@@ -78,33 +69,28 @@ struct GatherBf16Columns {
   }
 };
 
-// Copies one kind of strips of the chosen columns. Rows of the grid are columns of `to`.
+// Copies the chosen columns of a plain matrix, whose panels have `units` units of 32 columns in
+// turn. Rows of the grid are columns of `to`.
 template <class Unit>
 struct GatherColumns {
-  static constexpr std::string_view kName = sizeof(Unit) == 1   ? "gather_columns_1"
-                                            : sizeof(Unit) == 2 ? "gather_columns_2"
-                                                                : "gather_columns_4";
+  static constexpr std::string_view kName =
+      sizeof(Unit) == 2 ? "gather_columns_2" : "gather_columns_4";
   static constexpr uint32_t kThreads = kElementThreads;
   struct Params {
-    const std::byte* from = nullptr;
+    PlainPanels from;
     std::byte* to = nullptr;
-    int64_t panel_bytes = 0;  // of both
-    PanelStrips strips;
+    int64_t units = 0;
     const int32_t* columns = nullptr;  // of `from`
   };
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const int64_t to_column = block_index().x, from_column = p.columns[block_index().x];
-    const std::byte* const from = p.from + from_column / kPanelWidth * p.panel_bytes;
-    std::byte* const to = p.to + to_column / kPanelWidth * p.panel_bytes;
-    const PanelStrips strips = p.strips;
-    for_each_column(strips.num_records * strips.units, [=](int64_t i) {
-      const int64_t place = strips.first + i / strips.units * strips.record_bytes;
-      const int64_t unit = i % strips.units * kPanelWidth;
-      const auto* const source = reinterpret_cast<const Unit*>(from + place);
-      auto* const target = reinterpret_cast<Unit*>(to + place);
-      target[unit + to_column % kPanelWidth] = source[unit + from_column % kPanelWidth];
+    const auto* const from = reinterpret_cast<const Unit*>(p.from.panel_of(from_column));
+    auto* const to = reinterpret_cast<Unit*>(p.to + to_column / kPanelWidth * p.from.panel_bytes);
+    for_each_column(p.units, [=](int64_t i) {
+      to[i * kPanelWidth + to_column % kPanelWidth] =
+          from[i * kPanelWidth + from_column % kPanelWidth];
     });
   }
 };

@@ -168,6 +168,21 @@ PL_DEVICE uint32_t pack_bf16(float first, float second) {
   return pair;
 }
 
+PL_DEVICE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
+  return __byte_perm(low, high, selector);
+}
+PL_DEVICE float float_of_half(uint32_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<uint16_t>(bits)));
+  return value;
+}
+
+PL_DEVICE uint32_t multiply_add_bf16_pairs(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t result;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+}
+
 template <class T>
 PL_DEVICE T load_as(const void* from) {
   return *static_cast<const T*>(from);

@@ -1,6 +1,7 @@
 // Rows and quantised weights as bfloat16 panels, which products of many rows read.
 #pragma once
 
+#include "kernels/cuda/code/code_panels.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/input_panels.h"
 #include "kernels/cuda/code/panel_products.h"
@@ -78,8 +79,9 @@ struct UnpackGroups {
       const GroupAffine affine = load_group(p.weights, k >> p.weights.group_bits, column);
       PL_UNROLL
       for (uint32_t i = 0; i < 4; ++i) {
-        words.words[i] = pack_bf16(group_element(p.weights, affine, k + 2 * i, column),
-                                   group_element(p.weights, affine, k + 2 * i + 1, column));
+        const uint32_t codes = load_quad(p.weights, k / 4 + i / 2, column), first = i % 2 * 2;
+        words.words[i] =
+            pack_bf16(quad_element(affine, codes, first), quad_element(affine, codes, first + 1));
       }
     }
     const int64_t stage = int64_t{block_index().y} * grid_size().x + block_index().x;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/code/activations.h"
+#include "kernels/cuda/code/code_panels.h"
 #include "kernels/cuda/code/packed_panels.h"
 #include "kernels/cuda/code/rows.h"
 
@@ -153,6 +154,23 @@ PL_DEVICE bool add_segments(const SplitSums& split, int64_t tile, uint32_t segme
     sums.add_saved(of_tile + i * of_segment, threads);
   }
   return true;
+}
+
+// Writes 4 neighbouring columns, as far as they are among out's, with their bias.
+template <class Panels>
+PL_DEVICE void write_columns(const ColumnsOf<Panels>& columns, int64_t place, int64_t num_columns,
+                             Floats4 totals, float* out) {
+  if (place >= 0 && place + 4 <= num_columns &&
+      reinterpret_cast<uintptr_t>(out + place) % sizeof(Floats4) == 0) {
+    PL_UNROLL
+    for (int i = 0; i < 4; ++i) totals.of[i] = columns.with_bias(totals.of[i], place + i);
+    return store_as(out + place, totals);
+  }
+  PL_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if (place + i < 0 || place + i >= num_columns) continue;
+    out[place + i] = columns.with_bias(totals.of[i], place + i);
+  }
 }
 
 }  // namespace paceline::cuda

@@ -205,6 +205,26 @@ inline uint32_t pack_bf16(float first, float second) {
   return emulation::bf16_bits(first) | uint32_t{emulation::bf16_bits(second)} << 16;
 }
 
+// Byte i is that of the eight, those of `low` first, that digit i of `selector` numbers from 0 on.
+inline uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
+  const uint64_t bytes = low | uint64_t{high} << 32;
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t from = selector >> 4 * i & 7;
+    result |= static_cast<uint32_t>(bytes >> 8 * from & 0xFF) << 8 * i;
+  }
+  return result;
+}
+// A float16 whose bits are the low half of `bits`.
+inline float float_of_half(uint32_t bits) { return emulation::half_value(bits & 0xFFFFu); }
+
+// a b + c of two pairs of bfloat16, each rounded once. The numbers must be so near each other that
+// a double holds a b + c.
+inline uint32_t multiply_add_bf16_pairs(uint32_t a, uint32_t b, uint32_t c) {
+  return emulation::multiply_add_bf16(a, b, c) |
+         emulation::multiply_add_bf16(a >> 16, b >> 16, c >> 16) << 16;
+}
+
 // Memory as another type, at a multiple of T's alignment.
 template <class T>
 T load_as(const void* from, emulation::CallSite site = emulation::CallSite::here()) {
