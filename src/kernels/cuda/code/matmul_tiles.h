@@ -164,6 +164,7 @@ struct MatmulTiles {
     }
     if constexpr (kSplits) {
       if (p.split.num_segments == 0) return;
+      sync_warp();  // the lane that copied is behind the others of its warp
       if (add_segments(p.split, block_index().x, block_index().z, kMultiplying, totals,
                        shared.is_last) &&
           warp_index() < Shape::kMultipliers) {
