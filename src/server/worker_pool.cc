@@ -31,6 +31,10 @@ void WorkerPool::stop() {
 }
 
 bool WorkerPool::try_run(std::function<void()> job) {
+  if (threads_.empty()) {
+    job();
+    return true;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (jobs_.size() >= max_queued_) return false;

@@ -13,7 +13,8 @@ namespace paceline {
 
 class WorkerPool {
  public:
-  // At most `max_queued` jobs wait for one of the threads.
+  // At most `max_queued` jobs wait for one of the threads. Without threads a job runs in try_run(),
+  // so that a simulated server does its work in an order of its own.
   WorkerPool(size_t num_threads, size_t max_queued);
   // Waits for running jobs and drops queued ones.
   ~WorkerPool();

@@ -106,6 +106,15 @@ TEST(WorkerPool, RunsWhatItTakesAndRefusesMore) {
   EXPECT_EQ(num_done, 2);
 }
 
+TEST(WorkerPool, WithoutThreadsRunsAJobAtOnce) {
+  WorkerPool pool(0, 1);
+  int num_done = 0;
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(pool.try_run([&] { ++num_done; }));
+    EXPECT_EQ(num_done, i);
+  }
+}
+
 TEST(PageFiles, HaveAnIndexThatNamesWhatIsThere) {
   const PageFile* index = find_page_file("/page/index.html");
   ASSERT_NE(index, nullptr);
