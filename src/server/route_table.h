@@ -20,9 +20,9 @@ enum class RouteAccess : uint8_t {
 };
 
 struct Route {
-  std::string_view method;
-  std::string_view path;     // a "*" stands for any text that is not empty
-  std::string_view summary;  // one sentence, for OpenAPI
+  std::string_view method = {};
+  std::string_view path = {};     // a "*" stands for any text that is not empty
+  std::string_view summary = {};  // one sentence, for OpenAPI
   RouteAccess access = RouteAccess::key;
   // How the route is asked and answered; none: its handler says so, errors are as in OpenAI's API.
   const Dialect* dialect = nullptr;
