@@ -7,108 +7,74 @@
 
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "cli/words.h"
 
 namespace paceline {
 namespace {
 
 struct ForeignOption {
-  std::string_view flag;
+  std::string_view flags;        // separated by blanks
   std::string_view name = {};    // of the option that is the same here
   std::string_view advice = {};  // where no option is
 };
 
-constexpr std::string_view kAlwaysOn = "it is always on here";
-constexpr std::string_view kDerived = "it follows from the chat template here";
-
 // Options that users of other programs type: of llama.cpp's cli and server, vLLM, Ollama's API,
 // mlx-lm and text-generation-inference, as their --help and documentation name them.
 constexpr ForeignOption kForeignOptions[] = {
-    {.flag = "--max-new-tokens", .name = "max-tokens"},
-    {.flag = "--num-predict", .name = "max-tokens"},
-    {.flag = "--max-completion-tokens", .name = "max-tokens"},
-    {.flag = "--num-ctx", .name = "max-model-len"},
-    {.flag = "--context-length", .name = "max-model-len"},
-    {.flag = "--max-total-tokens", .name = "max-model-len"},
-    {.flag = "--max-seq-len", .name = "max-model-len"},
-    {.flag = "--max-input-length", .name = "max-model-len"},
-    {.flag = "--num-gpu", .name = "gpu-layers"},
-    {.flag = "--num-thread", .name = "threads"},
-    {.flag = "--threads-batch", .name = "threads"},
-    {.flag = "-tb", .name = "threads"},
-    {.flag = "--numa", .name = "pin-threads"},
-    {.flag = "--ubatch-size", .name = "max-num-batched-tokens"},
-    {.flag = "-ub", .name = "max-num-batched-tokens"},
-    {.flag = "--prefill-step-size", .name = "prefill-chunk"},
-    {.flag = "--max-concurrent-requests", .name = "max-requests"},
-    {.flag = "--max-batch-prefill-tokens", .name = "max-num-batched-tokens"},
-    {.flag = "--cache-type-k", .name = "kv-cache-dtype"},
-    {.flag = "--cache-type-v", .name = "kv-cache-dtype"},
-    {.flag = "-ctk", .name = "kv-cache-dtype"},
-    {.flag = "-ctv", .name = "kv-cache-dtype"},
-    {.flag = "--kv-bits", .name = "kv-cache-dtype"},
-    {.flag = "--quantization", .name = "quantize"},
-    {.flag = "--alias", .name = "served-model-name"},
-    {.flag = "--ssl-keyfile", .name = "tls-key"},
-    {.flag = "--ssl-key-file", .name = "tls-key"},
-    {.flag = "--ssl-certfile", .name = "tls-cert"},
-    {.flag = "--ssl-cert-file", .name = "tls-cert"},
-    {.flag = "--cors-allow-origin", .name = "allowed-origin"},
-    {.flag = "--allowed-origins", .name = "allowed-origin"},
-    {.flag = "--timeout", .name = "request-timeout"},
-    {.flag = "--draft-model", .name = "speculative-model"},
-    {.flag = "--num-draft-tokens", .name = "num-speculative-tokens"},
-    {.flag = "--draft", .name = "num-speculative-tokens"},
-    {.flag = "--draft-n", .name = "num-speculative-tokens"},
-    {.flag = "--lora-path", .name = "lora"},
-    {.flag = "--adapter-path", .name = "lora"},
-    {.flag = "--adapter", .name = "lora"},
-    {.flag = "--hf-path", .name = "model"},
-    {.flag = "--mlx-path", .name = "output"},
-    {.flag = "--q-bits", .name = "bits"},
-    {.flag = "--q-group-size", .name = "group-size"},
-    {.flag = "--grammar-string", .name = "grammar"},
-    {.flag = "--json-schema-file", .name = "json-schema"},
-    {.flag = "-j", .name = "json-schema"},
-    {.flag = "--prompt-file", .name = "file"},
-    {.flag = "--system-message", .name = "system"},
-    {.flag = "--chat-template-file", .name = "chat-template"},
-    {.flag = "--chat-template-config", .name = "chat-template-kwargs"},
-    {.flag = "--disable-log-requests", .name = "log-format"},
-    {.flag = "--per-device-train-batch-size", .name = "batch-size"},
-    {.flag = "--gradient-accumulation-steps", .name = "grad-accumulation-steps"},
-    {.flag = "--lr-scheduler-type", .name = "lr-schedule"},
-    {.flag = "--stream", .advice = "answers are always streamed here"},
-    {.flag = "--flash-attn", .advice = kAlwaysOn},
-    {.flag = "-fa", .advice = kAlwaysOn},
-    {.flag = "--cont-batching", .advice = kAlwaysOn},
-    {.flag = "-cb", .advice = kAlwaysOn},
-    {.flag = "--enable-prefix-caching", .advice = kAlwaysOn},
-    {.flag = "--enable-chunked-prefill", .advice = kAlwaysOn},
-    {.flag = "--jinja", .advice = kAlwaysOn},
-    {.flag = "--embedding", .advice = kAlwaysOn},
-    {.flag = "--embeddings", .advice = kAlwaysOn},
-    {.flag = "--metrics", .advice = kAlwaysOn},
-    {.flag = "--slots", .advice = kAlwaysOn},
-    {.flag = "--enable-auto-tool-choice", .advice = kAlwaysOn},
-    {.flag = "--tool-call-parser", .advice = kDerived},
-    {.flag = "--reasoning-parser", .advice = kDerived},
-    {.flag = "--reasoning-format", .advice = kDerived},
-    {.flag = "--conversation", .advice = "`paceline chat` holds conversations"},
-    {.flag = "-cnv", .advice = "`paceline chat` holds conversations"},
-    {.flag = "--interactive", .advice = "`paceline chat` holds conversations"},
-    {.flag = "--hf-repo", .advice = "nothing is downloaded here; `hf download NAME`, then -m NAME"},
-    {.flag = "-hf", .advice = "nothing is downloaded here; `hf download NAME`, then -m NAME"},
-    {.flag = "--trust-remote-code", .advice = "no code of a model is run here"},
-    {.flag = "--tensor-parallel-size", .advice = "one device computes here"},
-    {.flag = "-tp", .advice = "one device computes here"},
-    {.flag = "--pipeline-parallel-size", .advice = "one device computes here"},
+    {"--max-new-tokens --num-predict --max-completion-tokens", "max-tokens"},
+    {"--num-ctx --context-length --max-total-tokens --max-seq-len --max-input-length",
+     "max-model-len"},
+    {"--num-gpu", "gpu-layers"},
+    {"--num-thread --threads-batch -tb", "threads"},
+    {"--numa", "pin-threads"},
+    {"--ubatch-size -ub --max-batch-prefill-tokens", "max-num-batched-tokens"},
+    {"--prefill-step-size", "prefill-chunk"},
+    {"--max-concurrent-requests", "max-requests"},
+    {"--cache-type-k --cache-type-v -ctk -ctv --kv-bits", "kv-cache-dtype"},
+    {"--quantization", "quantize"},
+    {"--alias", "served-model-name"},
+    {"--ssl-keyfile --ssl-key-file", "tls-key"},
+    {"--ssl-certfile --ssl-cert-file", "tls-cert"},
+    {"--cors-allow-origin --allowed-origins", "allowed-origin"},
+    {"--timeout", "request-timeout"},
+    {"--draft-model", "speculative-model"},
+    {"--num-draft-tokens --draft --draft-n", "num-speculative-tokens"},
+    {"--lora-path --adapter-path --adapter", "lora"},
+    {"--hf-path", "model"},
+    {"--mlx-path", "output"},
+    {"--q-bits", "bits"},
+    {"--q-group-size", "group-size"},
+    {"--grammar-string", "grammar"},
+    {"--json-schema-file -j", "json-schema"},
+    {"--prompt-file", "file"},
+    {"--system-message", "system"},
+    {"--chat-template-file", "chat-template"},
+    {"--chat-template-config", "chat-template-kwargs"},
+    {"--disable-log-requests", "log-format"},
+    {"--per-device-train-batch-size", "batch-size"},
+    {"--gradient-accumulation-steps", "grad-accumulation-steps"},
+    {"--lr-scheduler-type", "lr-schedule"},
+    {"--stream", {}, "answers are always streamed here"},
+    {"--flash-attn -fa --cont-batching -cb --enable-prefix-caching --enable-chunked-prefill "
+     "--jinja --embedding --embeddings --metrics --slots --enable-auto-tool-choice",
+     {},
+     "it is always on here"},
+    {"--tool-call-parser --reasoning-parser --reasoning-format",
+     {},
+     "it follows from the chat template here"},
+    {"--conversation -cnv --interactive", {}, "`paceline chat` holds conversations"},
+    {"--hf-repo -hf", {}, "nothing is downloaded here; `hf download NAME`, then -m NAME"},
+    {"--trust-remote-code", {}, "no code of a model is run here"},
+    {"--tensor-parallel-size -tp --pipeline-parallel-size", {}, "one device computes here"},
 };
 
 const ForeignOption* find_foreign(std::string_view flag) {
-  const auto found = std::find_if(
-      std::begin(kForeignOptions), std::end(kForeignOptions),
-      [&](const ForeignOption& option) { return edit_distance(option.flag, flag) == 0; });
-  return found == std::end(kForeignOptions) ? nullptr : found;
+  for (const ForeignOption& option : kForeignOptions) {
+    for (const std::string_view own : split_words(option.flags)) {
+      if (edit_distance(own, flag) == 0) return &option;
+    }
+  }
+  return nullptr;
 }
 
 // The option of any command with this flag, written with '-' or '_'.
@@ -157,7 +123,9 @@ bool is_foreign_option(std::string_view flag) { return find_foreign(flag) != nul
 
 std::vector<std::string_view> foreign_options() {
   std::vector<std::string_view> flags;
-  for (const ForeignOption& option : kForeignOptions) flags.push_back(option.flag);
+  for (const ForeignOption& option : kForeignOptions) {
+    for (const std::string_view flag : split_words(option.flags)) flags.push_back(flag);
+  }
   return flags;
 }
 
