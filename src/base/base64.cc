@@ -51,9 +51,7 @@ std::string base64_of_bytes(std::string_view bytes) {
     for (size_t j = 0; j < count; ++j) {
       bits |= uint32_t{static_cast<uint8_t>(bytes[i + j])} << (16 - 8 * j);
     }
-    for (size_t j = 0; j < 4; ++j) {
-      text += j <= count ? kDigits[(bits >> (18 - 6 * j)) & 63] : '=';
-    }
+    for (size_t j = 0; j < 4; ++j) text += j <= count ? kDigits[(bits >> (18 - 6 * j)) & 63] : '=';
   }
   return text;
 }

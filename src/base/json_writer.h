@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 
 #include "base/json.h"
 
@@ -31,21 +33,21 @@ class JsonWriter {
   // Writes a parsed value; parsing the output gives it back: a double stays a double (2.0, not 2).
   JsonWriter& tree(const Json& value);
 
-  // key(name) followed by a value of the fitting kind.
+  // A value of the fitting kind: null for an optional one that isn't there, an array of a range.
+  template <class T>
+  JsonWriter& value(const T& value);
+  template <class T>
+  JsonWriter& value(const std::optional<T>& value) {
+    return value ? this->value(*value) : null();
+  }
+  template <class... Ts>
+  JsonWriter& value(const std::variant<Ts...>& value) {
+    return std::visit([this](const auto& one) -> JsonWriter& { return this->value(one); }, value);
+  }
+  // key(name) followed by that.
   template <class T>
   JsonWriter& member(std::string_view name, const T& value) {
-    key(name);
-    if constexpr (std::is_same_v<T, bool>) {
-      return boolean(value);
-    } else if constexpr (std::is_floating_point_v<T>) {
-      return number(value);
-    } else if constexpr (std::is_unsigned_v<T>) {
-      return unsigned_integer(value);
-    } else if constexpr (std::is_integral_v<T>) {
-      return integer(value);
-    } else {
-      return string(value);
-    }
+    return key(name).value(value);
   }
 
  private:
@@ -54,6 +56,36 @@ class JsonWriter {
   std::string& out_;
   bool needs_comma_ = false;
 };
+
+template <class T>
+JsonWriter& JsonWriter::value(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return boolean(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return number(value);
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return unsigned_integer(value);
+  } else if constexpr (std::is_integral_v<T>) {
+    return integer(value);
+  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return string(value);
+  } else {
+    begin_array();
+    for (const auto& one : value) this->value(one);
+    return end_array();
+  }
+}
+
+// An object whose members `write` writes.
+template <class Write>
+std::string object_json(const Write& write) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write(writer);
+  writer.end_object();
+  return json;
+}
 
 // `text` quoted and escaped as one JSON string.
 std::string json_quote(std::string_view text);

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "paceline/error.h"
+#include "base/error.h"
 
 namespace paceline {
 
@@ -90,5 +90,11 @@ class RequestError : public Error {
 
 // The usual error: "FIELD: WHAT", where `what` is what was found and what was expected.
 RequestError invalid_field(std::string_view field, std::string_view what);
+template <class Arg, class... Args>
+RequestError invalid_field(std::string_view field, fmt::format_string<Arg, Args...> what, Arg&& arg,
+                           Args&&... args) {
+  return invalid_field(field,
+                       fmt::format(what, std::forward<Arg>(arg), std::forward<Args>(args)...));
+}
 
 }  // namespace paceline

@@ -150,13 +150,10 @@ Json::Array messages_of(const ChatInput& input) {
 }
 
 void check_continuation(const ChatInput& input) {
-  if (input.messages.empty()) {
-    throw invalid_field("continue_final_message", "there is no message");
-  }
+  if (input.messages.empty()) throw invalid_field("continue_final_message", "there is no message");
   if (input.add_generation_prompt) {
     throw invalid_field("continue_final_message",
-                        "not possible with add_generation_prompt, which begins "
-                        "another message");
+                        "not possible with add_generation_prompt, which begins another message");
   }
 }
 
@@ -289,16 +286,16 @@ std::optional<ChatTemplate> ChatTemplate::load(const ModelFiles& model_files,
     return ChatTemplate(std::move(state));
   }
   if (files.empty()) return std::nullopt;
-  throw Error(ErrorCode::invalid,
-              fmt::format("chat template \"{}\": the model has {}", name, fmt::join(names, ", ")));
+  throw error_of(ErrorCode::invalid, "chat template \"{}\": the model has {}", name,
+                 fmt::join(names, ", "));
 }
 
 ChatTemplate ChatTemplate::builtin(std::string_view name) {
   for (const BuiltinTemplate& one : kBuiltinTemplates) {
     if (one.name == name) return parse(one.source, one.name);
   }
-  throw Error(ErrorCode::invalid, fmt::format("chat template \"{}\": expected one of {}", name,
-                                              builtin_template_names()));
+  throw error_of(ErrorCode::invalid, "chat template \"{}\": expected one of {}", name,
+                 builtin_template_names());
 }
 
 std::string ChatTemplate::render(const ChatInput& input) const {

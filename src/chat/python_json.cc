@@ -30,8 +30,7 @@ class Writer {
     } else if (value.is_none() || value.is_number()) {
       out_ += scalar(value);
     } else {
-      throw TemplateError(
-          fmt::format("Object of type {} is not JSON serializable", value.type_name()));
+      throw TemplateError("Object of type {} is not JSON serializable", value.type_name());
     }
   }
 
@@ -58,35 +57,19 @@ class Writer {
   }
 
   void write_escape(char32_t code_point) {
+    constexpr std::u32string_view kEscaped = U"\"\\\n\r\t\f\b";
+    constexpr std::string_view kLetters = "\"\\nrtfb";
+    const size_t at = kEscaped.find(code_point);
+    if (at != std::u32string_view::npos) {
+      out_ += '\\';
+      out_ += kLetters[at];
+      return;
+    }
     const auto unit = [&](uint32_t number) { out_ += fmt::format("\\u{:04x}", number); };
     const auto number = static_cast<uint32_t>(code_point);
-    switch (code_point) {
-      case U'"':
-        out_ += "\\\"";
-        return;
-      case U'\\':
-        out_ += "\\\\";
-        return;
-      case U'\n':
-        out_ += "\\n";
-        return;
-      case U'\r':
-        out_ += "\\r";
-        return;
-      case U'\t':
-        out_ += "\\t";
-        return;
-      case U'\f':
-        out_ += "\\f";
-        return;
-      case U'\b':
-        out_ += "\\b";
-        return;
-      default:
-        if (number < 0x10000) return unit(number);
-        unit(0xD800 + ((number - 0x10000) >> 10));
-        unit(0xDC00 + ((number - 0x10000) & 0x3FF));
-    }
+    if (number < 0x10000) return unit(number);
+    unit(0xD800 + ((number - 0x10000) >> 10));
+    unit(0xDC00 + ((number - 0x10000) & 0x3FF));
   }
 
   void write_string(std::string_view text) {
@@ -143,8 +126,7 @@ class Writer {
     write_all('{', '}', members.size(), [&](size_t i) {
       const TemplateValue& key = members[i]->first;
       if (!key.is_string() && !key.is_none() && !key.is_number()) {
-        throw TemplateError(
-            fmt::format("keys must be str, int, float, bool or None, not {}", key.type_name()));
+        throw TemplateError("keys must be str, int, float, bool or None, not {}", key.type_name());
       }
       write_string(key.is_string() ? key.text() : scalar(key));
       out_ += options_.key_separator;

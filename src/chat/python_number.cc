@@ -71,7 +71,7 @@ std::optional<int64_t> parse_int(std::string_view text, int base) {
   const char* const end = digits.data() + digits.size();
   const auto result = std::from_chars(digits.data(), end, value, base);
   if (result.ec == std::errc::result_out_of_range && result.ptr == end) {
-    throw TemplateError(fmt::format("the integer {} is beyond 64 bits", digits.substr(0, 40)));
+    throw TemplateError("the integer {} is beyond 64 bits", digits.substr(0, 40));
   }
   if (digits.empty() || result.ec != std::errc() || result.ptr != end) return std::nullopt;
   return value;

@@ -1,7 +1,5 @@
 #include "chat/python_padding.h"
 
-#include <algorithm>
-
 #include "chat/python_string.h"
 
 namespace paceline {

@@ -4,10 +4,9 @@
 #include <sys/time.h>
 
 #include <array>
-#include <cstdio>
 #include <ctime>
 
-#include "paceline/error.h"
+#include "base/error.h"
 
 namespace paceline {
 namespace {
@@ -177,9 +176,8 @@ CivilTime parse_iso_time(std::string_view text) {
   if (!has_shape || t.year < 1 || t.month < 1 || t.month > 12 || t.day < 1 ||
       t.day > days_in(t.year, t.month) || t.hour < 0 || t.hour > 23 || t.minute < 0 ||
       t.minute > 59 || t.second < 0 || t.second > 60) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("now: \"{}\", expected an ISO 8601 time such as 2026-11-21T10:20:30", text));
+    throw error_of(ErrorCode::invalid,
+                   "now: \"{}\", expected an ISO 8601 time such as 2026-11-21T10:20:30", text);
   }
   const size_t point = copy.find('.');
   if (point != std::string::npos) {

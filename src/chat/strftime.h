@@ -1,7 +1,6 @@
 // The clock of a template, and strftime in Python's C locale.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

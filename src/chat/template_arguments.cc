@@ -11,8 +11,7 @@ namespace paceline {
 void ArgumentReader::wrong_type(std::string_view name, std::string_view expected,
                                 const TemplateValue& found) const {
   if (found.is_undefined()) throw TemplateError(found.why_undefined());
-  throw TemplateError(
-      fmt::format("{}: {} must be {}, not {}", function_, name, expected, found.type_name()));
+  throw TemplateError("{}: {} must be {}, not {}", function_, name, expected, found.type_name());
 }
 
 std::optional<TemplateValue> ArgumentReader::optional(std::string_view name) {
@@ -20,7 +19,7 @@ std::optional<TemplateValue> ArgumentReader::optional(std::string_view name) {
                                   [&](const auto& argument) { return argument.first == name; });
   const bool is_named = named != arguments_.named.end();
   if (next_ < arguments_.positional.size()) {
-    if (is_named) throw TemplateError(fmt::format("{} got {} twice", function_, name));
+    if (is_named) throw TemplateError("{} got {} twice", function_, name);
     return std::move(arguments_.positional[next_++]);
   }
   if (!is_named) return std::nullopt;
@@ -31,7 +30,7 @@ std::optional<TemplateValue> ArgumentReader::optional(std::string_view name) {
 
 TemplateValue ArgumentReader::required(std::string_view name) {
   auto value = optional(name);
-  if (!value) throw TemplateError(fmt::format("{} is missing its argument {}", function_, name));
+  if (!value) throw TemplateError("{} is missing its argument {}", function_, name);
   return std::move(*value);
 }
 
@@ -75,11 +74,11 @@ TemplateValues ArgumentReader::rest() {
 
 void ArgumentReader::finish() {
   if (next_ < arguments_.positional.size()) {
-    throw TemplateError(fmt::format("{} takes at most {} arguments, found {}", function_, next_,
-                                    arguments_.positional.size()));
+    throw TemplateError("{} takes at most {} arguments, found {}", function_, next_,
+                        arguments_.positional.size());
   }
   if (!arguments_.named.empty()) {
-    throw TemplateError(fmt::format("{} has no argument {}", function_, arguments_.named[0].first));
+    throw TemplateError("{} has no argument {}", function_, arguments_.named[0].first);
   }
 }
 

@@ -15,27 +15,13 @@ using Value = TemplateValue;
 [[noreturn]] void overflow() { throw TemplateError("an integer beyond 64 bits"); }
 
 std::string_view symbol(Op op) {
-  switch (op) {
-    case Op::add:
-      return "+";
-    case Op::subtract:
-      return "-";
-    case Op::multiply:
-      return "*";
-    case Op::divide:
-      return "/";
-    case Op::floor_divide:
-      return "//";
-    case Op::modulo:
-      return "%";
-    default:
-      return "** or pow()";
-  }
+  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "** or pow()"};
+  return kSymbols[static_cast<size_t>(op)];
 }
 
 [[noreturn]] void unsupported(Op op, const Value& a, const Value& b) {
-  throw TemplateError(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", symbol(op),
-                                  a.type_name(), b.type_name()));
+  throw TemplateError("unsupported operand type(s) for {}: '{}' and '{}'", symbol(op),
+                      a.type_name(), b.type_name());
 }
 
 int64_t integer_power(int64_t base, int64_t exponent) {
@@ -193,7 +179,7 @@ TemplateValue negated(const TemplateValue& value) {
   require_defined(value);
   if (value.is_float()) return -value.real();
   if (!value.is_integral()) {
-    throw TemplateError(fmt::format("bad operand type for unary -: '{}'", value.type_name()));
+    throw TemplateError("bad operand type for unary -: '{}'", value.type_name());
   }
   if (value.integer() == INT64_MIN) overflow();
   return -value.integer();

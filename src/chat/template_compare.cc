@@ -45,8 +45,8 @@ class Comparison {
       }
       return a.items().size() < b.items().size();
     }
-    throw TemplateError(fmt::format("'<' not supported between instances of '{}' and '{}'",
-                                    a.type_name(), b.type_name()));
+    throw TemplateError("'<' not supported between instances of '{}' and '{}'", a.type_name(),
+                        b.type_name());
   }
 
  private:
@@ -95,14 +95,13 @@ bool contains(const TemplateValue& container, const TemplateValue& item) {
   if (container.is_string()) {
     if (item.is_undefined()) throw TemplateError(item.why_undefined());
     if (!item.is_string()) {
-      throw TemplateError(
-          fmt::format("'in <string>' requires string as left operand, not {}", item.type_name()));
+      throw TemplateError("'in <string>' requires string as left operand, not {}",
+                          item.type_name());
     }
     return container.text().find(item.text()) != std::string::npos;
   }
   if (container.is_mapping()) {
-    if (!is_hashable(item))
-      throw TemplateError(fmt::format("unhashable type: '{}'", item.type_name()));
+    if (!is_hashable(item)) throw TemplateError("unhashable type: '{}'", item.type_name());
     return container.members().find(item) != nullptr;
   }
   if (container.is_undefined()) return false;
@@ -118,7 +117,7 @@ bool contains(const TemplateValue& container, const TemplateValue& item) {
     }
     return false;
   }
-  throw TemplateError(fmt::format("argument of type '{}' is not iterable", container.type_name()));
+  throw TemplateError("argument of type '{}' is not iterable", container.type_name());
 }
 
 }  // namespace paceline

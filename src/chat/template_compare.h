@@ -1,8 +1,6 @@
 // Equality and order of template values like Python's.
 #pragma once
 
-#include <cstdint>
-
 #include "chat/template_value.h"
 
 namespace paceline {

@@ -56,7 +56,7 @@ TemplateValues to_items(TemplateRuntime& runtime, const TemplateValue& value) {
                  stream.items.end());
     stream.next = stream.items.size();
   } else if (!value.is_undefined()) {
-    throw TemplateError(fmt::format("'{}' object is not iterable", value.type_name()));
+    throw TemplateError("'{}' object is not iterable", value.type_name());
   }
   runtime.charge_items(items.size());
   return items;

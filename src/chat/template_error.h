@@ -1,9 +1,13 @@
 // Errors of templates and their positions.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "paceline/error.h"
 
@@ -19,6 +23,11 @@ class TemplateError : public std::runtime_error {
  public:
   explicit TemplateError(const std::string& message, ErrorCode code = ErrorCode::invalid)
       : std::runtime_error(message), code_(code) {}
+  // With a message that fmt makes.
+  template <class Arg, class... Args>
+  requires(!std::is_same_v<std::remove_cvref_t<Arg>, ErrorCode>)
+      TemplateError(fmt::format_string<Arg, Args...> message, Arg&& arg, Args&&... args)
+      : TemplateError(fmt::format(message, std::forward<Arg>(arg), std::forward<Args>(args)...)) {}
   TemplateError(TemplatePosition position, const std::string& message,
                 ErrorCode code = ErrorCode::invalid)
       : std::runtime_error(message), code_(code), position_(position) {}

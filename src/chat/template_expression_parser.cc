@@ -28,7 +28,7 @@ ExpressionPtr TemplateExpressionParser::logical(LogicalOperator op, std::string_
   const TemplatePosition position = peek().position;
   ExpressionPtr first = (this->*operand)();
   if (!at_name(word)) return first;
-  LogicalNode node{.op = op, .operands = {}};
+  LogicalNode node{.op = op};
   node.operands.push_back(std::move(first));
   while (take_name(word)) node.operands.push_back((this->*operand)());
   return make(position, std::move(node));

@@ -1,8 +1,6 @@
 // The interpreter's expressions.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "chat/python_string.h"
 #include "chat/template_arithmetic.h"
 #include "chat/template_compare.h"
@@ -202,8 +200,7 @@ TemplateValue TemplateInterpreter::evaluate_slice(const TemplateValue& value,
   const auto step = bound(node.step);
   const auto length = length_if_any(value);
   if (!length || value.is_mapping()) {
-    throw TemplateError(
-        fmt::format("'{}' object is not subscriptable by a slice", value.type_name()));
+    throw TemplateError("'{}' object is not subscriptable by a slice", value.type_name());
   }
   const auto indices = indices_of({.has_start = start.has_value(),
                                    .has_stop = stop.has_value(),
@@ -238,8 +235,7 @@ TemplateArguments TemplateInterpreter::evaluate_arguments(const CallArguments& n
     const TemplateValue mapping = evaluate(*node.mapping);
     require_defined(mapping);
     if (!mapping.is_mapping()) {
-      throw TemplateError(
-          fmt::format("argument after ** must be a mapping, not {}", mapping.type_name()));
+      throw TemplateError("argument after ** must be a mapping, not {}", mapping.type_name());
     }
     for (const auto& [key, value] : mapping.members().members()) {
       if (!key.is_string()) throw TemplateError("keywords must be strings");
@@ -251,9 +247,7 @@ TemplateArguments TemplateInterpreter::evaluate_arguments(const CallArguments& n
 
 TemplateValue TemplateInterpreter::call(const TemplateValue& callee, TemplateArguments arguments) {
   require_defined(callee);
-  if (!callee.is_object()) {
-    throw TemplateError(fmt::format("'{}' object is not callable", callee.type_name()));
-  }
+  if (!callee.is_object()) throw TemplateError("'{}' object is not callable", callee.type_name());
   return callee.object().call(std::move(arguments));
 }
 

@@ -27,7 +27,7 @@ TemplateValue apply_filter(TemplateRuntime& runtime, std::string_view name,
                            const TemplateValue& value, TemplateArguments arguments) {
   runtime.step();
   const FilterDefinition* filter = find_filter(name);
-  if (filter == nullptr) throw TemplateError(fmt::format("No filter named '{}'", name));
+  if (filter == nullptr) throw TemplateError("No filter named '{}'", name);
   ArgumentReader reader(name, std::move(arguments));
   TemplateValue result = filter->apply(runtime, value, reader);
   reader.finish();
@@ -45,8 +45,7 @@ AttributePath::AttributePath(const TemplateValue& value) {
       parts_.push_back(number ? TemplateValue(*number) : TemplateValue(std::string(part)));
     }
   } else {
-    throw TemplateError(
-        fmt::format("an attribute must be a string or an integer, not {}", value.type_name()));
+    throw TemplateError("an attribute must be a string or an integer, not {}", value.type_name());
   }
 }
 

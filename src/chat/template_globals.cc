@@ -1,7 +1,5 @@
 #include "chat/template_globals.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "chat/template_convert.h"
@@ -63,9 +61,7 @@ Value make_dict(TemplateRuntime& runtime, TemplateArguments arguments) {
 Value make_namespace(TemplateRuntime& runtime, TemplateArguments arguments) {
   auto* const made = runtime.make<NamespaceObject>();
   const TemplateMapping members = mapping_of(runtime, std::move(arguments));
-  for (const auto& [key, value] : members.members()) {
-    made->set(to_text(runtime, key), value);
-  }
+  for (const auto& [key, value] : members.members()) made->set(to_text(runtime, key), value);
   return Value(static_cast<TemplateObject*>(made));
 }
 

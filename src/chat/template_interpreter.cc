@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "chat/python_text.h"
 #include "chat/template_compare.h"
 #include "chat/template_convert.h"
@@ -330,7 +328,7 @@ void TemplateInterpreter::run_filter_block(const FilterStatement& statement) {
   const TemplateValue text =
       apply_suffixes(TemplateValue(captured(statement.body)), statement.filters);
   if (!text.is_string()) {
-    throw TemplateError(fmt::format("a filter block must give a string, not {}", text.type_name()));
+    throw TemplateError("a filter block must give a string, not {}", text.type_name());
   }
   print(text);
 }

@@ -86,8 +86,7 @@ char32_t hex_digits(std::string_view digits, size_t count) {
   char32_t value = 0;
   for (size_t i = 0; i < count; ++i) {
     const int digit = i < digits.size() ? hex_value(digits[i]) : -1;
-    if (digit < 0)
-      throw TemplateError(fmt::format("a string's escape needs {} hexadecimal digits", count));
+    if (digit < 0) throw TemplateError("a string's escape needs {} hexadecimal digits", count);
     value = value * 16 + static_cast<char32_t>(digit);
   }
   if (value > 0x10FFFF) throw TemplateError("a string's escape is beyond U+10FFFF");
@@ -95,28 +94,9 @@ char32_t hex_digits(std::string_view digits, size_t count) {
 }
 
 char simple_escape(char c) {
-  switch (c) {
-    case 'n':
-      return '\n';
-    case 't':
-      return '\t';
-    case 'r':
-      return '\r';
-    case 'a':
-      return '\a';
-    case 'b':
-      return '\b';
-    case 'f':
-      return '\f';
-    case 'v':
-      return '\v';
-    case '\\':
-    case '\'':
-    case '"':
-      return c;
-    default:
-      return '\0';
-  }
+  constexpr std::string_view kLetters = "ntrabfv\\'\"", kMeant = "\n\t\r\a\b\f\v\\'\"";
+  const size_t at = kLetters.find(c);
+  return at == std::string_view::npos ? '\0' : kMeant[at];
 }
 
 // Appends a code point; joins surrogate pairs.

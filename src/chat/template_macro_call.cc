@@ -26,7 +26,7 @@ void TemplateInterpreter::bind_parameters(const MacroDefinition& macro,
     const std::string& name = macro.parameters[i];
     auto named = take_named(arguments, name);
     if (i < arguments.positional.size()) {
-      if (named) throw TemplateError(fmt::format("macro '{}' got {} twice", macro.name, name));
+      if (named) throw TemplateError("macro '{}' got {} twice", macro.name, name);
       scope_->set(name, std::move(arguments.positional[i]));
     } else if (named) {
       scope_->set(name, std::move(*named));
@@ -54,16 +54,16 @@ void TemplateInterpreter::bind_rest(const MacroDefinition& macro, TemplateArgume
   if (macro.uses_varargs) {
     scope_->set("varargs", TemplateValue::tuple(std::move(rest)));
   } else if (!rest.empty()) {
-    throw TemplateError(fmt::format("macro '{}' takes not more than {} argument(s)", macro.name,
-                                    macro.parameters.size()));
+    throw TemplateError("macro '{}' takes not more than {} argument(s)", macro.name,
+                        macro.parameters.size());
   }
   if (macro.uses_kwargs) {
     TemplateMapping named;
     for (auto& [name, value] : arguments.named) named.set(TemplateValue(name), std::move(value));
     scope_->set("kwargs", TemplateValue::mapping(std::move(named)));
   } else if (!arguments.named.empty()) {
-    throw TemplateError(fmt::format("macro '{}' takes no keyword argument '{}'", macro.name,
-                                    arguments.named[0].first));
+    throw TemplateError("macro '{}' takes no keyword argument '{}'", macro.name,
+                        arguments.named[0].first);
   }
 }
 

@@ -24,9 +24,9 @@ bool is_in(const std::array<std::string_view, kSize>& names, std::string_view na
 }
 
 [[noreturn]] void refuse(const TemplateValue& self, std::string_view name) {
-  throw TemplateError(fmt::format(
+  throw TemplateError(
       "access to attribute '{}' of '{}' object is unsafe: templates can't change values", name,
-      self.type_name()));
+      self.type_name());
 }
 
 TemplateValue call_list_method(TemplateRuntime& runtime, const TemplateValue& self,
@@ -55,8 +55,7 @@ TemplateValue call_dict_method(TemplateRuntime& runtime, const TemplateValue& se
     const TemplateValue key = arguments.required("key");
     const TemplateValue otherwise = arguments.optional("default").value_or(TemplateValue());
     arguments.finish();
-    if (!is_hashable(key))
-      throw TemplateError(fmt::format("unhashable type: '{}'", key.type_name()));
+    if (!is_hashable(key)) throw TemplateError("unhashable type: '{}'", key.type_name());
     const TemplateValue* found = self.members().find(key);
     return found == nullptr ? otherwise : *found;
   }

@@ -21,7 +21,7 @@ Value absolute(Runtime&, const Value& value, Arguments&) {
   require_defined(value);
   if (value.is_float()) return std::fabs(value.real());
   if (!value.is_integral()) {
-    throw TemplateError(fmt::format("bad operand type for abs(): '{}'", value.type_name()));
+    throw TemplateError("bad operand type for abs(): '{}'", value.type_name());
   }
   return value.integer() < 0 ? negated(value) : Value(value.integer());
 }
@@ -95,7 +95,7 @@ Value round_filter(Runtime&, const Value& value, Arguments& arguments) {
   }
   require_defined(value);
   if (!value.is_number()) {
-    throw TemplateError(fmt::format("type {} doesn't define __round__ method", value.type_name()));
+    throw TemplateError("type {} doesn't define __round__ method", value.type_name());
   }
   if (method == "common") {
     if (value.is_integral()) return rounded(value.integer(), precision);
@@ -120,8 +120,7 @@ Value sum(Runtime& runtime, const Value& value, Arguments& arguments) {
 
 Value length(Runtime&, const Value& value, Arguments&) {
   const auto found = length_if_any(value);
-  if (!found)
-    throw TemplateError(fmt::format("object of type '{}' has no len()", value.type_name()));
+  if (!found) throw TemplateError("object of type '{}' has no len()", value.type_name());
   return *found;
 }
 

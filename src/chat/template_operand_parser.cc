@@ -77,7 +77,7 @@ ExpressionPtr TemplateExpressionParser::dict() {
 
 ExpressionPtr TemplateExpressionParser::in_brackets() {
   const TemplatePosition position = take().position;
-  if (take_op(")")) return make(position, ListNode{.items = {}, .is_tuple = true});
+  if (take_op(")")) return make(position, ListNode{.is_tuple = true});
   ExpressionPtr inner = tuple(Conditional::allowed);
   expect_op(")");
   return inner;
@@ -97,7 +97,7 @@ ExpressionPtr TemplateExpressionParser::tuple(Conditional conditional) {
   };
   ExpressionPtr first = item();
   if (!at_op(",")) return first;
-  ListNode node{.items = {}, .is_tuple = true};
+  ListNode node{.is_tuple = true};
   node.items.push_back(std::move(first));
   while (take_op(",")) {
     if (at_end_of_tuple()) break;

@@ -99,7 +99,7 @@ Value dict_sort(Runtime& runtime, const Value& value, Arguments& arguments) {
     throw TemplateError("You can only sort by either \"key\" or \"value\"");
   require_defined(value);
   if (!value.is_mapping()) {
-    throw TemplateError(fmt::format("'{}' object has no attribute 'items'", value.type_name()));
+    throw TemplateError("'{}' object has no attribute 'items'", value.type_name());
   }
   std::vector<Keyed> items;
   for (const auto& [key, of_key] : value.members().members()) {

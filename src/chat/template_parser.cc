@@ -218,7 +218,7 @@ class StatementParser {
       return make(position, std::move(node));
     }
     if (!target.parts.empty()) in_.unexpected("\"=\"");
-    SetBlockStatement node{.target = std::move(target), .filters = in_.filters(), .body = {}};
+    SetBlockStatement node{.target = std::move(target), .filters = in_.filters()};
     node.body = closed_body("endset");
     return make(position, std::move(node));
   }
@@ -280,7 +280,7 @@ class StatementParser {
 
   FilterStatement filter_statement() {
     // "{% filter upper|trim %}": the first one has no bar.
-    FilterStatement node{.filters = in_.first_filter_and_rest(), .body = {}};
+    FilterStatement node{.filters = in_.first_filter_and_rest()};
     node.body = closed_body("endfilter");
     return node;
   }

@@ -1,7 +1,6 @@
 // TemplateRenderer renders a parsed template from parsed JSON; ChatTemplate and the server use it.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

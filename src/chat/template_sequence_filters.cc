@@ -1,5 +1,4 @@
 // Filters of lists.
-#include <fmt/format.h>
 
 #include <algorithm>
 

@@ -77,8 +77,8 @@ TemplateValue begins_or_ends_with(const StringCall& call, TextEnd where) {
   const auto matches = [&](const TemplateValue& one) {
     require_defined(one);
     if (!one.is_string()) {
-      throw TemplateError(fmt::format("{} first arg must be str or a tuple of str, not {}",
-                                      call.name, one.type_name()));
+      throw TemplateError("{} first arg must be str or a tuple of str, not {}", call.name,
+                          one.type_name());
     }
     if (!window) return false;
     return where == TextEnd::start ? window->text.starts_with(one.text())
@@ -122,8 +122,7 @@ TemplateValue strip(const Call& call, Ends ends) {
   const auto characters = call.arguments.optional("chars");
   if (!characters || characters->is_none()) return call.made(stripped(call.text, ends));
   require_defined(*characters);
-  if (!characters->is_string())
-    throw TemplateError(fmt::format("{} arg must be None or str", call.name));
+  if (!characters->is_string()) throw TemplateError("{} arg must be None or str", call.name);
   return call.made(stripped_of(call.text, characters->text(), ends));
 }
 
@@ -162,8 +161,8 @@ TemplateValue join(const Call& call) {
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i].is_string()) {
       require_defined(items[i]);
-      throw TemplateError(fmt::format("sequence item {}: expected str instance, {} found", i,
-                                      items[i].type_name()));
+      throw TemplateError("sequence item {}: expected str instance, {} found", i,
+                          items[i].type_name());
     }
     if (i > 0) out += call.text;
     call.runtime.charge(call.text.size() + items[i].text().size());

@@ -46,7 +46,7 @@ bool TemplateExpressionParser::call(std::vector<TemplateSuffix>& suffixes) {
 
 TemplateSuffix TemplateExpressionParser::filter() {
   const TemplatePosition position = peek().position;
-  FilterSuffix filter{.name = dotted_name(), .arguments = {}};
+  FilterSuffix filter{.name = dotted_name()};
   if (at_op("(")) filter.arguments = arguments();
   return {position, std::move(filter)};
 }
@@ -103,7 +103,7 @@ TemplateSuffix TemplateExpressionParser::subscript() {
   if (at_op(":")) return slice(token.position, std::move(first));
   if (first == nullptr) unexpected("an expression");
   if (at_op(",")) {
-    ListNode keys{.items = {}, .is_tuple = true};
+    ListNode keys{.is_tuple = true};
     keys.items.push_back(std::move(first));
     while (take_op(",") && !at_op("]")) keys.items.push_back(expression());
     first = make(token.position, std::move(keys));

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "chat/python_case.h"
 #include "chat/template_arithmetic.h"
 #include "chat/template_compare.h"
@@ -126,7 +124,7 @@ bool apply_test(TemplateRuntime& runtime, std::string_view name, const TemplateV
                 TemplateArguments arguments) {
   runtime.step();
   const TestDefinition* test = find_named(kTests, name);
-  if (test == nullptr) throw TemplateError(fmt::format("No test named '{}'", name));
+  if (test == nullptr) throw TemplateError("No test named '{}'", name);
   ArgumentReader reader(name, std::move(arguments));
   const bool result = test->test(runtime, value, reader);
   reader.finish();

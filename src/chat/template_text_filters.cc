@@ -75,7 +75,7 @@ Value indent(Runtime& runtime, const Value& value, Arguments& arguments) {
           : padded(runtime, "", width.is_integral() ? width.integer() : 4, " ", Alignment::left);
   require_defined(value);
   if (!value.is_string())
-    throw TemplateError(fmt::format("indent: expected a string, not {}", value.type_name()));
+    throw TemplateError("indent: expected a string, not {}", value.type_name());
   const std::string text = value.text() + "\n";
   std::string out = first ? indention : "";
   bool is_first = true;
@@ -98,11 +98,10 @@ Value truncate(Runtime& runtime, const Value& value, Arguments& arguments) {
   const Value leeway_value = arguments.optional("leeway").value_or(Value());
   const int64_t leeway = leeway_value.is_integral() ? leeway_value.integer() : 5;
   if (length < length_of(end))
-    throw TemplateError(fmt::format("expected length >= {}, got {}", length_of(end), length));
-  if (leeway < 0) throw TemplateError(fmt::format("expected leeway >= 0, got {}", leeway));
+    throw TemplateError("expected length >= {}, got {}", length_of(end), length);
+  if (leeway < 0) throw TemplateError("expected leeway >= 0, got {}", leeway);
   const auto size = length_if_any(value);
-  if (!size)
-    throw TemplateError(fmt::format("object of type '{}' has no len()", value.type_name()));
+  if (!size) throw TemplateError("object of type '{}' has no len()", value.type_name());
   if (*size <= length + leeway) return value;
   require_defined(value);
   if (!value.is_string()) throw TemplateError("truncate: expected a string");

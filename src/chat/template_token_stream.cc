@@ -8,24 +8,19 @@ namespace {
 using Kind = TemplateToken::Kind;
 
 std::string described(const TemplateToken& token) {
-  switch (token.kind) {
-    case Kind::text:
-      return "text";
-    case Kind::print_begin:
-      return "{{";
-    case Kind::print_end:
-      return "}}";
-    case Kind::block_begin:
-      return "{%";
-    case Kind::block_end:
-      return "%}";
-    case Kind::string:
-      return "a string";
-    case Kind::end:
-      return "the end of the template";
-    default:
-      return fmt::format("\"{}\"", token.text.substr(0, 40));
+  constexpr std::pair<Kind, const char*> kNames[] = {
+      {Kind::text, "text"},
+      {Kind::print_begin, "{{"},
+      {Kind::print_end, "}}"},
+      {Kind::block_begin, "{%"},
+      {Kind::block_end, "%}"},
+      {Kind::string, "a string"},
+      {Kind::end, "the end of the template"},
+  };
+  for (const auto& [kind, name] : kNames) {
+    if (token.kind == kind) return name;
   }
+  return fmt::format("\"{}\"", token.text.substr(0, 40));
 }
 
 }  // namespace

@@ -61,19 +61,19 @@ std::string adapter_text(const Settings& settings, AdapterFormat format, const A
 }
 
 std::string adapter_json(const Settings& settings, AdapterFormat format, const Adapter& adapter) {
-  std::string text;
-  JsonWriter json(text);
-  json.begin_object().member("path", settings.adapter);
-  json.member("format", adapter_format_name(format)).member("base_model", adapter.base_name());
-  json.member("digest", digest_text(adapter.digest())).member("bytes", adapter.size_bytes());
-  json.member("max_rank", adapter.max_rank()).key("pairs").begin_array();
-  for (const LoraPair& pair : adapter.pairs()) {
-    json.begin_object().member("module", pair.module).member("out", pair.out());
-    json.member("in", pair.in()).member("rank", pair.rank()).member("alpha", pair.alpha);
-    json.member("scale", pair.scale).member("dtype", adapter_dtype_text(pair));
-    json.member("bytes", pair.size_bytes()).end_object();
-  }
-  json.end_array().end_object();
+  const std::string text = object_json([&](JsonWriter& json) {
+    json.member("path", settings.adapter);
+    json.member("format", adapter_format_name(format)).member("base_model", adapter.base_name());
+    json.member("digest", digest_text(adapter.digest())).member("bytes", adapter.size_bytes());
+    json.member("max_rank", adapter.max_rank()).key("pairs").begin_array();
+    for (const LoraPair& pair : adapter.pairs()) {
+      json.begin_object().member("module", pair.module).member("out", pair.out());
+      json.member("in", pair.in()).member("rank", pair.rank()).member("alpha", pair.alpha);
+      json.member("scale", pair.scale).member("dtype", adapter_dtype_text(pair));
+      json.member("bytes", pair.size_bytes()).end_object();
+    }
+    json.end_array();
+  });
   return text + "\n";
 }
 
@@ -100,9 +100,8 @@ int run_adapter(const Settings& settings, Session& session) {
   if (!settings.output.empty()) {
     write_adapter(settings, adapter, base);
     if (settings.quiet) return 0;
-    session.print_note(fmt::format("{}: {} pairs, {} (from {})", settings.output,
-                                   adapter.pairs().size(), adapter_bytes_text(adapter.size_bytes()),
-                                   adapter_format_name(format)));
+    session.print_note("{}: {} pairs, {} (from {})", settings.output, adapter.pairs().size(),
+                       adapter_bytes_text(adapter.size_bytes()), adapter_format_name(format));
     return 0;
   }
   session.out().write(settings.json ? adapter_json(settings, format, adapter)

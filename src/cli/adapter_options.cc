@@ -19,8 +19,7 @@ constexpr CommandSet kChoosing = set_of({batch, serve});
 constexpr CommandSet kWithOne = set_of({generate, chat, classify, decide, score, embed});
 
 Error malformed(std::string_view option, const std::string& found, std::string_view expected) {
-  return Error(ErrorCode::invalid,
-               fmt::format("--{}: found {}, expected {}", option, found, expected));
+  return error_of(ErrorCode::invalid, "--{}: found {}, expected {}", option, found, expected);
 }
 
 // NAME=DIR:SCALE or DIR:SCALE; the directory may have colons.
@@ -56,9 +55,7 @@ LoraSource module_source(const std::string& text) {
   const Json json = parse_json(text, "--lora-modules");
   const auto member = [&](std::string_view name) {
     const Json* const value = json.find_value(name);
-    if (value == nullptr) {
-      throw malformed("lora-modules", text, fmt::format("a member {}", name));
-    }
+    if (value == nullptr) throw malformed("lora-modules", text, fmt::format("a member {}", name));
     return value->as_string(name);
   };
   return {.name = member("name"), .path = member("path")};
@@ -75,8 +72,8 @@ void use_adapter(Settings& settings, const OptionValue& value) {
   add_adapters<source_of>(settings, value);
   std::vector<LoraSource>& loras = settings.load.loras;
   if (loras.size() > 1) {
-    throw Error(ErrorCode::invalid, fmt::format("--lora: {} and {}, expected one adapter for a run",
-                                                loras[0].path, loras[1].path));
+    throw error_of(ErrorCode::invalid, "--lora: {} and {}, expected one adapter for a run",
+                   loras[0].path, loras[1].path);
   }
   if (loras.empty()) return;
   loras[0].name = kOnlyAdapter;

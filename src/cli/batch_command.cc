@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/error.h"
 #include "cli/batch_run.h"
 #include "cli/chat_input.h"
 #include "cli/command.h"
@@ -19,7 +20,7 @@ namespace {
 struct stat status_of(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
-    throw Error(ErrorCode::not_found, fmt::format("{}: {}", path, std::strerror(errno)));
+    throw error_of(ErrorCode::not_found, "{}: {}", path, std::strerror(errno));
   }
   return status;
 }
@@ -33,10 +34,10 @@ void check_batch_options(const Settings& settings) {
 struct stat checked_input(const std::string& path) {
   const struct stat status = status_of(path);
   if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: not a regular file; a batch that is resumed after a crash has to "
-                            "read its input again",
-                            path));
+    throw error_of(ErrorCode::invalid,
+                   "{}: not a regular file; a batch that is resumed "
+                   "after a crash has to read its input again",
+                   path);
   }
   return status;
 }
@@ -45,7 +46,7 @@ void check_different(const struct stat& input, const std::string& output) {
   struct stat status {};
   if (stat(output.c_str(), &status) != 0) return;
   if (status.st_dev == input.st_dev && status.st_ino == input.st_ino) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: both the input and the output", output));
+    throw error_of(ErrorCode::invalid, "{}: both the input and the output", output);
   }
 }
 

@@ -9,8 +9,8 @@
 #include <functional>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/json_cursor.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -31,13 +31,11 @@ struct ScannedLine {
 void scan_lines(int descriptor, const std::string& name,
                 const std::function<bool(const ScannedLine& line)>& take) {
   std::string chunk(kChunkBytes, '\0');
-  ScannedLine line{.number = 1, .head = {}};
+  ScannedLine line{.number = 1};
   while (true) {
     const ssize_t count = pread(descriptor, chunk.data(), chunk.size(), line.end);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      throw Error(ErrorCode::invalid, fmt::format("{}: {}", name, std::strerror(errno)));
-    }
+    if (count < 0) throw error_of(ErrorCode::invalid, "{}: {}", name, std::strerror(errno));
     if (count == 0) return;
     std::string_view rest(chunk.data(), static_cast<size_t>(count));
     while (!rest.empty()) {
@@ -50,7 +48,7 @@ void scan_lines(int descriptor, const std::string& name,
       line.end += static_cast<int64_t>(size) + (is_whole ? 1 : 0);
       if (!is_whole) continue;
       if (!take(line)) return;
-      line = {.number = line.number + 1, .head = {}, .end = line.end};
+      line = {.number = line.number + 1, .end = line.end};
     }
   }
 }
@@ -101,9 +99,9 @@ FinishedRequests read_finished_requests(int descriptor, const std::string& name)
     try {
       finished.note_line(line.head, where);
     } catch (const Error& error) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("{}: not the output of a batch, nothing was written to it: {}", name,
-                              error.what()));
+      throw error_of(ErrorCode::invalid,
+                     "{}: not the output of a batch, nothing was written to it: {}", name,
+                     error.what());
     }
     finished.valid_bytes_ = line.end;
     return true;

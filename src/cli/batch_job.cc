@@ -70,7 +70,7 @@ struct Answering {
 
   BatchResponse operator()(const ItemCall& call) {
     head.id = random_id(call.id_prefix);
-    ItemAnswer answer{.head = head, .usage = {}, .classified = job.parts};
+    ItemAnswer answer{.head = head, .classified = job.parts};
     for (const CompletedPart& part : job.parts) {
       answer.usage.prompt_tokens += part.prompt_tokens;
       answer.embeddings.push_back(part.embedding);

@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "base/error.h"
 #include "base/json_writer.h"
-#include "paceline/error.h"
 #include "protocol/request_reader.h"
 #include "protocol/response.h"
 
@@ -49,9 +49,8 @@ constexpr FieldDef<BatchLine> kFields[] = {
 
 void read_fields(const Line& text, const std::string& where, BatchLine& line) {
   if (text.is_too_long) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("{}: longer than {} bytes, the most a line may have", where, kMaxLineBytes));
+    throw error_of(ErrorCode::invalid, "{}: longer than {} bytes, the most a line may have", where,
+                   kMaxLineBytes);
   }
   const Json json = parse_json_line(text.text, where);
   const RequestTerms terms;

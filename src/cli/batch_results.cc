@@ -11,8 +11,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/error.h"
 #include "base/start_thread.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -33,15 +33,12 @@ void sync_directory_of(const std::string& path) {
 
 BatchResults::BatchResults(const std::string& path)
     : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-  if (descriptor_ < 0) {
-    throw Error(ErrorCode::not_found, fmt::format("{}: {}", path, std::strerror(errno)));
-  }
+  if (descriptor_ < 0) throw error_of(ErrorCode::not_found, "{}: {}", path, std::strerror(errno));
   struct stat status {};
   is_file_ = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   if (is_file_ && flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     close(descriptor_);
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: another `paceline batch` is writing to it", path));
+    throw error_of(ErrorCode::invalid, "{}: another `paceline batch` is writing to it", path);
   }
   if (is_file_ && status.st_size == 0) sync_directory_of(path);
   size_ = is_file_ ? status.st_size : 0;
@@ -62,7 +59,7 @@ void BatchResults::stop_syncing() {
 
 void BatchResults::cut(int64_t size) {
   if (ftruncate(descriptor_, size) != 0) {
-    throw Error(ErrorCode::exhausted, fmt::format("{}: {}", path_, std::strerror(errno)));
+    throw error_of(ErrorCode::exhausted, "{}: {}", path_, std::strerror(errno));
   }
   const std::lock_guard lock(mutex_);
   size_ = synced_ = size;

@@ -98,10 +98,11 @@ void BatchRun::choose_model(Call& call) const {
   std::vector<std::string> names = model_names_;
   for (const LoraSource& adapter : settings_.load.loras) names.push_back(adapter.name);
   if (std::find(names.begin(), names.end(), *model) == names.end()) {
-    throw RequestError("model", ErrorReason::model_not_found,
-                       fmt::format("model: found {}, expected {} "
-                                   "(--served-model-name gives the model other names)",
-                                   *model, fmt::join(names, " or ")));
+    throw RequestError(
+        "model", ErrorReason::model_not_found,
+        fmt::format(
+            "model: found {}, expected {} (--served-model-name gives the model other names)",
+            *model, fmt::join(names, " or ")));
   }
   common.lora = *model;
 }
@@ -115,9 +116,7 @@ void BatchRun::start(const BatchLine& line, size_t num_bytes, Files& files) {
     BatchJob job{.custom_id = line.custom_id,
                  .num_bytes = num_bytes,
                  .call = std::move(call),
-                 .parts = std::vector<CompletedPart>(parts),
-                 .error = {},
-                 .stop = {}};
+                 .parts = std::vector<CompletedPart>(parts)};
     const StopJob stop_job{job.stop};
     const int64_t id = next_id_++;
     jobs_.emplace(id, new Running{.job = std::move(job),

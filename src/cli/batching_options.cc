@@ -1,8 +1,7 @@
 // Options of the step loop: how many requests run together, and how they share.
-#include <fmt/format.h>
 
+#include "base/error.h"
 #include "cli/option_groups.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -20,9 +19,10 @@ constexpr std::string_view kStepSlowdownHelp =
 void apply_step_slowdown(Settings& settings, const OptionValue& value) {
   const double factor = std::get<double>(value);
   if (factor > 0 && factor < 1) {
-    throw Error(ErrorCode::invalid, fmt::format("--max-step-slowdown: found {}, expected 0, or 1 "
-                                                "and more: a prompt makes no step faster",
-                                                factor));
+    throw error_of(ErrorCode::invalid,
+                   "--max-step-slowdown: found {}, expected 0, or 1 "
+                   "and more: a prompt makes no step faster",
+                   factor);
   }
   settings.load.max_step_slowdown = std::get<double>(value);
   settings.max_step_slowdown = std::get<double>(value);

@@ -106,14 +106,12 @@ std::unique_ptr<TemporaryDirectory> make_shape_directory(std::string_view shape)
   PL_CHECK(found != nullptr, "a shape that --shape offers has no config");
   std::string path = (std::filesystem::temp_directory_path() / "paceline-shape-XXXXXX").string();
   if (mkdtemp(path.data()) == nullptr) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
+    throw error_of(ErrorCode::invalid, "{}: {}", path, std::strerror(errno));
   }
   auto directory = std::make_unique<TemporaryDirectory>(path);
   std::ofstream file(directory->path() / "config.json");
   file << found->config;
-  if (!file.flush()) {
-    throw Error(ErrorCode::exhausted, fmt::format("{}: can't be written", path));
-  }
+  if (!file.flush()) throw error_of(ErrorCode::exhausted, "{}: can't be written", path);
   return directory;
 }
 
@@ -194,23 +192,22 @@ std::unique_ptr<LoadedModel> load_bench_model(const BenchModel& found, BenchRepo
             .resident_bytes = resident_bytes() - resident,
             .weight_bytes = model->weight_bytes,
             .decode_bytes = weights.bytes,
-            .rows = {},
             .notes = found.planned.notes};
   return model;
 }
 
 std::string plan_json(const std::vector<BenchVariant>& variants,
                       const std::vector<BenchModel>& models) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("plan").begin_array();
-  for (size_t i = 0; i < models.size(); ++i) {
-    writer.begin_object().member("model", models[i].name).member("format", variants[i].format);
-    writer.member("threads", variants[i].threads).key("runs").begin_array();
-    for (const BenchRun& run : models[i].planned.runs) writer.string(bench_run_name(run));
-    writer.end_array().end_object();
-  }
-  writer.end_array().end_object();
+  const std::string json = object_json([&](JsonWriter& writer) {
+    writer.key("plan").begin_array();
+    for (size_t i = 0; i < models.size(); ++i) {
+      writer.begin_object().member("model", models[i].name).member("format", variants[i].format);
+      writer.member("threads", variants[i].threads).key("runs").begin_array();
+      for (const BenchRun& run : models[i].planned.runs) writer.string(bench_run_name(run));
+      writer.end_array().end_object();
+    }
+    writer.end_array();
+  });
   return json + "\n";
 }
 
@@ -301,10 +298,9 @@ void measure_variant(const Settings& settings, const BenchVariant& variant, Benc
   constexpr double kSlowdown = 2.5;  // serve's
   BenchModel found = find_bench_model(settings, variant);
   print_notes(found.planned.notes, settings, session);
-  if (session.shows_progress(settings))
-    session.print_note(fmt::format("loading {} ...", found.name));
+  if (session.shows_progress(settings)) session.print_note("loading {} ...", found.name);
   BenchReport report;
-  std::optional<LoadProgress> progress(std::in_place, settings, session);
+  std::optional<ByteProgress> progress(std::in_place, settings, session);
   found.options.progress = progress->callback();
   const auto model = load_bench_model(found, report);
   progress.reset();
@@ -327,7 +323,7 @@ void measure_variant(const Settings& settings, const BenchVariant& variant, Benc
                 .notice =
                     [&](const BenchRun& run) {
                       if (!session.shows_progress(settings)) return;
-                      session.print_note(fmt::format("{}: {}", found.name, bench_run_name(run)));
+                      session.print_note("{}: {}", found.name, bench_run_name(run));
                     },
                 .done =
                     [&](BenchRow row) {
@@ -373,7 +369,7 @@ int run_bench(const Settings& settings, Session& session) {
   for (std::string_view option :
        idle_options(settings.bench, variants, has_drafter(settings.load))) {
     if (settings.quiet) break;
-    session.print_note(fmt::format("warning: {}: no effect on what is measured", option));
+    session.print_note("warning: {}: no effect on what is measured", option);
   }
   if (settings.bench.plan) return show_plan(settings, variants, session);
   if (settings.bench.roofline && settings.load.device.starts_with("cuda")) {
@@ -382,9 +378,9 @@ int run_bench(const Settings& settings, Session& session) {
   }
   if (!settings.load.trace_file.empty() && variants.size() > 1) {
     throw UsageError(
-        fmt::format("--trace: {} variants are to be measured, expected one: give "
-                    "--model or --shape, one of --formats and of --threads",
-                    variants.size()));
+        "--trace: {} variants are to be measured, expected one: give --model or "
+        "--shape, one of --formats and of --threads",
+        variants.size());
   }
   BenchOutput output(measure_machine(settings, variants), settings, session);
   for (const BenchVariant& variant : variants) measure_variant(settings, variant, output, session);

@@ -135,7 +135,7 @@ SpeculationRow speculation_row(const BenchRun& run, const std::vector<Measured>&
 
 BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const WorkRates& rates) {
   using M = const Measured&;
-  BenchRow row{.run = run, .runs = static_cast<int64_t>(all.size()), .ceilings = {}};
+  BenchRow row{.run = run, .runs = static_cast<int64_t>(all.size())};
   row.tokens = median(
       all, [](M m) { return ratio(static_cast<double>(m.sample.tokens), m.sample.seconds); });
   row.unit_seconds = median(all, [](M m) { return m.sample.unit_seconds; });
@@ -172,7 +172,7 @@ std::vector<Measured> repeat_run(BenchRunner& runner, CeilingSampler& sampler, c
   const auto begin = BenchClock::now();
   BenchCeilings before = sampler.sample();
   do {
-    Measured measured{.sample = runner.run(run), .ceilings = {}};
+    Measured measured{.sample = runner.run(run)};
     const bool may_be_cached = run.test == BenchTest::cached;
     PL_CHECK(may_be_cached || measured.sample.cached_tokens == 0,
              "a measured prompt came out of the prefix cache");

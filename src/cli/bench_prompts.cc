@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string_view>
-#include <vector>
 
 #include "base/random.h"
 
@@ -91,8 +89,8 @@ std::string quoted_letter(Words& words) {
   letter += " Pray tell nobody of it.\"";
   const std::string first = letter.substr(0, letter.find(','));
   return fmt::format(
-      "{0} opened the letter and read:\n\n{1}\n\n{0} could not believe it, and read "
-      "the letter again aloud:\n\n{2},",
+      "{0} opened the letter and read:\n\n{1}\n\n{0} could not believe it, and read the letter "
+      "again aloud:\n\n{2},",
       Words::capital(who), letter, first);
 }
 

@@ -223,11 +223,7 @@ void write_variant(const BenchReport& report, JsonWriter& writer) {
   writer.member("resident_bytes", report.resident_bytes);
   writer.member("weight_bytes", report.weight_bytes);
   writer.member("decode_bytes", report.decode_bytes);
-  writer.key("notes").begin_array();
-  for (const std::string& note : report.notes) writer.string(note);
-  writer.end_array().key("choices").begin_array();
-  for (const std::string& choice : report.choices) writer.string(choice);
-  writer.end_array().end_object();
+  writer.member("notes", report.notes).member("choices", report.choices).end_object();
 }
 
 void write_speed(const BenchReport& report, const BenchRow& row, JsonWriter& writer) {
@@ -271,18 +267,18 @@ std::string bench_text(const MachineReport& machine, const std::vector<BenchRepo
 }
 
 std::string bench_json(const MachineReport& machine, const std::vector<BenchReport>& reports) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("machine", machine.processor);
-  writer.member("instruction_set", isa_name(machine.isa)).member("threads", machine.threads);
-  write_roofline(machine, writer);
-  writer.key("variants").begin_array();
-  for (const BenchReport& report : reports) write_variant(report, writer);
-  writer.end_array().key("results").begin_array();
-  for (const BenchReport& report : reports) {
-    for (const BenchRow& row : report.rows) write_row(report, row, writer);
-  }
-  writer.end_array().end_object();
+  const std::string json = object_json([&](JsonWriter& writer) {
+    writer.member("machine", machine.processor);
+    writer.member("instruction_set", isa_name(machine.isa)).member("threads", machine.threads);
+    write_roofline(machine, writer);
+    writer.key("variants").begin_array();
+    for (const BenchReport& report : reports) write_variant(report, writer);
+    writer.end_array().key("results").begin_array();
+    for (const BenchReport& report : reports) {
+      for (const BenchRow& row : report.rows) write_row(report, row, writer);
+    }
+    writer.end_array();
+  });
   return json + "\n";
 }
 

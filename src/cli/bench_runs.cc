@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "models/decoder.h"
 #include "runner/model_runner.h"
 

@@ -1,7 +1,5 @@
 #include "cli/bench_speculation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -91,9 +89,7 @@ void SpeculationBench::add_side(LoadedModel& model, const SpeculationLimits& lim
   auto side = std::make_unique<Side>();
   side->limits = limits;
   Drafter* drafter = model.drafter.get();
-  if (run_.drafts.drafter == BenchDrafter::replay) {
-    drafter = &side->replay.emplace(ReplayOptions{});
-  }
+  if (run_.drafts.drafter == BenchDrafter::replay) drafter = &side->replay.emplace(ReplayOptions{});
   EngineLimits engine_limits = model.engine->limits();
   engine_limits.speculation = limits;
   side->engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, engine_limits,
@@ -165,10 +161,10 @@ void SpeculationBench::take_answer(size_t prompt, std::vector<TokenId> tokens) {
   const size_t size = std::min(tokens.size(), expected.size());
   size_t at = 0;
   while (at < size && tokens[at] == expected[at]) ++at;
-  throw Error(ErrorCode::internal,
-              fmt::format("speculate: prompt {}: token {} of {} differs between decoding with "
-                          "drafts and without; they should be equal",
-                          prompt, at, expected.size()));
+  throw error_of(ErrorCode::internal,
+                 "speculate: prompt {}: token {} of {} differs between decoding with "
+                 "drafts and without; they should be equal",
+                 prompt, at, expected.size());
 }
 
 }  // namespace paceline

@@ -1,7 +1,5 @@
 #include "cli/chat_input.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/error.h"
@@ -29,10 +27,10 @@ void read_tool_choice(const JsonCursor& choice, ChatOptions& options) {
   } else if (word == "required") {
     options.tool_choice = ToolChoice::required;
   } else if (word != "auto") {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: found \"{}\", expected none, auto, required, or an object that "
-                            "names a function",
-                            choice.path(), word));
+    throw error_of(
+        ErrorCode::invalid,
+        "{}: found \"{}\", expected none, auto, required, or an object that names a function",
+        choice.path(), word);
   }
 }
 
@@ -57,7 +55,7 @@ ChatInput read_chat_input(const Json& line, std::string_view kwargs_field,
   ChatInput input;
   for (const JsonCursor& message : line_cursor(line).at("messages").items()) {
     message.object();
-    input.messages.push_back({.role = {}, .content = {}, .json = to_json(message.node().json())});
+    input.messages.push_back({.json = to_json(message.node().json())});
   }
   input.tools_json = json_of(line, "tools");
   input.documents_json = json_of(line, "documents");
@@ -86,7 +84,7 @@ Settings with_system_prompt(const Settings& settings, LLM& llm, Session& session
   complete.system = without_final_newline(read_whole_text(settings.system_prompt_file));
   const int64_t num_kept = llm.preload_system_prompt(complete.system, settings.chat_template_kwargs,
                                                      settings.generate.lora);
-  if (settings.verbose) session.print_note(fmt::format("system prompt: {} tokens kept", num_kept));
+  if (settings.verbose) session.print_note("system prompt: {} tokens kept", num_kept);
   return complete;
 }
 

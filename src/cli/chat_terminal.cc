@@ -93,7 +93,7 @@ class TerminalChat {
  private:
   void greet() {
     if (settings_.quiet) return;
-    session_.print_note(fmt::format("{}. /help lists the commands.", llm_.model_info().path));
+    session_.print_note("{}. /help lists the commands.", llm_.model_info().path);
   }
 
   void step() {
@@ -211,9 +211,8 @@ class TerminalChat {
     if (completion.finish_reason == "cancelled") {
       session_.print_note("(stopped; what was written so far is part of the conversation)");
     } else if (completion.finish_reason == "length" && used >= context) {
-      session_.print_note(fmt::format(
-          "(cut off: the context of {} tokens is full; /reset starts a new conversation)",
-          context));
+      session_.print_note(
+          "(cut off: the context of {} tokens is full; /reset starts a new conversation)", context);
     } else if (completion.finish_reason == "length") {
       session_.print_note("(cut off at --max-tokens)");
     }
@@ -246,26 +245,25 @@ class TerminalChat {
     if (!may_write(path)) return;
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file << conversation_.to_json();
-    if (!file.flush()) throw Error(ErrorCode::invalid, fmt::format("{}: can't be written", path));
-    session_.print_note(fmt::format("{}: {} messages", path, conversation_.messages().size()));
+    if (!file.flush()) throw error_of(ErrorCode::invalid, "{}: can't be written", path);
+    session_.print_note("{}: {} messages", path, conversation_.messages().size());
   }
 
   void load(const std::string& path) {
     conversation_.read_json(read_whole_file(path), path);
     if (conversation_.system().empty()) conversation_.set_system(settings_.system);
     last_usage_ = {};
-    session_.print_note(fmt::format("{}: {} messages", path, conversation_.messages().size()));
+    session_.print_note("{}: {} messages", path, conversation_.messages().size());
   }
 
   void print_stats() {
     const int64_t used = last_usage_.prompt_tokens + last_usage_.completion_tokens;
     const int64_t context = llm_.model_info().max_model_len;
     const bool is_counted = used > 0 || conversation_.num_turns() == 0;
-    session_.print_note(fmt::format(
+    session_.print_note(
         "{} messages; {}", conversation_.num_turns(),
-        is_counted
-            ? fmt::format("{} of {} tokens of the context used", used, context)
-            : fmt::format("the next answer counts the tokens of the context ({})", context)));
+        is_counted ? fmt::format("{} of {} tokens of the context used", used, context)
+                   : fmt::format("the next answer counts the tokens of the context ({})", context));
     if (used > 0) print_metrics(llm_.metrics(), session_, "");
   }
 

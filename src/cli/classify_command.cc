@@ -27,9 +27,9 @@ struct ClassifyCall {
 
 void check_given_labels(const Json& line, const std::vector<std::string>& labels) {
   if (line.find_value("labels") == nullptr || !labels.empty()) return;
-  throw Error(ErrorCode::invalid,
-              "labels: an empty array, expected at least one label; leave the field out to draw a "
-              "token");
+  throw Error(
+      ErrorCode::invalid,
+      "labels: an empty array, expected at least one label; leave the field out to draw a token");
 }
 
 ClassifyCall read_classify_call(const Item& item, const Settings& settings, Session& session) {
@@ -53,34 +53,15 @@ ClassifyCall read_classify_call(const Item& item, const Settings& settings, Sess
            .sampling = std::move(of_item.generate)}};
 }
 
-void write_numbers(JsonWriter& writer, std::string_view key, const std::vector<float>& numbers) {
-  writer.key(key).begin_array();
-  for (float number : numbers) writer.number(number);
-  writer.end_array();
-}
-
 std::string classification_json(const Classification& result, bool with_logits) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("token_id");
-  result.token_id ? writer.integer(*result.token_id) : writer.null();
-  writer.key("token");
-  result.token_id ? writer.string(result.token) : writer.null();
-  writer.key("label");
-  result.label ? writer.string(*result.label) : writer.null();
-  if (result.label) {
-    write_numbers(writer, "scores", result.scores);
-  } else {
-    writer.key("scores").null();
-  }
-  if (!result.labels.empty()) {
-    writer.key("labels").begin_array();
-    for (const std::string& label : result.labels) writer.string(label);
-    writer.end_array();
-  }
-  if (with_logits) write_numbers(writer, "logits", result.logits);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("token_id", result.token_id).key("token");
+    result.token_id ? writer.string(result.token) : writer.null();
+    writer.member("label", result.label).key("scores");
+    result.label ? writer.value(result.scores) : writer.null();
+    if (!result.labels.empty()) writer.member("labels", result.labels);
+    if (with_logits) writer.member("logits", result.logits);
+  });
 }
 
 // The likeliest label first.
@@ -107,9 +88,9 @@ void write_table(const Classification& result, const std::vector<std::string>& l
 // "--labels a,b" is one label, because labels may contain commas.
 void check_listed_labels(const std::vector<std::string>& labels) {
   if (labels.size() != 1 || labels[0].find(',') == std::string::npos) return;
-  throw UsageError(fmt::format(
+  throw UsageError(
       "--label: found one label, \"{}\"; repeat the option for each: --label A --label B",
-      labels[0]));
+      labels[0]);
 }
 
 // Labels get scores; without --with-token-id no token is drawn.
@@ -119,9 +100,9 @@ void warn_of_sampling(const Settings& settings, Session& session) {
     if (option.group != GenerationGroup::sampling || !is_set(settings.generate, option)) continue;
     std::string flag(option.name);
     std::replace(flag.begin(), flag.end(), '_', '-');
-    session.print_note(fmt::format(
+    session.print_note(
         "warning: --{}: no effect beside --label, where no token is drawn without --with-token-id",
-        flag));
+        flag);
   }
 }
 

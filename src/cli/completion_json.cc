@@ -7,8 +7,10 @@ namespace paceline {
 namespace {
 
 void write_logprob(JsonWriter& writer, const Logprob& entry) {
-  writer.begin_object().member("id", entry.id).member("token", entry.token).key("logprob");
-  entry.logprob ? writer.number(*entry.logprob) : writer.null();
+  writer.begin_object()
+      .member("id", entry.id)
+      .member("token", entry.token)
+      .member("logprob", entry.logprob);
   writer.key("top").begin_array();
   for (const TopLogprob& top : entry.top) {
     writer.begin_object().member("id", top.id).member("token", top.token);
@@ -17,24 +19,11 @@ void write_logprob(JsonWriter& writer, const Logprob& entry) {
   writer.end_array().end_object();
 }
 
-void write_stop_reason(JsonWriter& writer, const Completion& completion) {
-  writer.key("stop_reason");
-  if (!completion.stop_reason) {
-    writer.null();
-  } else if (const auto* id = std::get_if<int32_t>(&*completion.stop_reason)) {
-    writer.integer(*id);
-  } else {
-    writer.string(std::get<std::string>(*completion.stop_reason));
-  }
-}
-
 void write_completion(JsonWriter& writer, const Completion& completion, bool with_logprobs) {
-  writer.key("text");
-  completion.text ? writer.string(*completion.text) : writer.null();
-  writer.key("token_ids").begin_array();
-  for (int32_t id : completion.token_ids) writer.integer(id);
-  writer.end_array().member("finish_reason", completion.finish_reason);
-  write_stop_reason(writer, completion);
+  writer.member("text", completion.text);
+  writer.member("token_ids", completion.token_ids)
+      .member("finish_reason", completion.finish_reason);
+  writer.member("stop_reason", completion.stop_reason);
   writer.key("logprobs");
   if (with_logprobs) {
     writer.begin_array();
@@ -56,31 +45,23 @@ void write_completion(JsonWriter& writer, const Completion& completion, bool wit
   writer.end_object();
   writer.member("seed", completion.seed);
   if (completion.warnings.empty()) return;
-  writer.key("warnings").begin_array();
-  for (const std::string& warning : completion.warnings) writer.string(warning);
-  writer.end_array();
+  writer.member("warnings", completion.warnings);
 }
 
 }  // namespace
 
 std::string completion_json(const Completion& completion, bool with_logprobs) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_completion(writer, completion, with_logprobs);
-  writer.end_object();
-  return json;
+  return object_json(
+      [&](JsonWriter& writer) { write_completion(writer, completion, with_logprobs); });
 }
 
 std::string chat_completion_json(const Completion& completion, bool with_logprobs) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("message").begin_object();
-  write_assistant_message(writer, completion.text, completion.turn);
-  writer.end_object();
-  write_completion(writer, completion, with_logprobs);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.key("message").begin_object();
+    write_assistant_message(writer, completion.text, completion.turn);
+    writer.end_object();
+    write_completion(writer, completion, with_logprobs);
+  });
 }
 
 }  // namespace paceline

@@ -1,16 +1,15 @@
 // Reads options from a config file.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
+#include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/config_text.h"
 #include "cli/option_source.h"
 #include "cli/option_value.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -20,8 +19,8 @@ constexpr size_t kMaxSettingsBytes = 1 << 20;
 [[noreturn]] void refuse_table(const ConfigEntry& entry, std::string_view where) {
   std::vector<std::string_view> names;
   for (const CommandDef& command : command_table()) names.push_back(command.name);
-  throw Error(ErrorCode::invalid, fmt::format("{}: [{}] is not a command{}", where, entry.table,
-                                              did_you_mean(entry.table, names)));
+  throw error_of(ErrorCode::invalid, "{}: [{}] is not a command{}", where, entry.table,
+                 did_you_mean(entry.table, names));
 }
 
 [[noreturn]] void refuse_key(const ConfigEntry& entry, std::string_view where) {
@@ -31,8 +30,8 @@ constexpr size_t kMaxSettingsBytes = 1 << 20;
     for (std::string& field : field_names(option)) known.push_back(std::move(field));
   }
   const std::vector<std::string_view> names(known.begin(), known.end());
-  throw Error(ErrorCode::invalid, fmt::format("{}: unknown key {}{}", where, entry.key,
-                                              did_you_mean(entry.key, names)));
+  throw error_of(ErrorCode::invalid, "{}: unknown key {}{}", where, entry.key,
+                 did_you_mean(entry.key, names));
 }
 
 // The option that an entry sets for `command`; nullptr when it is for another command.
@@ -46,12 +45,10 @@ const OptionDef* option_of(const ConfigEntry& entry, std::string_view command_na
   const OptionDef* option = find_option(entry.key, table == nullptr ? command : table->id);
   if (option == nullptr || option->flag_only) refuse_key(entry, where);
   if (option->name == "config") {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: a config file can't name another config file", where));
+    throw error_of(ErrorCode::invalid, "{}: a config file can't name another config file", where);
   }
   if (table != nullptr && !contains(option->commands, table->id)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} has no option {}", where, entry.table, entry.key));
+    throw error_of(ErrorCode::invalid, "{}: {} has no option {}", where, entry.table, entry.key);
   }
   const bool is_meant = entry.table.empty() || entry.table == command_name;
   return is_meant && contains(option->commands, command) ? option : nullptr;
@@ -62,9 +59,8 @@ void refuse_repeated(const std::vector<GivenOption>& given, const OptionDef& opt
                      const ConfigEntry& entry, std::string_view where) {
   for (const GivenOption& one : given) {
     if (one.option != &option) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: {} was set before, as {} or another name of it", where, entry.key,
-                            option.name));
+    throw error_of(ErrorCode::invalid, "{}: {} was set before, as {} or another name of it", where,
+                   entry.key, option.name);
   }
 }
 

@@ -1,8 +1,5 @@
 #include "cli/conversation.h"
 
-#include <fmt/format.h>
-
-#include "base/error.h"
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
 
@@ -58,11 +55,11 @@ std::vector<ChatMessage> Conversation::messages() const {
 }
 
 std::string Conversation::to_json() const {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("messages").begin_array();
-  for (const ChatMessage& message : messages()) write_message(writer, message);
-  writer.end_array().end_object();
+  const std::string json = object_json([&](JsonWriter& writer) {
+    writer.key("messages").begin_array();
+    for (const ChatMessage& message : messages()) write_message(writer, message);
+    writer.end_array();
+  });
   return json + "\n";
 }
 

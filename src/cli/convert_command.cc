@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
-#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
-#include "cli/progress.h"
 #include "cli/usage_error.h"
 #include "load/gguf_conversion.h"
 
@@ -23,14 +21,11 @@ int run_convert(const Settings& settings, Session& session) {
   if (settings.load.model.empty())
     throw UsageError("nothing to read: give --model FILE, a GGUF file");
   if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIR");
-  GgufConversion conversion{.to = settings.output, .dtype = {}};
+  GgufConversion conversion{.to = settings.output};
   if (settings.load.dtype != "auto") conversion.dtype = parse_dtype(settings.load.dtype);
   session.explain_written(settings.output, " is complete");
-  constexpr uint64_t kMegabyte = 1'000'000;
-  ProgressBar progress(session.shows_progress(settings), "MB", 0);
-  conversion.progress = [&](uint64_t done, uint64_t all) {
-    progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
-  };
+  ByteProgress progress(settings, session, "");
+  conversion.progress = progress.callback();
   const ConvertedSizes sizes = convert_gguf(ModelSource(model_path(settings)), conversion);
   if (!settings.quiet) session.print_note(sizes_text(sizes, settings.output));
   return 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/items.h"
 #include "cli/line_fields.h"

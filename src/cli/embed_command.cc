@@ -37,12 +37,10 @@ EmbedCall read_embed_call(const Item& item, const Settings& settings, Session& s
 }
 
 std::string embedding_json(const Embedding& embedding) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("embedding").begin_array();
-  for (const float element : embedding.values) writer.number(element);
-  writer.end_array().member("prompt_tokens", embedding.usage.prompt_tokens).end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("embedding", embedding.values)
+        .member("prompt_tokens", embedding.usage.prompt_tokens);
+  });
 }
 
 }  // namespace

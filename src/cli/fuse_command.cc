@@ -3,7 +3,6 @@
 #include "adapters/adapter_files.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
-#include "cli/progress.h"
 #include "cli/usage_error.h"
 #include "load/fuse_model.h"
 #include "load/model_adapter_base.h"
@@ -12,7 +11,7 @@ namespace paceline {
 namespace {
 
 FuseOptions fuse_options(const Settings& settings) {
-  FuseOptions options{.to = settings.output, .dtype = {}, .format = {}};
+  FuseOptions options{.to = settings.output};
   if (settings.load.dtype != "auto") options.dtype = parse_dtype(settings.load.dtype);
   if (settings.bits) {
     options.format = {.bits = static_cast<int>(*settings.bits),
@@ -42,11 +41,8 @@ int run_fuse(const Settings& settings, Session& session) {
   }
   FuseOptions options = fuse_options(settings);
   session.explain_written(settings.output, " is complete");
-  constexpr uint64_t kMegabyte = 1'000'000;
-  ProgressBar progress(session.shows_progress(settings), "MB", 0);
-  options.progress = [&](uint64_t done, uint64_t all) {
-    progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
-  };
+  ByteProgress progress(settings, session, "");
+  options.progress = progress.callback();
   const ModelSource source(model_path(settings));
   Memory memory;
   const Adapter adapter = read_adapter(settings.adapter, read_adapter_base(source), memory);

@@ -12,25 +12,12 @@ namespace {
 using enum CommandId;
 
 OptionKind kind_of_option(const GenerationOption& option) {
-  switch (kind_of(option)) {
-    case GenerationKind::flag:
-      return option.placeholder.empty() ? OptionKind::flag : OptionKind::boolean;
-    case GenerationKind::choice:
-      return OptionKind::choice;
-    case GenerationKind::integer:
-      return OptionKind::integer;
-    case GenerationKind::seed:
-      return OptionKind::seed;
-    case GenerationKind::number:
-      return OptionKind::number;
-    case GenerationKind::texts:
-      return OptionKind::texts;
-    case GenerationKind::token_ids:
-      return OptionKind::token_ids;
-    case GenerationKind::logit_bias:
-      return OptionKind::logit_bias;
-  }
-  return OptionKind::flag;
+  using enum OptionKind;
+  if (kind_of(option) == GenerationKind::flag && !option.placeholder.empty()) return boolean;
+  // In the order of GenerationKind.
+  constexpr OptionKind kKinds[] = {flag,   choice, integer,   seed,
+                                   number, texts,  token_ids, logit_bias};
+  return kKinds[static_cast<size_t>(kind_of(option))];
 }
 
 OptionGroup group_of(const GenerationOption& option) {

@@ -117,9 +117,9 @@ constexpr std::string_view kGrammarFields[] = {"texts"};
 NamedConstraint constraint_of_line(const Json& line, bool strict) {
   auto constraint = read_constraint(line, strict);
   if (constraint) return std::move(*constraint);
-  throw Error(ErrorCode::invalid,
-              "found no constraint, expected one of json_schema, regex, grammar, choice and "
-              "json_object");
+  throw Error(
+      ErrorCode::invalid,
+      "found no constraint, expected one of json_schema, regex, grammar, choice and json_object");
 }
 
 // The constraint of the options, which have exactly one.
@@ -148,9 +148,7 @@ void write_times(JsonWriter& writer, const WalkTimes& times) {
         .member("p99", share_of(sorted, 0.99))
         .member("max", sorted.back());
   }
-  writer.member("count", times.token_us.size()).key("all").begin_array();
-  for (const double us : times.token_us) writer.number(us);
-  writer.end_array().end_object();
+  writer.member("count", times.token_us.size()).member("all", times.token_us).end_object();
 }
 
 // The vocabulary of the model, and the constraint of the options, compiled once.

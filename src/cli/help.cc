@@ -139,8 +139,7 @@ std::string paragraphs(std::string_view text) {
 constexpr std::string_view kItemNotes =
     "The final newline of a file or of standard input is not part of the text. With --jsonl, an "
     "item that fails is answered by {\"error\": {\"code\", \"message\"}}; the others go on, and "
-    "the "
-    "exit code is 1.";
+    "the exit code is 1.";
 constexpr std::string_view kSourceNotes =
     "Every option is also an environment variable (--max-tokens is PACELINE_MAX_TOKENS) and a key "
     "of the file that --config names (max_tokens; for one command under [command]). A flag "

@@ -219,38 +219,36 @@ std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderC
 }
 
 std::string report_json(const ModelReport& report) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("path", report.path.string()).key("config").begin_object();
-  for (const auto& [name, value] : config_rows(report.config)) writer.key(name).raw(value);
-  writer.end_object().member("parameters", report.parameters);
-  writer.member("active_parameters", report.active_parameters).key("tensors").begin_array();
-  for (const TensorRow& row : report.tensors) {
-    writer.begin_object().member("name", row.name).member("dtype", row.type);
-    writer.key("shape").begin_array();
-    for (int64_t size : row.shape) writer.integer(size);
-    writer.end_array().member("bytes", row.bytes).end_object();
-  }
-  const MemoryNeed& memory = report.memory;
-  writer.end_array().key("memory").begin_object();
-  writer.member("context", memory.context).member("sequences", memory.sequences);
-  writer.member("dtype", dtype_name(report.weight_dtype));
-  writer.member("kv_cache_dtype", dtype_name(report.kv_dtype));
-  writer.member("weight_bytes", memory.weights).member("kv_cache_bytes", memory.kv_cache);
-  writer.member("activation_bytes", memory.activations);
-  if (report.draft) {
-    const MemoryNeed& of_draft = report.draft->memory;
-    writer.key("draft_model").begin_object().member("path", report.draft->path.string());
-    writer.member("parameters", report.draft->parameters);
-    writer.member("weight_bytes", of_draft.weights).member("kv_cache_bytes", of_draft.kv_cache);
-    writer.member("activation_bytes", of_draft.activations).end_object();
-  }
-  writer.member("total_bytes", report.total_bytes()).end_object();
-  const DeviceInfo& device = report.device;
-  writer.key("device").begin_object().member("name", device.name);
-  writer.member("instruction_set", device.instruction_set).member("threads", device.num_threads);
-  writer.member("memory_bytes", device.total_memory_bytes);
-  writer.member("free_bytes", device.free_memory_bytes).end_object().end_object();
+  const std::string json = object_json([&](JsonWriter& writer) {
+    writer.member("path", report.path.string()).key("config").begin_object();
+    for (const auto& [name, value] : config_rows(report.config)) writer.key(name).raw(value);
+    writer.end_object().member("parameters", report.parameters);
+    writer.member("active_parameters", report.active_parameters).key("tensors").begin_array();
+    for (const TensorRow& row : report.tensors) {
+      writer.begin_object().member("name", row.name).member("dtype", row.type);
+      writer.member("shape", row.shape).member("bytes", row.bytes).end_object();
+    }
+    const MemoryNeed& memory = report.memory;
+    writer.end_array().key("memory").begin_object();
+    writer.member("context", memory.context).member("sequences", memory.sequences);
+    writer.member("dtype", dtype_name(report.weight_dtype));
+    writer.member("kv_cache_dtype", dtype_name(report.kv_dtype));
+    writer.member("weight_bytes", memory.weights).member("kv_cache_bytes", memory.kv_cache);
+    writer.member("activation_bytes", memory.activations);
+    if (report.draft) {
+      const MemoryNeed& of_draft = report.draft->memory;
+      writer.key("draft_model").begin_object().member("path", report.draft->path.string());
+      writer.member("parameters", report.draft->parameters);
+      writer.member("weight_bytes", of_draft.weights).member("kv_cache_bytes", of_draft.kv_cache);
+      writer.member("activation_bytes", of_draft.activations).end_object();
+    }
+    writer.member("total_bytes", report.total_bytes()).end_object();
+    const DeviceInfo& device = report.device;
+    writer.key("device").begin_object().member("name", device.name);
+    writer.member("instruction_set", device.instruction_set).member("threads", device.num_threads);
+    writer.member("memory_bytes", device.total_memory_bytes);
+    writer.member("free_bytes", device.free_memory_bytes).end_object();
+  });
   return json + "\n";
 }
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
 #include "cli/text_file.h"
 #include "cli/usage_error.h"
-#include "paceline/error.h"
 
 namespace paceline {
 void write_item_error(const Error& error, const std::string& name, const Settings& settings,
@@ -31,9 +31,8 @@ namespace {
 Item parse_line(const Line& line) {
   const std::string name = fmt::format("line {}", line.number);
   if (line.is_too_long) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("{}: longer than {} bytes, the most a line may have", name, kMaxLineBytes));
+    throw error_of(ErrorCode::invalid, "{}: longer than {} bytes, the most a line may have", name,
+                   kMaxLineBytes);
   }
   Json object = parse_json_line(line.text, name);
   JsonCursor(object, name).object();

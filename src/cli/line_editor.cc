@@ -139,11 +139,11 @@ LineEditor::Input LineEditor::read_line(std::string_view prompt) {
     state_->keys.drop();
     el_reset(state_->editor);
     std::fputs("\n", stdout);
-    return {.outcome = Outcome::interrupted, .text = {}};
+    return {.outcome = Outcome::interrupted};
   }
   if (line == nullptr || length <= 0) {
     std::fputs("\n", stdout);
-    return {.outcome = Outcome::closed, .text = {}};
+    return {.outcome = Outcome::closed};
   }
   return {.outcome = Outcome::line, .text = text_of(line, length)};
 }

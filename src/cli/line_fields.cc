@@ -1,7 +1,5 @@
 #include "cli/line_fields.h"
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "base/error.h"
@@ -29,11 +27,11 @@ Prompt read_prompt(const Json& line, std::string_view text_key, std::string_view
   const auto text = line_cursor(line).find(text_key);
   const auto ids = line_cursor(line).find(ids_key);
   if (!text && !ids) {
-    throw Error(ErrorCode::invalid, fmt::format("found neither {} nor {}", text_key, ids_key));
+    throw error_of(ErrorCode::invalid, "found neither {} nor {}", text_key, ids_key);
   }
   if (text && ids) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("found both {} and {}, expected one of them", text_key, ids_key));
+    throw error_of(ErrorCode::invalid, "found both {} and {}, expected one of them", text_key,
+                   ids_key);
   }
   if (text) return text->string();
   return read_token_ids(*ids);

@@ -34,16 +34,16 @@ std::string problem_of(const LocalModel& model) {
 }
 
 std::string models_json(const std::vector<ListedModel>& models) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("models").begin_array();
-  for (const auto& [model, problem] : models) {
-    writer.begin_object().member("name", model.name).member("cache", model.cache);
-    writer.member("path", model.path.string()).member("bytes", model.bytes).key("problem");
-    problem.empty() ? writer.null() : writer.string(problem);
-    writer.end_object();
-  }
-  writer.end_array().end_object();
+  const std::string json = object_json([&](JsonWriter& writer) {
+    writer.key("models").begin_array();
+    for (const auto& [model, problem] : models) {
+      writer.begin_object().member("name", model.name).member("cache", model.cache);
+      writer.member("path", model.path.string()).member("bytes", model.bytes).key("problem");
+      problem.empty() ? writer.null() : writer.string(problem);
+      writer.end_object();
+    }
+    writer.end_array();
+  });
   return json + "\n";
 }
 
@@ -77,8 +77,7 @@ int run_list(const Settings& settings, Session& session) {
   if (models.empty() && !settings.quiet) {
     session.print_note(
         "note: no models in the caches; `hf download OWNER/NAME` brings one, and without a model "
-        "the "
-        "small one that comes with Paceline is used");
+        "the small one that comes with Paceline is used");
   }
   return 0;
 }

@@ -34,10 +34,10 @@ class PatternOption {
   void refuse_unused(const LoraShapes& shapes) const {
     for (const auto& entry : values_.entries()) {
       if (used_.contains(&entry) || shapes.empty()) continue;
-      throw Error(ErrorCode::invalid,
-                  fmt::format("--{}: {} is used by no module: found none whose name ends in it, or "
-                              "an earlier key matches; expected the end of a name such as {}",
-                              name_, entry.key, shapes.begin()->first));
+      throw error_of(ErrorCode::invalid,
+                     "--{}: {} is used by no module: found none whose name ends in it, or "
+                     "an earlier key matches; expected the end of a name such as {}",
+                     name_, entry.key, shapes.begin()->first);
     }
   }
 
@@ -49,8 +49,7 @@ class PatternOption {
 
 int64_t checked_rank(double rank) {
   if (rank == std::floor(rank)) return static_cast<int64_t>(rank);
-  throw Error(ErrorCode::invalid,
-              fmt::format("--rank-pattern: found {}, expected an integer", rank));
+  throw error_of(ErrorCode::invalid, "--rank-pattern: found {}, expected an integer", rank);
 }
 
 double usual_alpha(const TrainChoice& choice, int64_t rank) {

@@ -41,8 +41,8 @@ void warn_of_threads(const Settings& settings, Session& session) {
   int64_t most = settings.load.num_threads;
   for (const int64_t threads : settings.bench.threads) most = std::max(most, threads);
   if (settings.quiet || num_usable == 0 || most <= num_usable) return;
-  session.print_note(fmt::format("warning: --threads {}: slower, because only {} cores are usable",
-                                 most, num_usable));
+  session.print_note("warning: --threads {}: slower, because only {} cores are usable", most,
+                     num_usable);
   if (settings.load.pin_threads) {
     session.print_note("warning: --pin-threads: no effect with more threads than cores");
   }
@@ -83,8 +83,7 @@ int dispatch(const std::vector<std::string>& arguments, Session& session) {
   try {
     return run_command(command, arguments, session);
   } catch (const UsageError& error) {
-    throw UsageError(
-        fmt::format("{}\n(`paceline {} --help` lists the options)", error.what(), command.name));
+    throw UsageError("{}\n(`paceline {} --help` lists the options)", error.what(), command.name);
   }
 }
 

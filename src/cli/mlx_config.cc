@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "base/json_cursor.h"
 #include "cli/config_text.h"
 #include "cli/words.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -201,9 +201,9 @@ MlxTranslation::Choices choices_of(const std::vector<ConfigEntry>& entries,
     has_arguments = has_arguments || entry.key == "arguments";
   }
   if (schedule != nullptr && (choices.schedule.empty() || !has_arguments)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}:{}: lr_schedule: {} missing, expected name and arguments", where,
-                            schedule->line, choices.schedule.empty() ? "name" : "arguments"));
+    throw error_of(ErrorCode::invalid,
+                   "{}:{}: lr_schedule: {} missing, expected name and arguments", where,
+                   schedule->line, choices.schedule.empty() ? "name" : "arguments");
   }
   return choices;
 }

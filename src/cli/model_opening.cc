@@ -26,19 +26,17 @@ std::string parameters_text(int64_t count) {
 void print_model(const LLM& llm, double seconds, Session& session) {
   const ModelInfo model = llm.model_info();
   const DeviceInfo device = llm.device_info();
-  session.print_note(fmt::format(
-      "model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s", model.path, model.family,
-      model.num_layers, parameters_text(model.num_parameters), model.weight_format, seconds));
-  session.print_note(
-      fmt::format("memory: weights {}, keys and values {} ({}) for contexts of up to {} tokens",
-                  bytes_text(static_cast<double>(model.weight_bytes)),
-                  bytes_text(static_cast<double>(model.kv_cache_bytes)), model.kv_cache_dtype,
-                  model.max_model_len));
+  session.print_note("model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s", model.path,
+                     model.family, model.num_layers, parameters_text(model.num_parameters),
+                     model.weight_format, seconds);
+  session.print_note("memory: weights {}, keys and values {} ({}) for contexts of up to {} tokens",
+                     bytes_text(static_cast<double>(model.weight_bytes)),
+                     bytes_text(static_cast<double>(model.kv_cache_bytes)), model.kv_cache_dtype,
+                     model.max_model_len);
   const std::string drafter = drafter_text(model.drafter);
   if (!drafter.empty()) session.print_note(drafter);
-  session.print_note(fmt::format("machine: {}, {}, {} thread{}", device.name,
-                                 device.instruction_set, device.num_threads,
-                                 device.num_threads == 1 ? "" : "s"));
+  session.print_note("machine: {}, {}, {} thread{}", device.name, device.instruction_set,
+                     device.num_threads, device.num_threads == 1 ? "" : "s");
 }
 
 std::string outcome_text(const WeightsCacheUse& use) {
@@ -94,9 +92,8 @@ std::vector<std::string> served_names(const Settings& settings) {
 void check_adapter_names(const Settings& settings, const std::vector<std::string>& names) {
   for (const LoraSource& adapter : settings.load.loras) {
     if (std::find(names.begin(), names.end(), adapter.name) == names.end()) continue;
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("--lora {}: the model has this name, expected another one", adapter.name));
+    throw error_of(ErrorCode::invalid, "--lora {}: the model has this name, expected another one",
+                   adapter.name);
   }
 }
 
@@ -112,8 +109,8 @@ void check_load_format(const Settings& settings) {
   const std::filesystem::path path = model_path(settings);
   const std::string_view found = path.extension() == ".gguf" ? "gguf" : "safetensors";
   if (found == settings.file_format) return;
-  throw Error(ErrorCode::invalid, fmt::format("--load-format: {}, but the model is in {} ({})",
-                                              settings.file_format, found, path.string()));
+  throw error_of(ErrorCode::invalid, "--load-format: {}, but the model is in {} ({})",
+                 settings.file_format, found, path.string());
 }
 
 int64_t usual_sequences(const Settings& settings, size_t per_prompt) {
@@ -130,28 +127,28 @@ void print_cache_use(const CacheUse& use, const Settings& settings, Session& ses
   constexpr double kNearly = 0.9;  // blocks are whole
   if (static_cast<double>(use.bytes) < kNearly * given && use.context >= use.full_context) {
     session.print_note(
-        fmt::format("note: keys and values take {}, enough for {} sequence{} of {} tokens; "
-                    "--kv-cache-memory-bytes gives them {}",
-                    bytes_text(static_cast<double>(use.bytes)), use.sequences,
-                    use.sequences == 1 ? "" : "s", use.context, bytes_text(given)));
+        "note: keys and values take {}, enough for {} sequence{} of {} tokens; "
+        "--kv-cache-memory-bytes gives them {}",
+        bytes_text(static_cast<double>(use.bytes)), use.sequences, use.sequences == 1 ? "" : "s",
+        use.context, bytes_text(given));
   }
   if (use.context >= use.full_context || load.max_model_len) return;
-  session.print_note(fmt::format(
-      "note: the context is {} tokens, which is all that --kv-cache-memory-bytes {} holds; the "
-      "model's is {}",
-      use.context, bytes_text(given), use.full_context));
+  session.print_note(
+      "note: the context is {} tokens, which is all that --kv-cache-memory-bytes {} "
+      "holds; the model's is {}",
+      use.context, bytes_text(given), use.full_context);
 }
 
-LoadProgress::LoadProgress(const Settings& settings, const Session& session)
-    : bar_(session.shows_progress(settings), "MB", 0, "loading the model  ") {}
+ByteProgress::ByteProgress(const Settings& settings, const Session& session, std::string_view title)
+    : bar_(session.shows_progress(settings), "MB", 0, title) {}
 
-void LoadProgress::update(uint64_t done_bytes, uint64_t total_bytes) {
+void ByteProgress::update(uint64_t done_bytes, uint64_t total_bytes) {
   constexpr uint64_t kMegabyte = 1'000'000;
   bar_.update(static_cast<int64_t>(done_bytes / kMegabyte),
               static_cast<int64_t>(total_bytes / kMegabyte));
 }
 
-std::function<void(uint64_t, uint64_t)> LoadProgress::callback() {
+std::function<void(uint64_t, uint64_t)> ByteProgress::callback() {
   return [this](uint64_t done, uint64_t total) { update(done, total); };
 }
 
@@ -165,7 +162,7 @@ LLM open_model(const Settings& settings, Session& session, int64_t num_sequences
   const auto start = std::chrono::steady_clock::now();
   LoadOptions options = load_options(settings);
   options.max_num_seqs = settings.max_num_seqs.value_or(num_sequences);
-  std::optional<LoadProgress> progress(std::in_place, settings, session);
+  std::optional<ByteProgress> progress(std::in_place, settings, session);
   options.progress = progress->callback();
   LLM llm = LLM::load(options);
   progress.reset();

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,10 +46,11 @@ struct CacheUse {
 // --kv-cache-memory-bytes gives it, unless --quiet.
 void print_cache_use(const CacheUse& use, const Settings& settings, Session& session);
 
-// Shows the progress of loading on a terminal, while it lives.
-class LoadProgress {
+// Shows the progress of work on bytes, of loading as a rule, on a terminal, while it lives.
+class ByteProgress {
  public:
-  LoadProgress(const Settings& settings, const Session& session);
+  ByteProgress(const Settings& settings, const Session& session,
+               std::string_view title = "loading the model  ");
 
   void update(uint64_t done_bytes, uint64_t total_bytes);
   // update(), for LoadOptions::progress; it must not outlive the object.

@@ -1,7 +1,6 @@
 // The definitions of options, a file per subject; option_table() has all of them in this order.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -9,10 +9,10 @@
 #include <limits>
 #include <optional>
 
+#include "base/error.h"
 #include "base/suggest.h"
 #include "cli/text_file.h"
 #include "cli/words.h"
-#include "paceline/error.h"
 #include "tensor/dtype.h"
 
 namespace paceline {
@@ -20,7 +20,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view where, std::string_view found,
                          std::string_view expected) {
-  throw Error(ErrorCode::invalid, fmt::format("{}: {}", where, found_instead(found, expected)));
+  throw error_of(ErrorCode::invalid, "{}: {}", where, found_instead(found, expected));
 }
 
 template <class T>

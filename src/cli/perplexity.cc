@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/error.h"
 #include "cli/progress.h"
 #include "cli/text_file.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -48,7 +48,7 @@ MeasuredText read_measured_text(const std::string& path, std::optional<int64_t> 
   const std::string text = read_whole_text(path);
   MeasuredText read{.tokens = tokenizer.encode(text), .bytes = text.size()};
   if (read.tokens.empty()) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected some text", path));
+    throw error_of(ErrorCode::invalid, "{}: empty, expected some text", path);
   }
   read.separator = separator_of(tokenizer);
   if (max_positions && static_cast<size_t>(*max_positions) < read.tokens.size()) {

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
@@ -15,7 +15,6 @@
 #include "engine/engine.h"
 #include "engine/run_alone.h"
 #include "load/loaded_model.h"
-#include "paceline/error.h"
 #include "runner/model_runner.h"
 
 namespace paceline {
@@ -72,9 +71,7 @@ class LogitsDump {
 
 RecordingRunner::RecordingRunner(Runner& runner, const std::string& path)
     : runner_(runner), path_(path), file_(std::fopen(path.c_str(), "wb")) {
-  if (file_ == nullptr) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
-  }
+  if (file_ == nullptr) throw error_of(ErrorCode::invalid, "{}: {}", path, std::strerror(errno));
 }
 
 std::span<const float> RecordingRunner::logits(int64_t first, int64_t count) {
@@ -85,7 +82,7 @@ std::span<const float> RecordingRunner::logits(int64_t first, int64_t count) {
 
 void RecordingRunner::finish() {
   if (std::fflush(file_.get()) != 0 || std::ferror(file_.get()) != 0) {
-    throw Error(ErrorCode::exhausted, fmt::format("{}: {}", path_, std::strerror(errno)));
+    throw error_of(ErrorCode::exhausted, "{}: {}", path_, std::strerror(errno));
   }
 }
 
@@ -109,12 +106,7 @@ double LogitsDump::score(const std::vector<TokenId>& window) {
 
 std::string result_text(const Perplexity& measured, bool as_json) {
   if (!as_json) return perplexity_text(measured) + "\n";
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_perplexity(measured, writer);
-  writer.end_object();
-  return json + "\n";
+  return object_json([&](JsonWriter& writer) { write_perplexity(measured, writer); }) + "\n";
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 
 #include <optional>
 
+#include "base/error.h"
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/model_opening.h"
 #include "cli/perplexity.h"
-#include "cli/progress.h"
 #include "cli/usage_error.h"
 #include "load/quantize_model.h"
 
@@ -37,20 +37,17 @@ Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
 }
 
 QuantizedSizes quantize_into(const Settings& settings, Session& session) {
-  QuantizeOptions options{.from = model_path(settings), .to = settings.output, .format = {}};
+  QuantizeOptions options{.from = model_path(settings), .to = settings.output};
   if (!std::filesystem::is_directory(options.from)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: a GGUF file, expected a directory (`paceline convert` makes one)",
-                            options.from.string()));
+    throw error_of(ErrorCode::invalid,
+                   "{}: a GGUF file, expected a directory (`paceline convert` makes one)",
+                   options.from.string());
   }
   options.format = {.bits = static_cast<int>(settings.bits.value_or(4)),
                     .group_size = settings.group_size.value_or(AffineFormat().group_size)};
   options.recipe = settings.recipe;
-  constexpr uint64_t kMegabyte = 1'000'000;
-  ProgressBar progress(session.shows_progress(settings), "MB", 0);
-  options.progress = [&](uint64_t done, uint64_t all) {
-    progress.update(static_cast<int64_t>(done / kMegabyte), static_cast<int64_t>(all / kMegabyte));
-  };
+  ByteProgress progress(settings, session, "");
+  options.progress = progress.callback();
   ThreadPool threads(settings.load.num_threads);
   return quantize_model(options, threads);
 }
@@ -71,22 +68,21 @@ std::string report_text(const Report& report) {
 }
 
 std::string report_json(const Report& report) {
-  std::string text;
-  JsonWriter json(text);
-  json.begin_object().member("path", report.path);
-  json.member("parameters", report.sizes.parameters);
-  json.member("quantized_parameters", report.sizes.quantized_parameters);
-  json.member("bytes_before", report.sizes.bytes_before);
-  json.member("bytes_after", report.sizes.bytes_after);
-  json.member("bits_per_weight", report.sizes.bits_per_weight());
-  if (report.before) {
-    json.key("before").begin_object();
-    write_perplexity(*report.before, json);
-    json.end_object().key("after").begin_object();
-    write_perplexity(*report.after, json);
-    json.end_object();
-  }
-  json.end_object();
+  const std::string text = object_json([&](JsonWriter& json) {
+    json.member("path", report.path);
+    json.member("parameters", report.sizes.parameters);
+    json.member("quantized_parameters", report.sizes.quantized_parameters);
+    json.member("bytes_before", report.sizes.bytes_before);
+    json.member("bytes_after", report.sizes.bytes_after);
+    json.member("bits_per_weight", report.sizes.bits_per_weight());
+    if (report.before) {
+      json.key("before").begin_object();
+      write_perplexity(*report.before, json);
+      json.end_object().key("after").begin_object();
+      write_perplexity(*report.after, json);
+      json.end_object();
+    }
+  });
   return text + "\n";
 }
 
@@ -98,7 +94,7 @@ int run_quantize(const Settings& settings, Session& session) {
     throw UsageError("--bits and --recipe both set the bits: give one of them");
   }
   session.explain_written(settings.output, " is complete, --check is not");
-  Report report{.path = settings.output, .sizes = {}, .before = {}, .after = {}};
+  Report report{.path = settings.output};
   // Read first, so that a wrong name fails before the work begins.
   std::optional<Tokenizer> tokenizer;
   std::optional<MeasuredText> text;

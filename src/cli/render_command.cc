@@ -1,6 +1,4 @@
-#include <fmt/format.h>
 
-#include <memory>
 
 #include "base/json_writer.h"
 #include "cli/chat_input.h"
@@ -56,8 +54,7 @@ class Renderer {
 
   std::string render_text(const std::string& text) {
     const ChatTemplate& chosen = chat_template();
-    ChatInput input{.messages = {},
-                    .kwargs_json = settings_.chat_template_kwargs,
+    ChatInput input{.kwargs_json = settings_.chat_template_kwargs,
                     .special_tokens = special_tokens_};
     if (!settings_.system.empty()) input.messages.push_back({"system", settings_.system});
     input.messages.push_back({"user", text});

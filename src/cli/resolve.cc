@@ -95,8 +95,7 @@ void check_relations(const std::vector<GivenOption>& all, std::vector<std::strin
   for (const auto& [name, one] : given) {
     for (std::string_view other : split_words(one->option->excludes)) {
       if (!is_given(given, other)) continue;
-      throw UsageError(
-          fmt::format("--{} and --{} exclude each other: give one of them", name, other));
+      throw UsageError("--{} and --{} exclude each other: give one of them", name, other);
     }
     const auto needs = split_words(one->option->needs);
     const auto has_effect = [&](std::string_view need) { return holds(need, given); };

@@ -54,24 +54,21 @@ void score_pair(const JsonLine& line, const Settings& settings, Session& session
 }
 
 std::string pair_json(const PairScores& scores) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("score").number(scores.values.front());
-  writer.member("prompt_tokens", scores.usage.prompt_tokens).end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.key("score").number(scores.values.front());
+    writer.member("prompt_tokens", scores.usage.prompt_tokens);
+  });
 }
 
 std::string score_json(const std::vector<Logprob>& tokens) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("ids").begin_array();
-  for (const Logprob& token : tokens) writer.integer(token.id);
-  writer.end_array().key("logprobs").begin_array();
-  for (const Logprob& token : tokens) {
-    token.logprob ? writer.number(*token.logprob) : writer.null();
-  }
-  writer.end_array().end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.key("ids").begin_array();
+    for (const Logprob& token : tokens) writer.integer(token.id);
+    writer.end_array().key("logprobs").begin_array();
+    for (const Logprob& token : tokens)
+      token.logprob ? writer.number(*token.logprob) : writer.null();
+    writer.end_array();
+  });
 }
 
 std::string score_table(const std::vector<Logprob>& tokens) {

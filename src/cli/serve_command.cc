@@ -1,16 +1,15 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <csignal>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/line_writer.h"
 #include "base/mapped_file.h"
 #include "cli/command.h"
@@ -21,7 +20,6 @@
 #include "load/generation_config.h"
 #include "load/loaded_model.h"
 #include "models/decoder.h"
-#include "paceline/error.h"
 #include "server/cross_origin.h"
 #include "server/host_check.h"
 #include "server/memory_watch.h"
@@ -37,17 +35,17 @@ std::chrono::milliseconds milliseconds(double seconds) {
 void check_exposure(const Settings& settings) {
   if (!settings.unix_socket.empty() || !settings.api_keys.empty() || settings.insecure) return;
   if (is_loopback_name(settings.host)) return;
-  throw Error(ErrorCode::invalid,
-              fmt::format("--host: {} is open to other machines; give --api-key, or --insecure to "
-                          "let everybody use the model",
-                          settings.host));
+  throw error_of(ErrorCode::invalid,
+                 "--host: {} is open to other machines; give --api-key, or --insecure to "
+                 "let everybody use the model",
+                 settings.host);
 }
 
 void check_tls(const Settings& settings) {
   const bool has_certificate = !settings.tls_certificate.empty();
   if (has_certificate != settings.tls_key.empty()) return;
-  throw Error(ErrorCode::invalid, fmt::format("found {} alone, expected --tls-cert and --tls-key",
-                                              has_certificate ? "--tls-cert" : "--tls-key"));
+  throw error_of(ErrorCode::invalid, "found {} alone, expected --tls-cert and --tls-key",
+                 has_certificate ? "--tls-cert" : "--tls-key");
 }
 
 void check_runtime_lora(const Settings& settings) {
@@ -57,19 +55,18 @@ void check_runtime_lora(const Settings& settings) {
                 "--allow-runtime-lora: clients may load adapters only with a key, give --api-key");
   }
   if (settings.lora_directory.empty() || !std::filesystem::is_directory(settings.lora_directory)) {
-    throw Error(
-        ErrorCode::invalid,
-        fmt::format("--lora-directory: found \"{}\", expected the directory of the adapters "
-                    "that --allow-runtime-lora may load",
-                    settings.lora_directory));
+    throw error_of(ErrorCode::invalid,
+                   "--lora-directory: found \"{}\", expected the directory of the "
+                   "adapters that --allow-runtime-lora may load",
+                   settings.lora_directory);
   }
 }
 
 void check_size(std::string_view option, size_t bytes, size_t most) {
   constexpr size_t kLeast = 1 << 10;
   if (bytes >= kLeast && bytes <= most) return;
-  throw Error(ErrorCode::invalid,
-              fmt::format("{}: {} bytes, expected {} to {}", option, bytes, kLeast, most));
+  throw error_of(ErrorCode::invalid, "{}: {} bytes, expected {} to {}", option, bytes, kLeast,
+                 most);
 }
 
 void check_metrics_prefix(const std::string& prefix) {
@@ -79,16 +76,15 @@ void check_metrics_prefix(const std::string& prefix) {
   const bool starts_well =
       !prefix.empty() && std::isdigit(static_cast<unsigned char>(prefix[0])) == 0;
   if (starts_well && std::all_of(prefix.begin(), prefix.end(), is_allowed)) return;
-  throw Error(
-      ErrorCode::invalid,
-      fmt::format("--metrics-prefix: found \"{}\", expected letters, digits and _, e.g. vllm",
-                  prefix));
+  throw error_of(ErrorCode::invalid,
+                 "--metrics-prefix: found \"{}\", expected letters, digits and _, e.g. vllm",
+                 prefix);
 }
 
 void check_names(const Settings& settings) {
   const auto refuse_empty = [](std::string_view option, const std::vector<std::string>& names) {
     if (std::find(names.begin(), names.end(), "") == names.end()) return;
-    throw Error(ErrorCode::invalid, fmt::format("{}: empty, expected a name", option));
+    throw error_of(ErrorCode::invalid, "{}: empty, expected a name", option);
   };
   refuse_empty("--served-model-name", settings.served_model_names);
   refuse_empty("--allowed-host", settings.allowed_hosts);
@@ -174,7 +170,7 @@ void load_at_start(ServerFrontend& frontend, const Settings& settings, Session& 
     if (!settings.unix_socket.empty()) ::unlink(settings.unix_socket.c_str());
     session.interrupt().end(number);
   });
-  std::optional<LoadProgress> bar;
+  std::optional<ByteProgress> bar;
   bool is_said = false;
   models.load(
       [&](uint64_t done, uint64_t total) {
@@ -196,11 +192,10 @@ void check_resident_memory(const Settings& settings) {
   MemoryWatch watch(static_cast<int64_t>(settings.max_resident_bytes));
   watch.look();
   if (!watch.is_full()) return;
-  throw Error(
-      ErrorCode::exhausted,
-      fmt::format("--max-resident-memory: {}, but the process takes {} with the model loaded",
-                  bytes_text(static_cast<double>(watch.limit())),
-                  bytes_text(static_cast<double>(watch.used()))));
+  throw error_of(ErrorCode::exhausted,
+                 "--max-resident-memory: {}, but the process takes {} with the model loaded",
+                 bytes_text(static_cast<double>(watch.limit())),
+                 bytes_text(static_cast<double>(watch.used())));
 }
 
 }  // namespace

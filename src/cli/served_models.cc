@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "base/time_source.h"
 #include "cli/lora_source.h"
 #include "cli/model_opening.h"
@@ -17,7 +18,6 @@
 #include "kernels/backend.h"
 #include "load/load_adapter.h"
 #include "load/model_path.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -92,8 +92,8 @@ ServedModels::ServedModels(const Settings& settings, LineWriter* log)
   for (const std::string& text : settings.models) {
     const auto source = read_lora_source(text);  // NAME=PATH, too
     if (!source) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("--model: found \"{}\", expected MODEL or NAME=MODEL", text));
+      throw error_of(ErrorCode::invalid, "--model: found \"{}\", expected MODEL or NAME=MODEL",
+                     text);
     }
     std::vector<std::string> names;
     if (source->path != text) names.push_back(source->name);
@@ -132,10 +132,10 @@ void ServedModels::add_directory(const std::string& path) {
     if (is_model(entry.path())) found.push_back(entry.path());
   }
   if (problem || found.empty()) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--models-dir: {}: {}, expected a directory of models: folders with "
-                            "config.json, and GGUF files",
-                            path, problem ? problem.message() : "has no model"));
+    throw error_of(ErrorCode::invalid,
+                   "--models-dir: {}: {}, expected a directory of models: folders with "
+                   "config.json, and GGUF files",
+                   path, problem ? problem.message() : "has no model");
   }
   std::sort(found.begin(), found.end());
   for (const fs::path& one : found) add({model_name(one)}, one.string(), false);
@@ -146,8 +146,8 @@ void ServedModels::check_names() const {
   for (const Choice& choice : choices_) {
     for (const std::string& name : choice.names) {
       if (taken.insert(name).second) continue;
-      throw Error(ErrorCode::invalid,
-                  fmt::format("--model: two models are called {}; name one by NAME=MODEL", name));
+      throw error_of(ErrorCode::invalid,
+                     "--model: two models are called {}; name one by NAME=MODEL", name);
     }
   }
   check_adapter_names(settings_, {taken.begin(), taken.end()});

@@ -1,11 +1,10 @@
 // Options of the server: address, access, limits, shutdown.
-#include <fmt/format.h>
 
 #include <charconv>
 
+#include "base/error.h"
 #include "cli/option_groups.h"
 #include "engine/request.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -28,8 +27,8 @@ void set_address(Settings& settings, const std::string& text) {
   const auto read = std::from_chars(text.data() + colon + 1, end, port);
   if (read.ec != std::errc() || read.ptr != end || port < 0 ||
       static_cast<double>(port) > kMostPort) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--addr: found \"{}\", expected HOST:PORT, e.g. 127.0.0.1:8080", text));
+    throw error_of(ErrorCode::invalid,
+                   "--addr: found \"{}\", expected HOST:PORT, e.g. 127.0.0.1:8080", text);
   }
   settings.port = port;
 }

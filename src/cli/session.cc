@@ -1,6 +1,5 @@
 #include "cli/session.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include "paceline/error.h"
+#include "base/error.h"
 
 namespace paceline {
 
@@ -37,7 +36,7 @@ void Output::write_pending() {
       const int reason = errno;
       pending_.clear();
       if (reason == EPIPE) throw OutputClosed();
-      throw Error(ErrorCode::exhausted, fmt::format("standard output: {}", std::strerror(reason)));
+      throw error_of(ErrorCode::exhausted, "standard output: {}", std::strerror(reason));
     }
   }
   pending_.clear();

@@ -1,6 +1,8 @@
 // Session is the process around a command: standard output, notes on standard error, interruption.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -64,6 +66,15 @@ class Session {
   // Prints one line to standard error, after flushing standard output.
   void print_note(std::string_view line);
   void print_error(std::string_view message);  // with "paceline: " in front
+  // With a text that fmt makes.
+  template <class Arg, class... Args>
+  void print_note(fmt::format_string<Arg, Args...> line, Arg&& arg, Args&&... args) {
+    print_note(fmt::format(line, std::forward<Arg>(arg), std::forward<Args>(args)...));
+  }
+  template <class Arg, class... Args>
+  void print_error(fmt::format_string<Arg, Args...> message, Arg&& arg, Args&&... args) {
+    print_error(fmt::format(message, std::forward<Arg>(arg), std::forward<Args>(args)...));
+  }
 
  private:
   Interrupt interrupt_;

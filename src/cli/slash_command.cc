@@ -1,7 +1,5 @@
 #include "cli/slash_command.h"
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "base/error.h"
@@ -52,18 +50,18 @@ SlashCommand read_slash_command(std::string_view line) {
     names.push_back(definition.name);
     if (definition.name != name) continue;
     if (definition.argument == Argument::file && argument.empty()) {
-      throw Error(ErrorCode::invalid, fmt::format("{} needs a file name", name));
+      throw error_of(ErrorCode::invalid, "{} needs a file name", name);
     }
     if (definition.argument == Argument::none && !argument.empty()) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("{} takes no argument, found \"{}\"; // begins a text with a slash",
-                              name, argument));
+      throw error_of(ErrorCode::invalid,
+                     "{} takes no argument, found \"{}\"; // begins a text with a slash", name,
+                     argument);
     }
     return {definition.kind, std::string(argument)};
   }
-  throw Error(ErrorCode::invalid,
-              fmt::format("unknown command {}{} (/help lists them; // begins a text with a slash)",
-                          name, did_you_mean(name, names)));
+  throw error_of(ErrorCode::invalid,
+                 "unknown command {}{} (/help lists them; // begins a text with a slash)", name,
+                 did_you_mean(name, names));
 }
 
 std::string_view slash_help() {

@@ -1,7 +1,6 @@
 #include "cli/text_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,8 +8,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/error.h"
 #include "base/utf8.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -27,9 +26,7 @@ std::string read_whole_file(const std::string& path) {
   const bool is_stdin = path == "-";
   const int descriptor = is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const std::string name = is_stdin ? "standard input" : path;
-  if (descriptor < 0) {
-    throw Error(ErrorCode::not_found, fmt::format("{}: {}", name, std::strerror(errno)));
-  }
+  if (descriptor < 0) throw error_of(ErrorCode::not_found, "{}: {}", name, std::strerror(errno));
   std::string text;
   ssize_t count = 1;
   while (count != 0 && text.size() <= kMaxBytes) {
@@ -40,12 +37,12 @@ std::string read_whole_file(const std::string& path) {
     text.resize(size + static_cast<size_t>(count > 0 ? count : 0));
     if (count < 0 && reason != EINTR) {
       if (!is_stdin) close(descriptor);
-      throw Error(ErrorCode::invalid, fmt::format("{}: {}", name, std::strerror(reason)));
+      throw error_of(ErrorCode::invalid, "{}: {}", name, std::strerror(reason));
     }
   }
   if (!is_stdin) close(descriptor);
   if (text.size() > kMaxBytes) {
-    throw Error(ErrorCode::exhausted, fmt::format("{}: more than {} MiB", name, kMaxBytes >> 20));
+    throw error_of(ErrorCode::exhausted, "{}: more than {} MiB", name, kMaxBytes >> 20);
   }
   return text;
 }
@@ -54,9 +51,8 @@ void check_utf8(std::string_view text, std::string_view where) {
   for (size_t at = 0; at < text.size();) {
     const DecodedCodePoint next = decode_utf8(text.substr(at));
     if (!next.valid) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("{}: byte {} (0x{:02x}) is not UTF-8, expected text", where, at,
-                              static_cast<unsigned char>(text[at])));
+      throw error_of(ErrorCode::invalid, "{}: byte {} (0x{:02x}) is not UTF-8, expected text",
+                     where, at, static_cast<unsigned char>(text[at]));
     }
     at += next.size;
   }
@@ -70,12 +66,10 @@ std::string read_whole_text(const std::string& path) {
 
 void write_whole_file(const std::string& path, const std::string& content) {
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "wb"));
-  if (file == nullptr) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: {}", path, std::strerror(errno)));
-  }
+  if (file == nullptr) throw error_of(ErrorCode::invalid, "{}: {}", path, std::strerror(errno));
   const size_t written = std::fwrite(content.data(), 1, content.size(), file.get());
   if (written != content.size() || std::fclose(file.release()) != 0) {
-    throw Error(ErrorCode::exhausted, fmt::format("{}: {}", path, std::strerror(errno)));
+    throw error_of(ErrorCode::exhausted, "{}: {}", path, std::strerror(errno));
   }
 }
 

@@ -20,20 +20,16 @@ std::string read_text(const Item& item) {
 
 std::string tokens_json(const Tokenizer& tokenizer, const Encoding& encoding,
                         const Settings& settings) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("ids").begin_array();
-  for (const TokenId id : encoding.ids) writer.integer(id);
-  writer.end_array().member("decoded", tokenizer.decode(encoding.ids));
-  if (settings.spans) {
-    writer.key("spans").begin_array();
-    for (const TextSpan& span : encoding.spans) {
-      writer.begin_array().unsigned_integer(span.begin).unsigned_integer(span.end).end_array();
+  return object_json([&](JsonWriter& writer) {
+    writer.member("ids", encoding.ids).member("decoded", tokenizer.decode(encoding.ids));
+    if (settings.spans) {
+      writer.key("spans").begin_array();
+      for (const TextSpan& span : encoding.spans) {
+        writer.begin_array().unsigned_integer(span.begin).unsigned_integer(span.end).end_array();
+      }
+      writer.end_array();
     }
-    writer.end_array();
-  }
-  writer.end_object();
-  return json;
+  });
 }
 
 }  // namespace
@@ -45,16 +41,15 @@ int run_tokenize(const Settings& settings, Session& session) {
                               .specials_as_text = settings.specials_as_text};
   return for_each_item(items, settings, session, [&](const Item& item) {
     const std::string text = read_text(item);
-    const Encoding encoding = settings.spans
-                                  ? tokenizer.encode_with_spans(text, options)
-                                  : Encoding{.ids = tokenizer.encode(text, options), .spans = {}};
+    const Encoding encoding = settings.spans ? tokenizer.encode_with_spans(text, options)
+                                             : Encoding{.ids = tokenizer.encode(text, options)};
     if (settings.jsonl) {
       write_json_line(session, tokens_json(tokenizer, encoding, settings));
     } else {
       session.out().write(fmt::format("{}\n", fmt::join(encoding.ids, " ")));
       session.out().flush();
     }
-    if (settings.verbose) session.print_note(fmt::format("{} tokens", encoding.ids.size()));
+    if (settings.verbose) session.print_note("{} tokens", encoding.ids.size());
   });
 }
 

@@ -24,12 +24,11 @@ constexpr void expect_of_toml(bool holds) {
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstring>
 
+#include "base/error.h"
 #include "base/json_cursor.h"
 #include "base/utf8.h"
 #include "cli/config_text.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -79,9 +78,7 @@ Json json_of(const toml::node& node, std::string_view where) {
   const size_t line = node.source().begin.line;
   if (const auto* table = node.as_table()) {
     Json::Object members;
-    for (const auto& [key, value] : *table) {
-      members.emplace_back(key.str(), json_of(value, where));
-    }
+    for (const auto& [key, value] : *table) members.emplace_back(key.str(), json_of(value, where));
     return members;
   }
   if (const auto* array = node.as_array()) {
@@ -117,9 +114,7 @@ void add_entries(const toml::table& table, const std::string& name, std::string_
 }  // namespace
 
 std::vector<ConfigEntry> parse_toml(std::string_view text, std::string_view where) {
-  if (!is_valid_utf8(text)) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: not valid UTF-8", where));
-  }
+  if (!is_valid_utf8(text)) throw error_of(ErrorCode::invalid, "{}: not valid UTF-8", where);
   refuse_deep_keys(text, where);
   std::vector<ConfigEntry> entries;
   try {

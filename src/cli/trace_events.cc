@@ -75,9 +75,7 @@ class EventWriter {
         .member("output_tokens", lane.output_tokens)
         .member("drafted_tokens", lane.drafted_tokens)
         .member("accepted_tokens", lane.accepted_tokens);
-    if (lane.first_token_us) {
-      json_.member("first_token_us", *lane.first_token_us - lane.arrival_us);
-    }
+    if (lane.first_token_us) json_.member("first_token_us", *lane.first_token_us - lane.arrival_us);
     end();
     static constexpr std::string_view kKinds[] = {"prefill", "computed again", "decode"};
     for (const LaneSpan& span : lane.spans) {

@@ -9,11 +9,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/json_cursor.h"
 #include "base/line_reader.h"
 #include "engine/trace_lines.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -178,9 +178,8 @@ class TraceBuilder {
   void add(TraceFields& fields) {
     const std::string& type = fields.text("type");
     if (has_start_ == (type == "start")) {
-      throw Error(ErrorCode::corrupt,
-                  fmt::format("{}: found \"{}\", expected {}", fields.place("type"), type,
-                              has_start_ ? "no second start" : "\"start\" on the first line"));
+      throw error_of(ErrorCode::corrupt, "{}: found \"{}\", expected {}", fields.place("type"),
+                     type, has_start_ ? "no second start" : "\"start\" on the first line");
     }
     if (type == "start") {
       trace_.start = read_line<TraceStart>(fields);
@@ -193,9 +192,9 @@ class TraceBuilder {
       trace_.cancels.push_back(read_line<TraceCancel>(fields));
       expect_known(fields, "id", trace_.cancels.back().id);
     } else {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("{}: found \"{}\", expected start, request, step or cancel",
-                              fields.place("type"), type));
+      throw error_of(ErrorCode::invalid,
+                     "{}: found \"{}\", expected start, request, step or cancel",
+                     fields.place("type"), type);
     }
     fields.expect_no_more();
   }
@@ -272,8 +271,8 @@ class TraceBuilder {
 
   [[noreturn]] static void refuse(const TraceFields& fields, std::string_view name, int64_t found,
                                   std::string_view expected, std::string_view unit = "") {
-    throw Error(ErrorCode::corrupt, fmt::format("{}: found {}, expected {}{}", fields.place(name),
-                                                found, expected, unit));
+    throw error_of(ErrorCode::corrupt, "{}: found {}, expected {}{}", fields.place(name), found,
+                   expected, unit);
   }
 
   Trace trace_;
@@ -290,16 +289,15 @@ Trace read_trace(const std::string& path) {
   while (const auto line = lines.next()) {
     const std::string where = fmt::format("{}, line {}", name, line->number);
     if (line->is_too_long) {
-      throw Error(
-          ErrorCode::exhausted,
-          fmt::format("{}: longer than {} bytes, the most a line may have", where, kMaxLineBytes));
+      throw error_of(ErrorCode::exhausted, "{}: longer than {} bytes, the most a line may have",
+                     where, kMaxLineBytes);
     }
     const Json object = parse_json_line(line->text, where);
     TraceFields fields(JsonCursor(object, where));
     builder.add(fields);
   }
   if (!builder.has_start()) {
-    throw Error(ErrorCode::corrupt, fmt::format("{}: empty, expected the lines of a trace", name));
+    throw error_of(ErrorCode::corrupt, "{}: empty, expected the lines of a trace", name);
   }
   return builder.take();
 }

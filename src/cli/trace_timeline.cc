@@ -103,9 +103,7 @@ class TimelineBuilder {
 
     const bool continues = kind == SpanKind::decode && !spans.empty() &&
                            spans.back().kind == kind && spans.back().last_step + 1 == index_;
-    if (!continues) {
-      spans.push_back({.kind = kind, .time = time, .tokens = 0, .last_step = index_});
-    }
+    if (!continues) spans.push_back({.kind = kind, .time = time, .tokens = 0, .last_step = index_});
     spans.back().time.end_us = time.end_us;
     spans.back().tokens += slice.count;
     spans.back().drafted += draft.drafted;

@@ -85,30 +85,27 @@ TraceTotals add_up(const Trace& trace, const Timeline& timeline) {
 }
 
 std::string totals_json(const TraceTotals& totals) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("model", totals.model).member("requests", totals.requests);
-  writer.key("finished").begin_object();
-  for (const auto& [reason, count] : totals.finished) writer.member(reason, count);
-  writer.end_object().member("steps", totals.steps);
-  writer.member("seconds", totals.seconds).member("forward_seconds", totals.forward_seconds);
-  writer.member("prompt_tokens", totals.prompt_tokens);
-  writer.member("cached_tokens", totals.cached_tokens);
-  writer.member("computed_tokens", totals.computed_tokens);
-  writer.member("recomputed_tokens", totals.recomputed_tokens);
-  writer.member("output_tokens", totals.output_tokens);
-  writer.member("drafted_tokens", totals.drafted_tokens);
-  writer.member("accepted_tokens", totals.accepted_tokens);
-  writer.member("tokens_per_step", totals.drafts().tokens_per_step());
-  writer.member("tokens_per_second", totals.tokens_per_second());
-  writer.member("preemptions", totals.preemptions).member("max_running", totals.max_running);
-  writer.key("max_blocks_held").begin_array();
-  for (int64_t held : totals.max_held) writer.integer(held);
-  writer.end_array().key("median_first_token_ms");
-  totals.median_first_token_ms ? writer.number(*totals.median_first_token_ms) : writer.null();
-  writer.member("mean_overhead_us", totals.mean_overhead_us);
-  writer.member("max_plan_us", totals.max_plan_us).end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("model", totals.model).member("requests", totals.requests);
+    writer.key("finished").begin_object();
+    for (const auto& [reason, count] : totals.finished) writer.member(reason, count);
+    writer.end_object().member("steps", totals.steps);
+    writer.member("seconds", totals.seconds).member("forward_seconds", totals.forward_seconds);
+    writer.member("prompt_tokens", totals.prompt_tokens);
+    writer.member("cached_tokens", totals.cached_tokens);
+    writer.member("computed_tokens", totals.computed_tokens);
+    writer.member("recomputed_tokens", totals.recomputed_tokens);
+    writer.member("output_tokens", totals.output_tokens);
+    writer.member("drafted_tokens", totals.drafted_tokens);
+    writer.member("accepted_tokens", totals.accepted_tokens);
+    writer.member("tokens_per_step", totals.drafts().tokens_per_step());
+    writer.member("tokens_per_second", totals.tokens_per_second());
+    writer.member("preemptions", totals.preemptions).member("max_running", totals.max_running);
+    writer.member("max_blocks_held", totals.max_held)
+        .member("median_first_token_ms", totals.median_first_token_ms);
+    writer.member("mean_overhead_us", totals.mean_overhead_us);
+    writer.member("max_plan_us", totals.max_plan_us);
+  });
 }
 
 std::string totals_text(const TraceTotals& totals) {

@@ -13,7 +13,6 @@
 #include "base/new_file.h"
 #include "base/time_source.h"
 #include "cli/command.h"
-#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/train_data.h"
 #include "cli/train_target.h"
@@ -245,13 +244,12 @@ void describe(const TrainData& data, const TrainTarget& target, const Settings& 
               Session& session) {
   if (settings.quiet) return;
   const DatasetReport& report = data.report;
-  session.print_note(
-      fmt::format("{}: {} examples ({}), {} tokens, {} of them learnt; {} for evaluation",
-                  report.file, report.num_examples, report.format, report.num_tokens,
-                  report.num_counted, data.validation.size()));
+  session.print_note("{}: {} examples ({}), {} tokens, {} of them learnt; {} for evaluation",
+                     report.file, report.num_examples, report.format, report.num_tokens,
+                     report.num_counted, data.validation.size());
   for (const std::string& note : data.notes) session.print_note("note: " + note);
   if (const auto epochs = settings.train.num_epochs) {
-    session.print_note(fmt::format("{} epochs: {} steps", *epochs, settings.train.num_steps));
+    session.print_note("{} epochs: {} steps", *epochs, settings.train.num_steps);
   }
   session.print_note(target.description);
 }
@@ -260,7 +258,7 @@ void describe(const TrainData& data, const TrainTarget& target, const Settings& 
 void warn_of_idle_options(const TrainChoice& choice, const TrainData& data,
                           const Settings& settings, Session& session) {
   const auto warn = [&](std::string_view text) {
-    if (!settings.quiet) session.print_note(fmt::format("warning: {}", text));
+    if (!settings.quiet) session.print_note("warning: {}", text);
   };
   const TrainChoice usual;
   if (choice.warmup_steps >= choice.num_steps) {
@@ -280,7 +278,7 @@ void warn_of_idle_options(const TrainChoice& choice, const TrainData& data,
 
 std::unique_ptr<LoadedModel> load_for_training(const Settings& settings, Session& session) {
   LoadOptions options = train_load_options(settings);
-  std::optional<LoadProgress> progress(std::in_place, settings, session);
+  std::optional<ByteProgress> progress(std::in_place, settings, session);
   options.progress = progress->callback();
   auto model = load_model(options);
   progress.reset();
@@ -351,9 +349,7 @@ int run_train(const Settings& asked, Session& session) {
                    .patience = choice.patience},
                   identity_of(settings, *model, data), *target.result);
   const int64_t first_step = choice.resume ? run.resume() : 0;
-  if (first_step > 0 && !settings.quiet) {
-    session.print_note(fmt::format("continuing after step {}", first_step));
-  }
+  if (first_step > 0 && !settings.quiet) session.print_note("continuing after step {}", first_step);
   const RunOutcome outcome =
       run.run({.batches = [&](int64_t step) { return batches.step(step); },
                .validation = validation_batches(data, choice)},

@@ -1,7 +1,5 @@
 #include "cli/train_data.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -25,9 +23,9 @@ std::optional<TokenId> first_token(const TrainChoice& choice, const Tokenizer& t
   if (choice.first_token.empty()) return std::nullopt;
   const auto id = tokenizer.token_id(choice.first_token);
   if (id) return *id;
-  throw Error(ErrorCode::invalid,
-              fmt::format("--first-token: found \"{}\", expected a token of the vocabulary",
-                          choice.first_token));
+  throw error_of(ErrorCode::invalid,
+                 "--first-token: found \"{}\", expected a token of the vocabulary",
+                 choice.first_token);
 }
 
 }  // namespace

@@ -1,10 +1,7 @@
 #include "cli/train_lengths.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <optional>
-#include <string>
 
 #include "cli/usage_error.h"
 
@@ -40,10 +37,10 @@ std::vector<LengthStage> parse_length_stages(std::string_view text, std::string_
     const bool is_valid = stage && stage->length >= 1 && stage->length > last.length &&
                           stage->until > last.until && stage->until <= 1;
     if (!is_valid) {
-      throw UsageError(fmt::format(
-          "{}: found \"{}\", expected LENGTH:PART,... with rising lengths and parts of the run up "
-          "to 1, as 256:0.45,512:0.85",
-          where, one));
+      throw UsageError(
+          "{}: found \"{}\", expected LENGTH:PART,... with rising lengths and parts of "
+          "the run up to 1, as 256:0.45,512:0.85",
+          where, one);
     }
     stages.push_back(*stage);
     last = *stage;

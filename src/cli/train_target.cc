@@ -1,8 +1,8 @@
 #include "cli/train_target.h"
+#include "base/error.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "adapters/adapter_files.h"
@@ -47,8 +47,8 @@ TrainTarget lora_target(const Settings& settings, LoadedModel& model) {
   const TrainChoice& choice = settings.train;
   const int64_t num_layers = model.decoder->config().num_layers();
   if (choice.num_layers > num_layers) {
-    throw Error(ErrorCode::invalid, fmt::format("--num-layers: {}, but the model has {} layers",
-                                                choice.num_layers, num_layers));
+    throw error_of(ErrorCode::invalid, "--num-layers: {}, but the model has {} layers",
+                   choice.num_layers, num_layers);
   }
   AdapterBase base = read_adapter_base(ModelSource(model_path(settings)));
   auto loras = std::make_unique<LoraSet>(*model.backend, *model.decoder,
@@ -114,8 +114,7 @@ void check_target_options(const TrainChoice& choice) {
       {"--initial-adapter", !choice.initial_adapter.empty()}};
   for (const auto& [name, is_given] : lora_only) {
     if (!is_given) continue;
-    throw UsageError(
-        fmt::format("{} goes with LoRA: leave it out, or --fine-tune-type full", name));
+    throw UsageError("{} goes with LoRA: leave it out, or --fine-tune-type full", name);
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "cli/settings.h"
 #include "load/loaded_model.h"

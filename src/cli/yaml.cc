@@ -2,17 +2,16 @@
 #include <fmt/format.h>
 #include <yaml.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "base/json_cursor.h"
 #include "base/utf8.h"
 #include "cli/config_text.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -234,9 +233,7 @@ class YamlReader {
 }  // namespace
 
 std::vector<ConfigEntry> parse_yaml(std::string_view text, std::string_view where) {
-  if (!is_valid_utf8(text)) {
-    throw Error(ErrorCode::invalid, fmt::format("{}: not valid UTF-8", where));
-  }
+  if (!is_valid_utf8(text)) throw error_of(ErrorCode::invalid, "{}: not valid UTF-8", where);
   return YamlReader(text, where).read();
 }
 

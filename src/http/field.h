@@ -1,7 +1,6 @@
 // Names, values and lists in header fields, as RFC 9110 section 5 compares them.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

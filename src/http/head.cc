@@ -97,8 +97,7 @@ void HttpHeadCheck::take_request_line_byte(char c) {
   if (c == ' ') {
     if (part_bytes_ == 0 || place_ == Place::version) {
       throw HttpRefusal(400,
-                        "the request line must be: method, one space, target, one space, "
-                        "HTTP/1.1");
+                        "the request line must be: method, one space, target, one space, HTTP/1.1");
     }
     place_ = place_ == Place::method ? Place::target : Place::version;
     part_bytes_ = 0;

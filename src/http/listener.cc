@@ -15,7 +15,7 @@
 #include <cstring>
 #include <memory>
 
-#include "paceline/error.h"
+#include "base/error.h"
 
 namespace paceline {
 namespace {
@@ -30,8 +30,8 @@ constexpr int kUnsentBytes = 128 << 10;
   if (error == EACCES) advice = "it needs a right that this user lacks; ports below 1024 often do";
   if (error == EADDRNOTAVAIL)
     advice = "no network interface here has it; 127.0.0.1 is always there";
-  throw Error(ErrorCode::invalid,
-              fmt::format("{}: can't listen: {}; {}", address, std::strerror(error), advice));
+  throw error_of(ErrorCode::invalid, "{}: can't listen: {}; {}", address, std::strerror(error),
+                 advice);
 }
 
 std::string shown(const HttpAddress& address) {
@@ -74,10 +74,10 @@ Addresses resolve(const HttpAddress& address) {
   const int error = ::getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
                                   std::to_string(address.port).c_str(), &hints, &found);
   if (error != 0) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: not an address of this machine: {}; 127.0.0.1 is for this machine "
-                            "alone, 0.0.0.0 for all",
-                            shown(address), ::gai_strerror(error)));
+    throw error_of(ErrorCode::invalid,
+                   "{}: not an address of this machine: {}; 127.0.0.1 "
+                   "is for this machine alone, 0.0.0.0 for all",
+                   shown(address), ::gai_strerror(error));
   }
   return {found, &freeaddrinfo};
 }
@@ -128,9 +128,8 @@ HttpListeners open_unix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: the path of a Unix socket has at most {} bytes", path,
-                            sizeof address.sun_path - 1));
+    throw error_of(ErrorCode::invalid, "{}: the path of a Unix socket has at most {} bytes", path,
+                   sizeof address.sun_path - 1);
   }
   path.copy(address.sun_path, path.size());
   OwnedDescriptor socket = new_socket(AF_UNIX);

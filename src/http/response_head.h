@@ -1,7 +1,6 @@
 // The status line and header of a response as bytes.
 #pragma once
 
-#include <cstdint>
 #include <ctime>
 #include <string>
 #include <string_view>

@@ -1,6 +1,5 @@
 #include "http/socket.h"
 
-#include <fmt/format.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -12,7 +11,7 @@
 #include <cstring>
 #include <new>
 
-#include "paceline/error.h"
+#include "base/error.h"
 
 namespace paceline {
 namespace {
@@ -68,16 +67,16 @@ int choose_protocol(SSL* /*session*/, const unsigned char** chosen, unsigned cha
 
 void check_readable(std::string_view what, const std::string& file) {
   if (::access(file.c_str(), R_OK) == 0) return;
-  throw Error(ErrorCode::not_found, fmt::format("{} {}: {}", what, file, std::strerror(errno)));
+  throw error_of(ErrorCode::not_found, "{} {}: {}", what, file, std::strerror(errno));
 }
 
 [[noreturn]] void throw_unusable(const std::string& file, std::string_view what) {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
-  throw Error(ErrorCode::invalid,
-              fmt::format("{}: can't be used as {} ({}); PEM files of a certificate (with its "
-                          "chain) and of its key are expected",
-                          file, what, reason == nullptr ? "no reason given" : reason));
+  throw error_of(ErrorCode::invalid,
+                 "{}: can't be used as {} ({}); PEM files of a certificate (with its "
+                 "chain) and of its key are expected",
+                 file, what, reason == nullptr ? "no reason given" : reason);
 }
 
 }  // namespace

@@ -34,10 +34,10 @@ std::string decompress_zstd(std::string_view compressed, size_t max_bytes) {
     is_full = out.pos == out.size && missing != 0;
     body.resize(begin + out.pos);
     if (body.size() > max_bytes) {
-      throw RequestError("", ErrorReason::body_too_large,
-                         fmt::format("the request: more than {} bytes once decompressed "
-                                     "(--max-body-size)",
-                                     max_bytes));
+      throw RequestError(
+          "", ErrorReason::body_too_large,
+          fmt::format("the request: more than {} bytes once decompressed (--max-body-size)",
+                      max_bytes));
     }
   }
   if (missing == 0) return body;

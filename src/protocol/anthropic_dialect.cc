@@ -1,4 +1,6 @@
 // POST /v1/messages and /v1/messages/count_tokens, Anthropic's.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -13,68 +15,41 @@ namespace {
 constexpr std::string_view kPurpose = "thinking";
 
 struct Kind {
-  ErrorReason reason;
   int status;
   std::string_view type;
 };
 
-// Anthropic's client retries after 408, 409, 429 and everything from 500 on, so what a retry would
-// meet again is none of these.
-const Kind& kind_of(ErrorReason reason) {
-  using enum ErrorReason;
-  constexpr std::string_view kInvalid = "invalid_request_error";
-  constexpr std::string_view kOverloaded = "overloaded_error";
-  static constexpr Kind kKinds[] = {
-      {invalid_value, 400, kInvalid},
-      {missing_parameter, 400, kInvalid},
-      {unknown_parameter, 400, kInvalid},
-      {unsupported_parameter, 400, kInvalid},
-      {context_length_exceeded, 400, kInvalid},
-      {limit_exceeded, 400, kInvalid},
-      {request_too_complex, 400, kInvalid},
-      {model_not_found, 404, "not_found_error"},
-      {response_not_found, 404, "not_found_error"},
-      {not_found, 404, "not_found_error"},
-      {not_enabled, 400, kInvalid},
-      {feature_disabled, 400, kInvalid},
-      {invalid_method, 400, kInvalid},
-      {invalid_url, 400, kInvalid},
-      {invalid_api_key, 401, "authentication_error"},
-      {host_not_allowed, 403, "permission_error"},
-      {unknown_url, 404, "not_found_error"},
-      {method_not_allowed, 405, kInvalid},
-      {slow_request, 408, "timeout_error"},
-      {body_too_large, 413, "request_too_large"},
-      {uri_too_long, 414, kInvalid},
-      {unsupported_media_type, 415, kInvalid},
-      {headers_too_large, 431, kInvalid},
-      {malformed_request, 400, kInvalid},
-      {queue_full, 429, "rate_limit_error"},
-      {queue_timeout, 529, kOverloaded},
-      {too_many_connections, 529, kOverloaded},
-      {loading, 529, kOverloaded},
-      {model_load_failed, 529, kOverloaded},
-      {draining, 529, kOverloaded},
-      {overloaded, 529, kOverloaded},
-      {engine_unhealthy, 529, kOverloaded},
-      {resource_exhausted, 529, kOverloaded},
-      {request_timeout, 504, "timeout_error"},
-      {cancelled, 499, "api_error"},
-      {numerical_error, 500, "api_error"},
-      {internal_error, 500, "api_error"},
+// The statuses are those of OpenAI's API but for two: Anthropic's client retries after 408, 409,
+// 429 and everything from 500 on, so what a retry would meet again is none of these, and an
+// overload has a status of its own.
+Kind kind_of(ErrorReason reason) {
+  constexpr Kind kKinds[] = {
+      {401, "authentication_error"},
+      {403, "permission_error"},
+      {404, "not_found_error"},
+      {408, "timeout_error"},
+      {413, "request_too_large"},
+      {429, "rate_limit_error"},
+      {499, "api_error"},
+      {500, "api_error"},
+      {503, "overloaded_error"},
+      {504, "timeout_error"},
   };
-  static_assert(has_every_reason(kKinds));
-  return kKinds[static_cast<size_t>(reason)];
+  constexpr int kUnsupported = 501, kUnavailable = 503, kOverloaded = 529;
+  const int status = openai_kind(reason).status;
+  const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                        [&](const Kind& one) { return one.status == status; });
+  if (status == kUnavailable) return {kOverloaded, kind->type};
+  if (kind != std::end(kKinds)) return *kind;
+  return {status == kUnsupported ? 400 : status, "invalid_request_error"};
 }
 
 std::string error_body(const ApiError& error, std::string_view request_id) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("type", "error").key("error").begin_object();
-  writer.member("type", kind_of(error.reason).type).member("message", error.message).end_object();
-  if (!request_id.empty()) writer.member("request_id", request_id);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("type", "error").key("error").begin_object();
+    writer.member("type", kind_of(error.reason).type).member("message", error.message).end_object();
+    if (!request_id.empty()) writer.member("request_id", request_id);
+  });
 }
 
 ErrorAnswer write_error(const ApiError& error, std::string_view request_id) {
@@ -157,9 +132,7 @@ void Writer::write_head_members(JsonWriter& writer) const {
   writer.member("id", head_.id).member("type", "message").member("role", "assistant");
   writer.member("model", head_.model);
   if (head_.warnings.empty()) return;
-  writer.key("warnings").begin_array();
-  for (const std::string& warning : head_.warnings) writer.string(warning);
-  writer.end_array();
+  writer.member("warnings", head_.warnings);
 }
 
 void Writer::write_stop(JsonWriter& writer, const ResponseChoice& choice,
@@ -179,31 +152,28 @@ std::string Writer::whole(const ChoicesResponse& answer) {
   head_ = answer.head;
   const ResponseChoice& choice = answer.choices.at(0);
   TurnParts turn = choice.turn.value_or(TurnParts{.content = choice.text.value_or("")});
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_head_members(writer);
-  writer.key("content").begin_array();
-  if (!turn.reasoning.empty()) {
-    writer.begin_object().member("type", "thinking");
-    writer.member("thinking", shows_reasoning_ ? turn.reasoning : "");
-    writer.member("signature", signature_of(turn.reasoning)).end_object();
-  }
-  if (!turn.content.empty()) {
-    writer.begin_object().member("type", "text").member("text", turn.content).end_object();
-  }
-  for (const ToolCall& call : turn.tool_calls) {
-    // One that was cut off has no input.
-    const auto input = parse_object(call.arguments);
-    if (!input) continue;
-    writer.begin_object().member("type", "tool_use").member("id", call.id);
-    writer.member("name", call.name).key("input").tree(*input).end_object();
-  }
-  writer.end_array();
-  write_stop(writer, choice, answer.usage);
-  write_usage_member(writer, answer.usage);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    write_head_members(writer);
+    writer.key("content").begin_array();
+    if (!turn.reasoning.empty()) {
+      writer.begin_object().member("type", "thinking");
+      writer.member("thinking", shows_reasoning_ ? turn.reasoning : "");
+      writer.member("signature", signature_of(turn.reasoning)).end_object();
+    }
+    if (!turn.content.empty()) {
+      writer.begin_object().member("type", "text").member("text", turn.content).end_object();
+    }
+    for (const ToolCall& call : turn.tool_calls) {
+      // One that was cut off has no input.
+      const auto input = parse_object(call.arguments);
+      if (!input) continue;
+      writer.begin_object().member("type", "tool_use").member("id", call.id);
+      writer.member("name", call.name).key("input").tree(*input).end_object();
+    }
+    writer.end_array();
+    write_stop(writer, choice, answer.usage);
+    write_usage_member(writer, answer.usage);
+  });
 }
 
 template <class Write>
@@ -295,9 +265,7 @@ void Writer::chunk(const ResponseChunk& chunk, std::string& out) {
     write_text(Block::thinking, turn.reasoning, out);
     write_text(Block::text, turn.content, out);
     if (turn.begins_call) open(Block::call, out, turn);
-    if (!turn.arguments.empty()) {
-      delta("input_json_delta", "partial_json", turn.arguments, out);
-    }
+    if (!turn.arguments.empty()) delta("input_json_delta", "partial_json", turn.arguments, out);
   }
   if (chunk.ending != nullptr) ending_ = *chunk.ending;
 }
@@ -320,7 +288,7 @@ SignatureReader signatures_of(const CallTerms& terms) {
 
 Call parse_messages(const Json& body, const CallTerms& terms) {
   Request request = parse_request(body, terms.limits, signatures_of(terms));
-  GenerationCall call{.request = {}, .writer = std::make_unique<Writer>(request, terms)};
+  GenerationCall call{.writer = std::make_unique<Writer>(request, terms)};
   call.request = std::move(request.chat);
   return call;
 }

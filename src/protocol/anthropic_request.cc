@@ -136,8 +136,8 @@ constexpr FieldDef<Draft> kThinkingFields[] = {
         [](const FieldValue& v, Draft& t) {
           if (v.text() == "enabled" || v.text() == "disabled") t.reasons = v.text() == "enabled";
         },
-        "Whether the model reasons, where its template has a switch; adaptive and "
-        "between_tools leave it to the model."),
+        "Whether the model reasons, where its template has a switch; adaptive and between_tools "
+        "leave it to the model."),
     ignored("budget_tokens", integer_type(1, kNoMaximum),
             "max_tokens bounds reasoning and text together."),
     field(
@@ -155,12 +155,11 @@ constexpr FieldDef<AskedConstraint> kFormatFields[] = {
         [](const FieldValue& v, AskedConstraint& t) {
           t.spec = {.kind = ConstraintSpec::Kind::json_schema,
                     .text = to_json(v.json()),
-                    .choices = {},
                     .best_effort = true};
           t.field = v.path();
         },
-        "The text is JSON that this JSON Schema accepts; parts that can't be enforced are left "
-        "out and named in the answer's warnings."),
+        "The text is JSON that this JSON Schema accepts; parts that can't be enforced are left out "
+        "and named in the answer's warnings."),
 };
 
 void read_format(const FieldValue& value, Draft& draft) {

@@ -69,13 +69,11 @@ ApiError api_error(const ErrorInfo& error) {
 
 std::string error_json(const ApiError& error) {
   const ErrorKind& kind = openai_kind(error.reason);
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("error").begin_object();
-  writer.member("message", error.message).member("type", kind.type).key("param");
-  error.field ? writer.string(*error.field) : writer.null();
-  writer.member("code", kind.code).end_object().end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.key("error").begin_object();
+    writer.member("message", error.message).member("type", kind.type).member("param", error.field);
+    writer.member("code", kind.code).end_object();
+  });
 }
 
 }  // namespace paceline

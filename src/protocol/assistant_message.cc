@@ -28,8 +28,7 @@ void write_assistant_message(JsonWriter& writer, const std::optional<std::string
                              std::string_view reasoning_field) {
   writer.member("role", "assistant");
   if (turn) return write_turn(writer, *turn, reasoning_field);
-  writer.key("content");
-  text ? writer.string(*text) : writer.null();
+  writer.member("content", text);
 }
 
 }  // namespace paceline

@@ -92,8 +92,7 @@ constexpr FieldDef<HistoryCall> kCallFunctionFields[] = {
     field(
         "arguments", kAnyText,
         [](const FieldValue& v, HistoryCall& t) { t.arguments = arguments_of(v.text()); },
-        "The JSON of an object; any other text counts as the beginning of one that was cut "
-        "off."),
+        "The JSON of an object; any other text counts as the beginning of one that was cut off."),
 };
 
 constexpr FieldDef<HistoryCall> kCallFields[] = {
@@ -231,7 +230,7 @@ ChatMessage template_message(HistoryMessage message) {
   if (message.reasoning_content) writer.member("reasoning_content", *message.reasoning_content);
   if (message.tool_calls) writer.key("tool_calls").tree(Json(std::move(*message.tool_calls)));
   writer.end_object();
-  return {.role = {}, .content = {}, .json = std::move(json)};
+  return {.json = std::move(json)};
 }
 
 FieldList content_part_fields() { return fields_of<kPartFields, FieldLevel::part>(); }

@@ -2,7 +2,6 @@
 
 #include "base/json_writer.h"
 #include "base/request_error.h"
-#include "chat/message_json.h"
 #include "protocol/chat_messages.h"
 #include "protocol/chat_tools.h"
 #include "protocol/client_fields.h"

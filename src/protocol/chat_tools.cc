@@ -1,7 +1,5 @@
 #include "protocol/chat_tools.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 
@@ -90,8 +88,7 @@ std::string tools_text(const FieldValue& value, Json::Array tools) {
   if (tools.empty()) return {};
   std::string json = to_json(Json(std::move(tools)));
   if (json.size() > kMaxToolBytes) {
-    throw invalid_field(value.path(),
-                        fmt::format("{} bytes, expected at most {}", json.size(), kMaxToolBytes));
+    throw invalid_field(value.path(), "{} bytes, expected at most {}", json.size(), kMaxToolBytes);
   }
   return json;
 }

@@ -11,8 +11,8 @@ constexpr FieldDef<ClassificationRequest> kClassificationFields[] = {
         [](const FieldValue& v, ClassificationRequest& t) { t.input = read_prompts(v); },
         "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids."),
     field("labels", array_type(kSomeText, 1, kMaxLabels), store<&ClassificationRequest::labels>,
-          "Labels to choose from, which continue the input; a label that would run into its "
-          "last word gets a space in front. Without labels a token is drawn."),
+          "Labels to choose from, which continue the input; a label that would run into its last "
+          "word gets a space in front. Without labels a token is drawn."),
     field("with_token_id", kBoolean, store<&ClassificationRequest::with_token_id>,
           "With labels, draw a token from the whole vocabulary too.", kOff),
     field("with_logits", kBoolean, store<&ClassificationRequest::with_logits>,

@@ -1,7 +1,6 @@
 // ClassificationResponse is the answer of POST /v1/classify.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

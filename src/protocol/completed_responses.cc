@@ -54,10 +54,6 @@ ResponseChoice response_choice(const Completion& completion, const GenerationFie
                                              ? "tool_calls"
                                              : completion.finish_reason,
                         .stop_reason = completion.stop_reason,
-                        .logprobs = {},
-                        .prompt_logprobs = {},
-                        .token_ids = {},
-                        .timings = {},
                         .seed = completion.seed,
                         .is_seed_signed = fields.has_negative_seed};
   if (fields.prompt_logprobs) {
@@ -114,8 +110,7 @@ bool names_tokens(const ChatRequest& request) {
 ChoicesResponse completed_response(const CompletionRequest& request,
                                    std::span<const CompletedPart> parts, const TokenNames& names,
                                    ResponseHead head) {
-  ChoicesResponse answer{
-      .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
+  ChoicesResponse answer{.head = std::move(head), .naming = naming_of(request.generation)};
   for (size_t part = 0; part < parts.size(); ++part) {
     for (const Completion* completion : best_choices(request, parts[part].choices)) {
       ResponseChoice choice = response_choice(*completion, request.generation, names);
@@ -124,9 +119,7 @@ ChoicesResponse completed_response(const CompletionRequest& request,
         choice.logprobs = report_output(completion->logprobs, *num_alternatives, names,
                                         specials_of(request.options));
       }
-      if (request.echo) {
-        add_echo(request, request.prompt.prompts[part], *completion, names, choice);
-      }
+      if (request.echo) add_echo(request, request.prompt.prompts[part], *completion, names, choice);
       answer.choices.push_back(std::move(choice));
     }
     add_usage(parts[part].choices, answer.usage);
@@ -137,8 +130,7 @@ ChoicesResponse completed_response(const CompletionRequest& request,
 
 ChoicesResponse completed_response(const ChatRequest& request, const CompletedPart& part,
                                    const TokenNames& names, ResponseHead head) {
-  ChoicesResponse answer{
-      .head = std::move(head), .choices = {}, .usage = {}, .naming = naming_of(request.generation)};
+  ChoicesResponse answer{.head = std::move(head), .naming = naming_of(request.generation)};
   for (const Completion& completion : part.choices) {
     ResponseChoice choice = response_choice(completion, request.generation, names);
     choice.index = static_cast<int64_t>(answer.choices.size());
@@ -156,16 +148,12 @@ ChoicesResponse completed_response(const ChatRequest& request, const CompletedPa
 
 ClassificationResponse completed_response(const ClassificationRequest& request,
                                           std::span<const CompletedPart> parts, ResponseHead head) {
-  ClassificationResponse answer{.head = std::move(head), .inputs = {}, .usage = {}};
+  ClassificationResponse answer{.head = std::move(head)};
   for (const CompletedPart& part : parts) {
     const Classification& result = part.classification;
-    ClassifiedInput input{.token = {},
-                          .label = result.label,
-                          .scores = result.scores,
-                          .logits = {},
-                          .labels = result.labels};
+    ClassifiedInput input{.label = result.label, .scores = result.scores, .labels = result.labels};
     if (result.token_id) {
-      input.token = NamedToken{.id = *result.token_id, .bytes = {}};
+      input.token = NamedToken{.id = *result.token_id};
       if (!result.token.empty()) input.token->bytes = result.token;
     }
     if (request.with_logits) input.logits = result.logits;

@@ -25,8 +25,7 @@ class CompletionWriter : public EventWriter {
     return choices_json(
         answer, kObject,
         [](JsonWriter& writer, const ResponseChoice& choice, const ChoicesResponse& of) {
-          writer.key("text");
-          choice.text ? writer.string(*choice.text) : writer.null();
+          writer.member("text", choice.text);
           writer.key("logprobs");
           if (!choice.logprobs) {
             writer.null();
@@ -39,8 +38,7 @@ class CompletionWriter : public EventWriter {
 
   void chunk(const ResponseChunk& chunk, std::string& out) override {
     choice_event(kObject, chunk, out, [&](JsonWriter& writer) {
-      writer.key("text");
-      chunk.text ? writer.string(*chunk.text) : writer.null();
+      writer.member("text", chunk.text);
       writer.key("logprobs");
       if (chunk.logprobs) {
         write_completion_logprobs(writer, *chunk.logprobs, chunk.named_text, style_.naming,
@@ -77,8 +75,7 @@ class GenerateWriter : public CompletionWriter {
     std::string json;
     JsonWriter writer(json);
     writer.begin_object().member("id", answer.head.id).member("model", answer.head.model);
-    writer.key("text");
-    choice.text ? writer.string(*choice.text) : writer.null();
+    writer.member("text", choice.text);
     if (choice.logprobs) {
       write_generated_logprobs(writer, *choice.logprobs, choice.text.value_or(""), 0, style_);
     }
@@ -91,8 +88,7 @@ class GenerateWriter : public CompletionWriter {
   void chunk(const ResponseChunk& chunk, std::string& out) override {
     std::string json;
     JsonWriter writer(json);
-    writer.begin_object().member("id", head_.id).key("text");
-    chunk.text ? writer.string(*chunk.text) : writer.null();
+    writer.begin_object().member("id", head_.id).member("text", chunk.text);
     if (chunk.logprobs) {
       write_generated_logprobs(writer, *chunk.logprobs, chunk.named_text, chunk.text_offset,
                                style_);

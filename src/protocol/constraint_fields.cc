@@ -1,9 +1,6 @@
 #include "protocol/constraint_fields.h"
 
-#include <fmt/format.h>
-
 #include <utility>
-#include <vector>
 
 #include "base/json_writer.h"
 #include "base/request_error.h"
@@ -28,8 +25,8 @@ constexpr FieldType kChoiceTexts = array_type(kAnyText, 1, kMaxChoiceTexts);
 void set(const FieldValue& value, ConstraintSpec spec, AskedConstraint& target) {
   if (target.spec == spec) return;
   if (target.spec) {
-    throw invalid_field(value.path(),
-                        fmt::format("found beside {}, expected one constraint only", target.field));
+    throw invalid_field(value.path(), "found beside {}, expected one constraint only",
+                        target.field);
   }
   target = {.spec = std::move(spec), .field = value.path()};
 }
@@ -70,8 +67,8 @@ constexpr FieldDef<NamedSchema> kNamedSchemaFields[] = {
     field("name", kAnyText, "What the schema is called; changes nothing."),
     field("description", kAnyText, "Changes nothing: the prompt says it."),
     field("strict", kBoolean, store<&NamedSchema::is_strict>,
-          "Refuse a schema with a part that can't be enforced, or a format that isn't known; "
-          "else such parts are left out and named in the answer's warnings.",
+          "Refuse a schema with a part that can't be enforced, or a format that isn't known; else "
+          "such parts are left out and named in the answer's warnings.",
           kOff),
     field(
         "schema", kSchema,
@@ -105,8 +102,7 @@ void read_response_format(const FieldValue& value, AskedConstraint& target) {
   auto format = read_object<kFormatFields>(value);
   if (format.type == "text") return;
   if (format.named && format.schema.spec) {
-    throw invalid_field(format.schema.field,
-                        fmt::format("{}.json_schema has a schema already", value.path()));
+    throw invalid_field(format.schema.field, "{}.json_schema has a schema already", value.path());
   }
   if (format.type == "json_schema" && !format.named && !format.schema.spec) {
     RequestReader(value).require("json_schema");
@@ -135,10 +131,9 @@ constexpr FieldDef<AskedConstraint> kStructuredFields[] = {
 constexpr FieldDef<AskedConstraint> kConstraintFields[] = {
     field("response_format", object_type(fields_of<kFormatFields>), read_response_format,
           "What the answer must be: text, any JSON object, or JSON of a schema."),
-    object<kStructuredFields>(
-        "structured_outputs",
-        "vLLM's way to say what the answer must be; one of json, regex, choice, grammar and "
-        "json_object."),
+    object<kStructuredFields>("structured_outputs",
+                              "vLLM's way to say what the answer must be; one of json, regex, "
+                              "choice, grammar and json_object."),
     field("guided_json", kSchema, read_schema, "vLLM's older name of structured_outputs.json."),
     field("guided_regex", kPatternText, read_regex,
           "vLLM's older name of structured_outputs.regex."),

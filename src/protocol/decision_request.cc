@@ -1,11 +1,8 @@
 #include "protocol/decision_request.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/request_error.h"
-#include "protocol/client_fields.h"
 #include "protocol/decision_input.h"
 
 namespace paceline {
@@ -82,9 +79,8 @@ void check_question_members(const FieldValue& value, QuestionKind kind) {
     if (kind == its_kind) {
       RequestReader(value).require(member);
     } else if (value.at().contains(member)) {
-      throw invalid_field(
-          value.at().name_of(member),
-          fmt::format("only allowed with type {}", kQuestionTypes[static_cast<size_t>(its_kind)]));
+      throw invalid_field(value.at().name_of(member), "only allowed with type {}",
+                          kQuestionTypes[static_cast<size_t>(its_kind)]);
     }
   }
 }
@@ -113,8 +109,8 @@ constexpr FieldDef<DecisionRequest> kCalibrationFields[] = {
           "Divides the options' log-probabilities: above 1 answers are less certain.",
           {.by_default = 1.0}),
     field("content_free_input", kAnyText, store<&DecisionRequest::content_free_input>,
-          "A text that says nothing, such as N/A: what the model answers about it is subtracted "
-          "as its prior."),
+          "A text that says nothing, such as N/A: what the model answers about it is subtracted as "
+          "its prior."),
 };
 
 constexpr std::string_view kSystemOneWords[] = {"noul", "choice", "score"};
@@ -141,12 +137,12 @@ constexpr FieldDef<SystemOneQuestion> kSystemOneQuestionFields[] = {
     field(
         "criteria", kCriteria,
         [](const FieldValue& v, SystemOneQuestion& t) { t.criteria = &v.json(); },
-        "Of a noul {true, false}, what they mean; of a choice an object of names and "
-        "descriptions, or null; of a score an array of levels, the lowest first."),
+        "Of a noul {true, false}, what they mean; of a choice an object of names and descriptions, "
+        "or null; of a score an array of levels, the lowest first."),
 };
 
 [[noreturn]] void refuse_criteria(const std::string& path, std::string_view expected) {
-  throw invalid_field(path, fmt::format("expected {}", expected));
+  throw invalid_field(path, "expected {}", expected);
 }
 
 void add_noul_criteria(const Json& criteria, const std::string& path, DecisionQuestion& question) {
@@ -253,8 +249,7 @@ DecideOptions decide_options(const DecisionRequest& request) {
           .lora = request.common.lora,
           .cache_salt = request.common.cache_salt,
           .priority = request.common.priority,
-          .input_name = request.input_name,
-          .cancelled = {}};
+          .input_name = request.input_name};
 }
 
 }  // namespace paceline

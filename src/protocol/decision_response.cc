@@ -34,8 +34,9 @@ void write_shares(JsonWriter& writer, const DecisionQuestion& question,
 void write_answer(JsonWriter& writer, const DecisionQuestion& question,
                   const std::optional<std::string>& name, const DecisionAnswer& answer) {
   constexpr std::string_view kTypes[] = {"predicate", "choice", "score"};
-  writer.begin_object().member("type", kTypes[static_cast<size_t>(question.kind)]).key("name");
-  name ? writer.string(*name) : writer.null();
+  writer.begin_object()
+      .member("type", kTypes[static_cast<size_t>(question.kind)])
+      .member("name", name);
   if (question.kind == QuestionKind::predicate) {
     writer.member("probability", answer.probabilities[0]);
   } else {
@@ -90,38 +91,36 @@ void write_system_one_answer(JsonWriter& writer, const DecisionQuestion& questio
 
 std::string decision_response_json(const DecisionRequest& request, std::string_view model,
                                    const Decisions& decisions) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("answers").begin_array();
-  for (size_t i = 0; i < request.questions.size(); ++i) {
-    write_answer(writer, request.questions[i], request.names[i], decisions.answers[i]);
-  }
-  writer.end_array().member("model", model);
-  const Usage& usage = decisions.usage;
-  writer.key("usage").begin_object().member("input_tokens", usage.prompt_tokens);
-  writer.key("input_tokens_details").begin_object();
-  writer.member("cached_tokens", usage.cached_tokens);
-  writer.member("cache_write_tokens", usage.prompt_tokens - usage.cached_tokens).end_object();
-  writer.member("output_tokens", usage.completion_tokens);
-  writer.key("output_tokens_details").begin_object().member("reasoning_tokens", 0).end_object();
-  writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens);
-  writer.end_object().end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.key("answers").begin_array();
+    for (size_t i = 0; i < request.questions.size(); ++i) {
+      write_answer(writer, request.questions[i], request.names[i], decisions.answers[i]);
+    }
+    writer.end_array().member("model", model);
+    const Usage& usage = decisions.usage;
+    writer.key("usage").begin_object().member("input_tokens", usage.prompt_tokens);
+    writer.key("input_tokens_details").begin_object();
+    writer.member("cached_tokens", usage.cached_tokens);
+    writer.member("cache_write_tokens", usage.prompt_tokens - usage.cached_tokens).end_object();
+    writer.member("output_tokens", usage.completion_tokens);
+    writer.key("output_tokens_details").begin_object().member("reasoning_tokens", 0).end_object();
+    writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+    writer.end_object();
+  });
 }
 
 std::string system_one_response_json(const DecisionRequest& request, std::string_view model,
                                      const Decisions& decisions) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("model", model).key("answers").begin_object();
-  for (size_t i = 0; i < request.questions.size(); ++i) {
-    writer.key(*request.names[i]);
-    write_system_one_answer(writer, request.questions[i], decisions.answers[i]);
-  }
-  writer.end_object().key("usage").begin_object();
-  writer.member("input_tokens", decisions.usage.prompt_tokens);
-  writer.member("output_tokens", decisions.usage.completion_tokens).end_object().end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("model", model).key("answers").begin_object();
+    for (size_t i = 0; i < request.questions.size(); ++i) {
+      writer.key(*request.names[i]);
+      write_system_one_answer(writer, request.questions[i], decisions.answers[i]);
+    }
+    writer.end_object().key("usage").begin_object();
+    writer.member("input_tokens", decisions.usage.prompt_tokens);
+    writer.member("output_tokens", decisions.usage.completion_tokens).end_object();
+  });
 }
 
 }  // namespace paceline

@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "base/base64.h"
-#include "protocol/client_fields.h"
 
 namespace paceline {
 namespace {
@@ -41,18 +40,6 @@ std::string bytes_of(const std::vector<float>& elements) {
   return bytes;
 }
 
-void write_embedding(JsonWriter& writer, EmbeddingFormat format,
-                     const std::vector<float>& elements) {
-  writer.key("embedding");
-  if (format == EmbeddingFormat::base64) {
-    writer.string(base64_of_bytes(bytes_of(elements)));
-    return;
-  }
-  writer.begin_array();
-  for (const float element : elements) writer.number(element);
-  writer.end_array();
-}
-
 }  // namespace
 
 EmbeddingRequest parse_embedding_request(const Json& body, const RequestTerms& terms) {
@@ -69,21 +56,14 @@ int64_t embedding_json_bytes(EmbeddingFormat format, int64_t width) {
 std::string embedding_response_json(const EmbeddingRequest& request, const ResponseHead& head,
                                     const std::vector<std::vector<float>>& embeddings,
                                     const ResponseUsage& usage) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_head(writer, head, "list");
-  writer.key("data").begin_array();
-  int64_t index = 0;
-  for (const std::vector<float>& embedding : embeddings) {
-    writer.begin_object().member("object", "embedding").member("index", index++);
-    write_embedding(writer, request.format, embedding);
-    writer.end_object();
-  }
-  writer.end_array();
-  write_usage(writer, usage);
-  writer.end_object();
-  return json;
+  return list_json(head, "data", embeddings.size(), usage, [&](JsonWriter& writer, size_t i) {
+    writer.member("object", "embedding").member("index", i).key("embedding");
+    if (request.format == EmbeddingFormat::base64) {
+      writer.string(base64_of_bytes(bytes_of(embeddings[i])));
+    } else {
+      writer.value(embeddings[i]);
+    }
+  });
 }
 
 }  // namespace paceline

@@ -54,9 +54,7 @@ class SchemaWriter {
     if (const auto* flag = std::get_if<bool>(&value)) writer_.member("default", *flag);
     if (const auto* whole = std::get_if<int64_t>(&value)) writer_.member("default", *whole);
     if (const auto* real = std::get_if<double>(&value)) writer_.member("default", *real);
-    if (const auto* text = std::get_if<std::string_view>(&value)) {
-      writer_.member("default", *text);
-    }
+    if (const auto* text = std::get_if<std::string_view>(&value)) writer_.member("default", *text);
   }
 
   void write_type(const FieldType& type) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "base/request_error.h"
 #include "protocol/field_match.h"
 

@@ -10,8 +10,7 @@ class LlamaWriter : public EventWriter {
  public:
   explicit LlamaWriter(const LlamaRequest& request) : EventWriter(kCompletionIdPrefix, {}) {
     const CompletionRequest& completion = request.completion;
-    llama_style_ = {.model = {},
-                    .returns_tokens = request.returns_tokens,
+    llama_style_ = {.returns_tokens = request.returns_tokens,
                     .has_probabilities = completion.as_probabilities,
                     .num_probs = completion.logprobs.value_or(0),
                     .is_streamed = completion.generation.streaming.stream,

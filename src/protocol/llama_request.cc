@@ -1,7 +1,6 @@
 #include "protocol/llama_request.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "protocol/client_fields.h"

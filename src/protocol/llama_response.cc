@@ -1,7 +1,5 @@
 #include "protocol/llama_response.h"
 
-#include <span>
-
 #include "base/json_writer.h"
 #include "protocol/logprobs_json.h"
 
@@ -9,12 +7,6 @@ namespace paceline {
 namespace {
 
 constexpr int64_t kNoSlot = -1;
-
-void write_tokens(JsonWriter& writer, std::span<const int32_t> ids) {
-  writer.key("tokens").begin_array();
-  for (const int32_t id : ids) writer.integer(id);
-  writer.end_array();
-}
 
 void write_probabilities_of(JsonWriter& writer, const std::vector<ReportedToken>& tokens,
                             const LlamaStyle& style) {
@@ -53,9 +45,8 @@ void write_one(JsonWriter& writer, const ResponseChoice& choice, std::string_vie
                const LlamaPrompt& prompt, const LlamaStyle& style) {
   const std::string_view text = choice.text ? std::string_view(*choice.text) : std::string_view();
   writer.begin_object().member("index", choice.index).member("content", content);
-  write_tokens(writer, style.returns_tokens && choice.token_ids
-                           ? std::span<const int32_t>(*choice.token_ids)
-                           : std::span<const int32_t>());
+  writer.member("tokens", style.returns_tokens ? choice.token_ids.value_or(std::vector<int32_t>())
+                                               : std::vector<int32_t>());
   writer.member("has_new_line", text.find('\n') != std::string::npos);
   write_result(writer, choice, prompt, style);
   if (choice.prompt_logprobs) {
@@ -69,14 +60,12 @@ void write_one(JsonWriter& writer, const ResponseChoice& choice, std::string_vie
 }
 
 std::string piece_json(const ResponseChunk& chunk, const LlamaStyle& style) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("index", chunk.index).member("content", chunk.text.value_or(""));
-  if (chunk.token_ids) write_tokens(writer, *chunk.token_ids);
-  writer.member("stop", false);
-  if (chunk.logprobs) write_probabilities_of(writer, *chunk.logprobs, style);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("index", chunk.index).member("content", chunk.text.value_or(""));
+    if (chunk.token_ids) writer.member("tokens", *chunk.token_ids);
+    writer.member("stop", false);
+    if (chunk.logprobs) write_probabilities_of(writer, *chunk.logprobs, style);
+  });
 }
 
 void write_sampling(JsonWriter& writer, const SamplingOptions& sampling) {
@@ -101,22 +90,18 @@ void write_sampling(JsonWriter& writer, const SamplingOptions& sampling) {
 }  // namespace
 
 std::string llama_settings_json(const GenerateRequest& request, const LlamaStyle& style) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("n_ctx", style.context).member("model", style.model);
-  writer.member("n_predict", request.max_tokens).member("max_tokens", request.max_tokens);
-  write_sampling(writer, request.sampling);
-  writer.key("stop").begin_array();
-  for (const std::string& stop : request.stop_strings) writer.string(stop);
-  writer.end_array().member("ignore_eos", request.ignore_eos);
-  writer.member("n_keep", 0).member("n_discard", 0).member("min_keep", 0);
-  writer.member("n_probs", style.num_probs).member("grammar", "");
-  writer.member("stream", style.is_streamed);
-  writer.member("timings_per_token", false).member("post_sampling_probs", false);
-  writer.member("speculative.n_max", request.speculation ? style.max_drafted : 0);
-  writer.member("speculative.n_min", 0);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("n_ctx", style.context).member("model", style.model);
+    writer.member("n_predict", request.max_tokens).member("max_tokens", request.max_tokens);
+    write_sampling(writer, request.sampling);
+    writer.member("stop", request.stop_strings).member("ignore_eos", request.ignore_eos);
+    writer.member("n_keep", 0).member("n_discard", 0).member("min_keep", 0);
+    writer.member("n_probs", style.num_probs).member("grammar", "");
+    writer.member("stream", style.is_streamed);
+    writer.member("timings_per_token", false).member("post_sampling_probs", false);
+    writer.member("speculative.n_max", request.speculation ? style.max_drafted : 0);
+    writer.member("speculative.n_min", 0);
+  });
 }
 
 std::string llama_response_json(const std::vector<ResponseChoice>& choices,

@@ -111,10 +111,8 @@ void write_with_alternatives(JsonWriter& writer, std::span<const ReportedToken> 
 void write_prompt_entry(JsonWriter& writer, const RankedToken& entry, std::optional<int64_t> rank) {
   writer.key(std::to_string(entry.token.id)).begin_object().key("logprob");
   write_logprob(writer, entry.logprob);
-  writer.key("rank");
-  rank ? writer.integer(*rank) : writer.null();
-  writer.key("decoded_token");
-  entry.token.bytes ? writer.string(*entry.token.bytes) : writer.null();
+  writer.member("rank", rank);
+  writer.member("decoded_token", entry.token.bytes);
   writer.end_object();
 }
 
@@ -170,9 +168,7 @@ void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> to
       write_prompt_entry(writer, ranked, ++rank);
       has_own = has_own || ranked.token.id == reported.token.id;
     }
-    if (!has_own) {
-      write_prompt_entry(writer, {reported.token, *reported.logprob}, std::nullopt);
-    }
+    if (!has_own) write_prompt_entry(writer, {reported.token, *reported.logprob}, std::nullopt);
     writer.end_object();
   }
   writer.end_array();

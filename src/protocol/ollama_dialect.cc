@@ -1,8 +1,6 @@
 // POST /api/chat, /api/generate, /api/embed and /api/embeddings, Ollama's: streams are lines of
 // JSON, of which the last one has the end, the counts and the times.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "protocol/dialect.h"
@@ -144,9 +142,7 @@ class OllamaWriter : public ChoiceWriter {
   void finish_call(std::string& out) {
     if (!open_call_) return;
     const ToolCall call = *std::exchange(open_call_, std::nullopt);
-    if (is_whole_call(call)) {
-      write_line({.text = {}, .calls = {&call, 1}, .first_call = num_calls_}, {}, out);
-    }
+    if (is_whole_call(call)) write_line({.calls = {&call, 1}, .first_call = num_calls_}, {}, out);
     ++num_calls_;
   }
 
@@ -169,11 +165,7 @@ class OllamaWriter : public ChoiceWriter {
     writer.member("done", true);
     writer.member("done_reason", choice.finish_reason == "length" ? "length" : "stop");
     write_tokens(writer, choice.logprobs);
-    if (returns_context_) {
-      writer.key("context").begin_array();
-      for (const int32_t id : context_) writer.integer(id);
-      writer.end_array();
-    }
+    if (returns_context_) writer.member("context", context_);
     if (choice.timings) write_durations(writer, *choice.timings);
     if (!head_.warnings.empty()) write_warnings(writer, head_.warnings);
     writer.end_object();
@@ -219,38 +211,25 @@ Call parse_ollama(const Json& body, const CallTerms& terms) {
   return GenerationCall{.request = std::move(asked.request), .writer = std::move(writer)};
 }
 
-void write_vector(JsonWriter& writer, const std::vector<float>& elements) {
-  writer.begin_array();
-  for (const float element : elements) writer.number(element);
-  writer.end_array();
-}
-
 std::string write_ollama_embeddings(const ItemRequest& /*request*/, ItemAnswer answer,
                                     const TokenNames& /*names*/) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("model", answer.head.model).key("embeddings").begin_array();
-  for (const std::vector<float>& one : answer.embeddings) write_vector(writer, one);
-  writer.end_array().member("prompt_eval_count", answer.usage.prompt_tokens).end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("model", answer.head.model).member("embeddings", answer.embeddings);
+    writer.member("prompt_eval_count", answer.usage.prompt_tokens);
+  });
 }
 
 std::string write_no_embeddings(const LoadCall& call, const ResponseHead& head) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("model", call.model.empty() ? head.model : call.model);
-  writer.key("embeddings").begin_array().end_array().end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("model", call.model.empty() ? head.model : call.model);
+    writer.key("embeddings").begin_array().end_array();
+  });
 }
 
 std::string write_ollama_embedding(const ItemRequest& /*request*/, ItemAnswer answer,
                                    const TokenNames& /*names*/) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("embedding");
-  write_vector(writer, answer.embeddings.front());
-  writer.end_object();
-  return json;
+  return object_json(
+      [&](JsonWriter& writer) { writer.member("embedding", answer.embeddings.front()); });
 }
 
 std::string write_no_embedding(const LoadCall& /*call*/, const ResponseHead& /*head*/) {

@@ -274,8 +274,8 @@ constexpr FieldDef<OllamaDraft> kOllamaModelFields[] = {
     field("options", object_type(ollama_option_fields), read_ollama_options,
           "The options of the draw and of the text's end; others say how a server runs."),
     field("keep_alive", kDuration, read_keep_alive,
-          "How long the model stays loaded after the request, in seconds or as \"5m\"; 0: not "
-          "at all; below 0: for ever."),
+          "How long the model stays loaded after the request, in seconds or as \"5m\"; 0: not at "
+          "all; below 0: for ever."),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaAnswerFields[] = {

@@ -1,5 +1,4 @@
 // The request fields for generation options, made from kGenerationOptions.
-#include <array>
 #include <charconv>
 #include <limits>
 #include <type_traits>

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "base/request_error.h"
-#include "protocol/client_fields.h"
 
 namespace paceline {
 namespace {
@@ -68,8 +67,8 @@ PairScoreRequest parse_pair_score_request(const Json& body, const RequestTerms& 
   auto request = read_common_body<kPairScoreFields>(body, terms);
   const size_t num_first = request.first.prompts.size(), num_second = request.second.prompts.size();
   if (num_first != 1 && num_first != num_second) {
-    throw invalid_field("text_1", fmt::format("{} texts, expected 1 or as many as text_2 has ({})",
-                                              num_first, num_second));
+    throw invalid_field("text_1", "{} texts, expected 1 or as many as text_2 has ({})", num_first,
+                        num_second);
   }
   return request;
 }
@@ -104,21 +103,9 @@ std::vector<TextPair> text_pairs(const RerankRequest& request) {
 
 std::string pair_score_response_json(const ResponseHead& head, const std::vector<float>& scores,
                                      const ResponseUsage& usage) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_head(writer, head, "list");
-  writer.key("data").begin_array();
-  int64_t index = 0;
-  for (const float score : scores) {
-    writer.begin_object().member("object", "score").member("index", index++);
-    writer.key("score").number(score);
-    writer.end_object();
-  }
-  writer.end_array();
-  write_usage(writer, usage);
-  writer.end_object();
-  return json;
+  return list_json(head, "data", scores.size(), usage, [&](JsonWriter& writer, size_t i) {
+    writer.member("object", "score").member("index", i).member("score", scores[i]);
+  });
 }
 
 std::string rerank_response_json(const RerankRequest& request, const ResponseHead& head,
@@ -129,22 +116,12 @@ std::string rerank_response_json(const RerankRequest& request, const ResponseHea
                    [&](size_t a, size_t b) { return scores[a] > scores[b]; });
   const auto most = static_cast<size_t>(request.top_n.value_or(std::ssize(order)));
   if (order.size() > most) order.resize(most);
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_head(writer, head, "list");
-  writer.key("results").begin_array();
-  for (const size_t index : order) {
-    writer.begin_object().member("index", index).key("relevance_score").number(scores[index]);
-    if (request.return_documents) {
-      writer.key("document").begin_object().member("text", request.documents[index]).end_object();
-    }
-    writer.end_object();
-  }
-  writer.end_array();
-  write_usage(writer, usage);
-  writer.end_object();
-  return json;
+  return list_json(head, "results", order.size(), usage, [&](JsonWriter& writer, size_t i) {
+    const size_t index = order[i];
+    writer.member("index", index).member("relevance_score", scores[index]);
+    if (!request.return_documents) return;
+    writer.key("document").begin_object().member("text", request.documents[index]).end_object();
+  });
 }
 
 }  // namespace paceline

@@ -12,7 +12,7 @@ PromptList read_prompts(const FieldValue& value) {
   if (value.json().is_string()) return {.prompts = {value.text()}};
   const Json& first = value.at().array()[0];
   if (first.is_number()) return {.prompts = {value.token_ids()}};
-  PromptList list{.prompts = {}, .is_array = true};
+  PromptList list{.is_array = true};
   for (const FieldValue& item : value.items()) {
     if (first.is_string()) {
       list.prompts.emplace_back(item.text());

@@ -12,7 +12,7 @@ std::vector<ReportedToken> report(std::span<const Logprob> tokens, int32_t num_t
   std::vector<ReportedToken> reported;
   reported.reserve(tokens.size());
   for (const Logprob& token : tokens) {
-    ReportedToken one{.token = names.named(token.id), .logprob = token.logprob, .top = {}};
+    ReportedToken one{.token = names.named(token.id), .logprob = token.logprob};
     const size_t count = std::min(token.top.size(), static_cast<size_t>(num_top));
     for (size_t i = 0; i < count; ++i) {
       one.top.push_back({names.named(token.top[i].id), token.top[i].logprob});

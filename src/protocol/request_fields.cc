@@ -54,9 +54,9 @@ void check_penalty_fields(const GenerationFields& fields, const GenerateOptions&
   const bool has_penalty = options.repetition_penalty.value_or(1) != 1 ||
                            options.frequency_penalty != 0 || options.presence_penalty != 0;
   if (!has_penalty) return;
-  throw RequestError("repeat_last_n", ErrorReason::unsupported_parameter,
-                     "repeat_last_n: only -1 is supported with a penalty, which sees the whole "
-                     "text");
+  throw RequestError(
+      "repeat_last_n", ErrorReason::unsupported_parameter,
+      "repeat_last_n: only -1 is supported with a penalty, which sees the whole text");
 }
 
 void check_stream_fields(const StreamFields& streaming) {

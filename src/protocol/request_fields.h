@@ -1,12 +1,9 @@
 // The fields that several kinds of requests share, and the limits of all.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/request.h"
 #include "paceline/options.h"

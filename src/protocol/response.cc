@@ -92,26 +92,13 @@ void write_usage(JsonWriter& writer, const ResponseUsage& usage) {
   writer.end_object();
 }
 
-void write_token_ids(JsonWriter& writer, std::span<const int32_t> ids) {
-  writer.key("token_ids").begin_array();
-  for (const int32_t id : ids) writer.integer(id);
-  writer.end_array();
-}
-
 void write_choice_end(JsonWriter& writer, const ResponseChoice& choice) {
-  writer.member("finish_reason", choice.finish_reason).key("stop_reason");
-  if (!choice.stop_reason) {
-    writer.null();
-  } else if (const auto* id = std::get_if<int32_t>(&*choice.stop_reason)) {
-    writer.integer(*id);
-  } else {
-    writer.string(std::get<std::string>(*choice.stop_reason));
-  }
+  writer.member("finish_reason", choice.finish_reason).member("stop_reason", choice.stop_reason);
   if (choice.prompt_logprobs) {
     writer.key("prompt_logprobs");
     write_prompt_logprobs(writer, *choice.prompt_logprobs);
   }
-  if (choice.token_ids) write_token_ids(writer, *choice.token_ids);
+  if (choice.token_ids) writer.member("token_ids", *choice.token_ids);
   if (choice.timings) write_timings(writer, *choice.timings);
   write_seed(writer, choice);
 }
@@ -119,21 +106,18 @@ void write_choice_end(JsonWriter& writer, const ResponseChoice& choice) {
 std::string choices_json(const ChoicesResponse& answer, std::string_view object,
                          void (*write_body)(JsonWriter& writer, const ResponseChoice& choice,
                                             const ChoicesResponse& answer)) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_head(writer, answer.head, object);
-  writer.key("choices").begin_array();
-  for (const ResponseChoice& choice : answer.choices) {
-    writer.begin_object().member("index", choice.index);
-    write_body(writer, choice, answer);
-    write_choice_end(writer, choice);
-    writer.end_object();
-  }
-  writer.end_array();
-  write_usage(writer, answer.usage);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    write_head(writer, answer.head, object);
+    writer.key("choices").begin_array();
+    for (const ResponseChoice& choice : answer.choices) {
+      writer.begin_object().member("index", choice.index);
+      write_body(writer, choice, answer);
+      write_choice_end(writer, choice);
+      writer.end_object();
+    }
+    writer.end_array();
+    write_usage(writer, answer.usage);
+  });
 }
 
 ResponseHead new_head(std::string_view id_prefix, std::string model) {
@@ -143,8 +127,7 @@ ResponseHead new_head(std::string_view id_prefix, std::string model) {
   return {.id = random_id(id_prefix),
           .created = second.count(),
           .created_micros = duration_cast<microseconds>(now - second).count(),
-          .model = std::move(model),
-          .system_fingerprint = {}};
+          .model = std::move(model)};
 }
 
 std::string rfc3339(int64_t seconds, int64_t micros) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -101,8 +100,6 @@ constexpr int64_t kJsonLogprobBytes = 64;
 void write_warnings(JsonWriter& writer, const std::vector<std::string>& warnings);
 // The member "usage".
 void write_usage(JsonWriter& writer, const ResponseUsage& usage);
-// The member "token_ids".
-void write_token_ids(JsonWriter& writer, std::span<const int32_t> ids);
 // The member "seed".
 void write_seed(JsonWriter& writer, const ResponseChoice& choice);
 // The member "timings", with the names of llama.cpp's server, and queue_ms and ttft_ms.
@@ -110,6 +107,27 @@ void write_timings(JsonWriter& writer, const ResponseTimings& timings);
 // The members finish_reason, stop_reason, prompt_logprobs, token_ids and timings (when there are
 // some), seed.
 void write_choice_end(JsonWriter& writer, const ResponseChoice& choice);
+
+// {"id", "object": "list", "created", "model", NAME: [{...}, ...], "usage"}; `write` writes the
+// members of an item, given its index.
+template <class Write>
+std::string list_json(const ResponseHead& head, std::string_view name, size_t num_items,
+                      const ResponseUsage& usage, const Write& write) {
+  std::string json;
+  JsonWriter writer(json);
+  writer.begin_object();
+  write_head(writer, head, "list");
+  writer.key(name).begin_array();
+  for (size_t i = 0; i < num_items; ++i) {
+    writer.begin_object();
+    write(writer, i);
+    writer.end_object();
+  }
+  writer.end_array();
+  write_usage(writer, usage);
+  writer.end_object();
+  return json;
+}
 
 // A head with a random id and the current time.
 ResponseHead new_head(std::string_view id_prefix, std::string model);

@@ -18,7 +18,7 @@ void write_chunk_end(JsonWriter& writer, const ResponseChunk& chunk) {
   if (!chunk.pieces.empty()) write_pieces(writer, chunk.pieces);
   if (chunk.ending == nullptr) {
     writer.key("finish_reason").null();
-    if (chunk.token_ids) write_token_ids(writer, *chunk.token_ids);
+    if (chunk.token_ids) writer.member("token_ids", *chunk.token_ids);
     return;
   }
   ResponseChoice ending = *chunk.ending;

@@ -9,7 +9,7 @@ namespace responses {
 namespace {
 
 Call make_call(Request request, std::unique_ptr<ChoiceWriter> writer) {
-  GenerationCall call{.request = {}, .writer = std::move(writer)};
+  GenerationCall call{.writer = std::move(writer)};
   call.is_background = request.is_background && !request.chat.generation.streaming.stream;
   call.request = std::move(request.chat);
   return call;

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/json_writer.h"
 #include "base/request_error.h"
 #include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
@@ -60,8 +59,8 @@ constexpr std::string_view kRoles[] = {"user", "assistant", "system", "developer
 constexpr FieldDef<Item> kItemFields[] = {
     field("type", kAnyText, store<&Item::type>,
           "message, function_call, function_call_output, custom_tool_call, "
-          "custom_tool_call_output, reasoning, item_reference, compaction or "
-          "compaction_trigger; calls of tools that OpenAI runs are left out.",
+          "custom_tool_call_output, reasoning, item_reference, compaction or compaction_trigger; "
+          "calls of tools that OpenAI runs are left out.",
           {.by_default = "message"}),
     field("role", word_type(kRoles), store<&Item::role>,
           "Of a message: who speaks; developer is the same as system."),
@@ -71,16 +70,16 @@ constexpr FieldDef<Item> kItemFields[] = {
     field("call_id", kAnyText, store<&Item::call_id>, "Of a call: what its output refers to."),
     field("name", kAnyText, store<&Item::name>, "Of a call: the tool."),
     field("arguments", kAnyText, store<&Item::text>,
-          "Of function_call: the JSON of an object; any other text counts as the beginning of "
-          "one that was cut off."),
+          "Of function_call: the JSON of an object; any other text counts as the beginning of one "
+          "that was cut off."),
     field("input", kAnyText, store<&Item::text>,
           "Of custom_tool_call: the text that the tool gets."),
     field("output", kTexts, store<&Item::content>, "Of a call's output: what the tool answers."),
     field("summary", kTexts, store<&Item::summary>,
           "Of reasoning: read where there is no content."),
     field("encrypted_content", kAnyText, store<&Item::sealed>,
-          "Of reasoning and compaction: the text as this server sealed it, which goes before "
-          "the others."),
+          "Of reasoning and compaction: the text as this server sealed it, which goes before the "
+          "others."),
     ignored("status", kAnyText, "How it ended."),
     ignored("namespace", kAnyText, "Of the tool."),
     ignored("caller", kAnyObject, "Who called."),
@@ -246,8 +245,8 @@ void check_item(const FieldValue& value, std::string_view type) {
                                         [&](const ItemNeed& one) { return one.type == type; });
   if (need == std::end(kNeeds)) {
     value.member("type").refuse_unsupported(
-        "message, calls of functions and custom tools, their outputs, "
-        "reasoning, item_reference and compaction");
+        "message, calls of functions and custom tools, their outputs, reasoning, item_reference "
+        "and compaction");
   }
   for (const std::string_view member : need->members) {
     if (!member.empty()) RequestReader(value).require(member);

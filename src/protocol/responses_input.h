@@ -2,7 +2,6 @@
 // a chat.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -57,8 +56,8 @@ constexpr FieldDef<TextFormat> kFormatFields[] = {
     field("name", kAnyText, "What the schema is called; changes nothing."),
     field("description", kAnyText, "Changes nothing: the prompt says it."),
     field("strict", kBoolean, store<&TextFormat::is_strict>,
-          "Refuse a schema with a part that can't be enforced, or a format that isn't known; "
-          "else such parts are left out and named in the answer's warnings.",
+          "Refuse a schema with a part that can't be enforced, or a format that isn't known; else "
+          "such parts are left out and named in the answer's warnings.",
           kOff),
     field(
         "schema", kAnyObject,
@@ -168,8 +167,8 @@ constexpr FieldDef<Draft> kAnswerFields[] = {
           "Answer at once that the response is queued, and compute it without the connection.",
           kOff),
     field("include", array_type(kIncluded, 0, kNoMaximum), read_include,
-          "reasoning.encrypted_content: reasoning comes sealed, too. "
-          "message.output_text.logprobs: log-probabilities of the text's tokens."),
+          "reasoning.encrypted_content: reasoning comes sealed, too. message.output_text.logprobs: "
+          "log-probabilities of the text's tokens."),
     field("top_logprobs", kNumTopLogprobs, store<&Draft::top_logprobs>,
           "Alternatives reported beside each token, where log-probabilities are included.",
           {.by_default = 0}),

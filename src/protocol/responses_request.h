@@ -2,10 +2,8 @@
 // it.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "protocol/dialect.h"
 #include "protocol/responses_input.h"

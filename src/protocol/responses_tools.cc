@@ -137,11 +137,10 @@ Choice read_choice(const FieldValue& value) {
   reader.read<Choice>(kChoiceFields, choice);
   if (!is_own(choice.type) && choice.type != "allowed_tools") {
     const std::string path = value.at().name_of("type");
-    throw RequestError(
-        path, ErrorReason::unsupported_parameter,
-        fmt::format("{}: found {}, only function, custom and allowed_tools are supported: this "
-                    "server runs no tools itself",
-                    path, shown_text(choice.type)));
+    throw RequestError(path, ErrorReason::unsupported_parameter,
+                       fmt::format("{}: found {}, only function, custom and allowed_tools are "
+                                   "supported: this server runs no tools itself",
+                                   path, shown_text(choice.type)));
   }
   reader.finish();
   reader.require(is_own(choice.type) ? "name" : "tools");
@@ -157,8 +156,8 @@ void allow_tools(const Choice& choice, TurnRequest& turn) {
     const auto found = std::find_if(turn.tools.begin(), turn.tools.end(),
                                     [&](const ToolSpec& spec) { return spec.name == one.name; });
     if (found == turn.tools.end()) {
-      throw invalid_field(item.at().name_of("name"),
-                          fmt::format("found {}, which no tool has", shown_text(one.name)));
+      throw invalid_field(item.at().name_of("name"), "found {}, which no tool has",
+                          shown_text(one.name));
     }
     allowed.push_back(*found);
   }

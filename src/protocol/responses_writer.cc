@@ -16,37 +16,18 @@ constexpr std::string_view kCompleted = "completed";
 constexpr std::string_view kIncomplete = "incomplete";
 constexpr std::string_view kInProgress = "in_progress";
 
-std::string_view type_of(Kind kind) {
-  switch (kind) {
-    case Kind::reasoning:
-      return "reasoning";
-    case Kind::message:
-      return "message";
-    case Kind::call:
-      return "function_call";
-    case Kind::custom_call:
-      return "custom_tool_call";
-    case Kind::compaction:
-      break;
-  }
-  return "compaction";
-}
+struct KindName {
+  std::string_view type;
+  std::string_view id_prefix;
+};
+// In the order of the kinds.
+constexpr KindName kKindNames[] = {{"reasoning", "rs"},
+                                   {"message", "msg"},
+                                   {"function_call", "fc"},
+                                   {"custom_tool_call", "ctc"},
+                                   {"compaction", "cmp"}};
 
-std::string_view id_prefix_of(Kind kind) {
-  switch (kind) {
-    case Kind::reasoning:
-      return "rs";
-    case Kind::message:
-      return "msg";
-    case Kind::call:
-      return "fc";
-    case Kind::custom_call:
-      return "ctc";
-    case Kind::compaction:
-      break;
-  }
-  return "cmp";
-}
+const KindName& name_of(Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
 // Those of the tokens that have a part of `content`, which stands in the text that all made.
 std::vector<ReportedToken> tokens_of_content(const ResponseChoice& choice,
@@ -152,7 +133,7 @@ OutputItem& Writer::add(Kind kind) {
   OutputItem& item = items_.emplace_back();
   item.kind = kind;
   // The response's own id without its prefix.
-  item.id = std::string(id_prefix_of(kind)) + head_.id.substr(head_.id.find('_')) + "_" +
+  item.id = std::string(name_of(kind).id_prefix) + head_.id.substr(head_.id.find('_')) + "_" +
             std::to_string(items_.size() - 1);
   return item;
 }
@@ -199,7 +180,7 @@ void Writer::write_part(JsonWriter& writer, const OutputItem& item, std::string_
 
 void Writer::write_item(JsonWriter& writer, const OutputItem& item, std::string_view status) const {
   const bool has_parts = status != kInProgress;
-  writer.begin_object().member("id", item.id).member("type", type_of(item.kind));
+  writer.begin_object().member("id", item.id).member("type", name_of(item.kind).type);
   const auto parts = [&](std::string_view name, bool is_there) {
     writer.key(name).begin_array();
     if (is_there) write_part(writer, item, item.text);
@@ -269,11 +250,7 @@ std::string Writer::response_json(const Outcome& outcome) const {
   writer.member("temperature", temperature_).member("top_p", top_p_);
   writer.member("service_tier", "default");
   write_usage_member(writer, outcome.usage);
-  if (!head_.warnings.empty()) {
-    writer.key("warnings").begin_array();
-    for (const std::string& warning : head_.warnings) writer.string(warning);
-    writer.end_array();
-  }
+  if (!head_.warnings.empty()) writer.member("warnings", head_.warnings);
   writer.end_object();
   if (!echo_.empty()) json.insert(json.size() - 1, "," + echo_);
   return json;

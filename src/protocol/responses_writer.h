@@ -1,8 +1,6 @@
 // responses::Writer makes the Response object of the Responses API and the events of its stream.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

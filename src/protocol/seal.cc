@@ -43,9 +43,7 @@ std::optional<std::string> cipher(const Seal::Key& key, std::string_view text, s
                  EVP_CipherUpdate(context.get(), bytes_of(out), &size, bytes_of(text),
                                   static_cast<int>(text.size())) == 1;
   PL_CHECK(is_done, "AES-256-GCM isn't there");
-  if (!encrypts) {
-    EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, tag.data());
-  }
+  if (!encrypts) EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, tag.data());
   if (EVP_CipherFinal_ex(context.get(), nullptr, &size) != 1) return std::nullopt;
   if (encrypts) EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes, tag.data());
   return out;
@@ -88,10 +86,10 @@ Seal Seal::from_file(const std::filesystem::path& file) {
   size_t size = 0;
   const int is_hex = OPENSSL_hexstr2buf_ex(key.data(), key.size(), &size, text.c_str(), '\0');
   if (is_hex != 1 || size != key.size() || text.size() != 2 * key.size()) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: found {} bytes of text, expected a key of 64 hexadecimal digits; "
-                            "openssl rand -hex 32 makes one",
-                            file.string(), text.size()));
+    throw error_of(ErrorCode::invalid,
+                   "{}: found {} bytes of text, expected a key of 64 hexadecimal digits; "
+                   "openssl rand -hex 32 makes one",
+                   file.string(), text.size());
   }
   return Seal(key);
 }

@@ -5,7 +5,7 @@
 namespace paceline {
 
 NamedToken TokenNames::named(int32_t id) const {
-  if (!has_token(id)) return {.id = id, .bytes = {}};
+  if (!has_token(id)) return {.id = id};
   return {.id = id, .bytes = std::string(tokenizer_->token_bytes(id))};
 }
 

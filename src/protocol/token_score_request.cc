@@ -1,6 +1,5 @@
 #include "protocol/token_score_request.h"
 
-#include "protocol/client_fields.h"
 #include "protocol/logprobs_json.h"
 #include "protocol/reported_tokens.h"
 
@@ -18,23 +17,20 @@ constexpr FieldDef<TokenScoreRequest> kScoreFields[] = {
           "Encode a text with the special tokens (BOS) that the tokenizer adds.", kOn),
 };
 
-void write_scored(JsonWriter& writer, const TokenScoreRequest& request, size_t index,
+void write_scored(JsonWriter& writer, const TokenScoreRequest& request,
                   const std::vector<Logprob>& tokens, const TokenNames& names) {
-  writer.begin_object().member("object", "score").member("index", index);
   writer.key("token_ids").begin_array();
   for (const Logprob& token : tokens) writer.integer(token.id);
   writer.end_array().key("token_logprobs").begin_array();
   double sum = 0;
   for (const Logprob& token : tokens) {
-    token.logprob ? writer.number(*token.logprob) : writer.null();
+    writer.value(token.logprob);
     sum += static_cast<double>(token.logprob.value_or(0.0f));
   }
   writer.end_array().member("logprob", sum);
-  if (request.top_logprobs > 0) {
-    writer.key("prompt_logprobs");
-    write_prompt_logprobs(writer, report_prompt(tokens, request.top_logprobs, names));
-  }
-  writer.end_object();
+  if (request.top_logprobs == 0) return;
+  writer.key("prompt_logprobs");
+  write_prompt_logprobs(writer, report_prompt(tokens, request.top_logprobs, names));
 }
 
 }  // namespace
@@ -48,16 +44,10 @@ FieldList token_score_request_fields() { return common_and_own_fields<kScoreFiel
 std::string token_score_response_json(const TokenScoreRequest& request, const ResponseHead& head,
                                       const std::vector<std::vector<Logprob>>& scored,
                                       const TokenNames& names, const ResponseUsage& usage) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_head(writer, head, "list");
-  writer.key("data").begin_array();
-  for (size_t i = 0; i < scored.size(); ++i) write_scored(writer, request, i, scored[i], names);
-  writer.end_array();
-  write_usage(writer, usage);
-  writer.end_object();
-  return json;
+  return list_json(head, "data", scored.size(), usage, [&](JsonWriter& writer, size_t i) {
+    writer.member("object", "score").member("index", i);
+    write_scored(writer, request, scored[i], names);
+  });
 }
 
 }  // namespace paceline

@@ -33,8 +33,8 @@ std::string resolved(const std::string& asked, const std::string& directory) {
   fs::path path;
   if (!problem) path = fs::canonical(root / asked, problem);
   if (problem || !is_beneath(path, root)) {
-    throw invalid_field("lora_path", fmt::format("{} isn't in the server's directory of adapters",
-                                                 asked.substr(0, kLongestName)));
+    throw invalid_field("lora_path", "{} isn't in the server's directory of adapters",
+                        asked.substr(0, kLongestName));
   }
   return path.string();
 }
@@ -43,16 +43,14 @@ void check_name(const LoadAdapterRequest& request, const RequestRules& rules,
                 const AdapterSet& adapters) {
   const std::string& name = request.name;
   if (name.empty() || name.size() > kLongestName) {
-    throw invalid_field("lora_name",
-                        fmt::format("{} bytes, expected 1 to {}", name.size(), kLongestName));
+    throw invalid_field("lora_name", "{} bytes, expected 1 to {}", name.size(), kLongestName);
   }
   const auto& taken = rules.all_names;
   if (std::find(taken.begin(), taken.end(), name) != taken.end()) {
-    throw invalid_field("lora_name", fmt::format("{} is the model's name", name));
+    throw invalid_field("lora_name", "{} is the model's name", name);
   }
   if (!request.replaces && adapters.find(name) != nullptr) {
-    throw invalid_field("lora_name",
-                        fmt::format("{} is loaded already; load_inplace would replace it", name));
+    throw invalid_field("lora_name", "{} is loaded already; load_inplace would replace it", name);
   }
 }
 

@@ -106,7 +106,6 @@ HttpGate refuse(ServerContext& context, const HttpRequest& head, const Route* ro
                       .route = head.method + " " + head.path,
                       .peer = head.peer,
                       .status = response.status,
-                      .usage = {},
                       .error_code = std::string(openai_kind(error.reason).code)});
   if (!allow.empty()) response.headers.push_back({"Allow", allow});
   return {.refusal = std::move(response), .held = nullptr};
@@ -118,8 +117,7 @@ HttpGate admit(ServerContext& context, const HttpRequest& head) {
   if (is_preflight(head, context.options.allowed_origins)) {
     if (const auto error = check_host(context, head)) return refuse(context, head, nullptr, *error);
     return {.refusal = std::nullopt,
-            .held = std::make_shared<AdmittedRequest>(
-                AdmittedRequest{.route = &kPreflight, .permit = {}, .body_bytes = {}})};
+            .held = std::make_shared<AdmittedRequest>(AdmittedRequest{.route = &kPreflight})};
   }
   std::string allow;
   const auto found = find_route(head.method, head.path, allow);
@@ -129,8 +127,7 @@ HttpGate admit(ServerContext& context, const HttpRequest& head) {
   if (const auto error = check_head(context, head, *route)) {
     return refuse(context, head, route, *error);
   }
-  auto admitted = std::make_shared<AdmittedRequest>(
-      AdmittedRequest{.route = route, .permit = {}, .body_bytes = {}});
+  auto admitted = std::make_shared<AdmittedRequest>(AdmittedRequest{.route = route});
   if (route->has_body()) {
     admitted->permit = context.in_flight.acquire();
     if (admitted->permit == nullptr) {

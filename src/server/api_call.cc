@@ -81,9 +81,7 @@ ApiCall::ApiCall(ServerContext& context, std::shared_ptr<HttpExchange> exchange,
       held_(std::move(held)),
       entry_{.request_id = request_id_of(exchange_->request()),
              .route = exchange_->request().method + " " + exchange_->request().path,
-             .peer = exchange_->request().peer,
-             .usage = {},
-             .error_code = {}} {}
+             .peer = exchange_->request().peer} {}
 
 double ApiCall::seconds() const {
   return std::chrono::duration<double>(Clock::now() - begin_).count();
@@ -148,11 +146,8 @@ void ApiCall::end_stream(int status, const std::string& error_code) {
 
 std::shared_ptr<ApiCall> ApiCall::detach(std::function<void(const HttpResponse&)> on_answer) {
   HttpRequest request = exchange_->request();
-  auto held =
-      std::make_shared<AdmittedRequest>(AdmittedRequest{.route = &route(),
-                                                        .permit = std::move(admitted().permit),
-                                                        .body_bytes = {},
-                                                        .response_bytes = {}});
+  auto held = std::make_shared<AdmittedRequest>(
+      AdmittedRequest{.route = &route(), .permit = std::move(admitted().permit)});
   auto call = std::make_shared<ApiCall>(
       context_, std::make_shared<DetachedExchange>(std::move(request), std::move(on_answer)),
       std::move(held));

@@ -41,7 +41,6 @@ struct ApiServer::State {
         .terms = {.max_choices = options.max_choices,
                   .keep_client_counters = options.keep_client_counters},
         .responses = ResponseStore(options.stored_responses),
-        .background = {},
         .body_bytes = BytesLimit(options.max_body_bytes_held),
         .response_bytes = BytesLimit(kLargeResponses * options.max_response_bytes),
         .memory = MemoryWatch(options.max_resident_bytes),

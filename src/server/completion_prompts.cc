@@ -48,10 +48,9 @@ void encode_gap(const TextModel& model, CompletionRequest& request) {
   const Tokenizer& tokenizer = tokenizer_for(model);
   const auto tokens = find_infill_tokens(tokenizer);
   if (!tokens) {
-    throw Error(ErrorCode::unsupported,
-                model.name +
-                    ": its tokenizer has no fill-in-the-middle tokens such as "
-                    "<|fim_prefix|>; use /completion");
+    throw Error(ErrorCode::unsupported, model.name +
+                                            ": its tokenizer has no fill-in-the-middle tokens such "
+                                            "as <|fim_prefix|>; use /completion");
   }
   request.prompt.prompts = {encode_infill(tokenizer, *tokens, *request.infill)};
   add_infill_stops(*tokens, request.options);
@@ -80,9 +79,8 @@ void encode_suffixes(const TextModel& model, CompletionRequest& request) {
       throw invalid_field("suffix", "only with a prompt of text, found token ids in " +
                                         request.prompt.name("prompt", i));
     }
-    prompt = encode_infill(
-        *model.tokenizer, *tokens,
-        {.prefix = std::move(*text), .suffix = request.suffix, .beginning = {}, .files = {}});
+    prompt = encode_infill(*model.tokenizer, *tokens,
+                           {.prefix = std::move(*text), .suffix = request.suffix});
   }
   add_infill_stops(*tokens, request.options);
 }

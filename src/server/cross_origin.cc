@@ -1,11 +1,9 @@
 #include "server/cross_origin.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <string_view>
 
-#include "paceline/error.h"
+#include "base/error.h"
 
 namespace paceline {
 namespace {
@@ -31,10 +29,10 @@ const std::string* allowed_origin(const HttpRequest& head, std::span<const std::
 void check_allowed_origins(std::span<const std::string> origins) {
   for (const std::string& origin : origins) {
     if (is_origin(origin)) continue;
-    throw Error(ErrorCode::invalid,
-                fmt::format("--allowed-origin: found \"{}\", expected an origin as browsers send "
-                            "it, e.g. https://chat.example or http://localhost:3000",
-                            origin));
+    throw error_of(ErrorCode::invalid,
+                   "--allowed-origin: found \"{}\", expected an origin as browsers send "
+                   "it, e.g. https://chat.example or http://localhost:3000",
+                   origin);
   }
 }
 

@@ -37,10 +37,9 @@ struct CompleteResponse {
 
 ApiError too_much_to_stream(size_t num_bytes, size_t most_bytes) {
   return {.reason = ErrorReason::invalid_value,
-          .message =
-              fmt::format("stream: the prompt's log-probabilities take about {} MiB, the limit of "
-                          "a stream is {}; send the request without stream",
-                          num_bytes >> 20, most_bytes >> 20),
+          .message = fmt::format("stream: the prompt's log-probabilities take about {} MiB, the "
+                                 "limit of a stream is {}; send the request without stream",
+                                 num_bytes >> 20, most_bytes >> 20),
           .field = "stream"};
 }
 
@@ -228,8 +227,7 @@ void GenerationResponse::emit_choice(size_t index) {
   StreamTerms terms{.options = options,
                     .fields = fields(),
                     .names = call_->model()->token_names,
-                    .num_top_logprobs = num_alternatives_of(prepared_.request),
-                    .prompt_logprobs = {}};
+                    .num_top_logprobs = num_alternatives_of(prepared_.request)};
   const auto per_part = static_cast<size_t>(n());
   const PreparedPart& part = prepared_.parts[index / per_part];
   const CompletionBuilder& builder = part.choices[index % per_part];
@@ -330,7 +328,7 @@ ResponseUsage GenerationResponse::usage() {
 
 ResponseUsage GenerationResponse::usage_so_far() {
   if (num_unfinished_ == 0) return usage();
-  ResponseUsage usage{.prompt_tokens = prompt_tokens_, .cached_tokens = {}};
+  ResponseUsage usage{.prompt_tokens = prompt_tokens_};
   for (const PreparedPart& part : prepared_.parts) {
     for (const CompletionBuilder& choice : part.choices) {
       const Completion& one = choice.completion();

@@ -29,10 +29,8 @@ struct Collecting {
 
   void operator()(const ClassificationRequest& /*request*/) const {
     for (const PreparedItem& item : prepared.items) {
-      answer.classified.push_back({.choices = {},
-                                   .classification = item.job->result(),
-                                   .embedding = {},
-                                   .prompt_tokens = item.prompt_tokens});
+      answer.classified.push_back(
+          {.classification = item.job->result(), .prompt_tokens = item.prompt_tokens});
     }
   }
 

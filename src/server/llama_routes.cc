@@ -53,18 +53,16 @@ void write_slot(JsonWriter& writer, int64_t id, const EngineLimits& limits,
 
 std::string props_json(const HostedModel& hosted) {
   const TextModel& model = hosted.text;
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_default_settings(writer, hosted);
-  writer.member("total_slots", model.engine.limits().max_num_seqs);
-  writer.member("model_alias", hosted.names[0]).member("model_path", model.name);
-  writer.key("chat_template");
-  writer.string(model.chat_template == nullptr ? "" : model.chat_template->source());
-  if (model.tokenizer != nullptr) write_special_tokens(writer, *model.tokenizer);
-  writer.key("modalities").begin_object().member("vision", false).member("audio", false);
-  writer.end_object().member("build_info", kGitDescribe).end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    write_default_settings(writer, hosted);
+    writer.member("total_slots", model.engine.limits().max_num_seqs);
+    writer.member("model_alias", hosted.names[0]).member("model_path", model.name);
+    writer.key("chat_template");
+    writer.string(model.chat_template == nullptr ? "" : model.chat_template->source());
+    if (model.tokenizer != nullptr) write_special_tokens(writer, *model.tokenizer);
+    writer.key("modalities").begin_object().member("vision", false).member("audio", false);
+    writer.end_object().member("build_info", kGitDescribe);
+  });
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "server/memory_watch.h"
 
-#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <string>

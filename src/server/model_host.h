@@ -2,7 +2,6 @@
 // unloads the least recently used one when memory is short.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,5 @@
 // The models of the server: /v1/models, and /models with their states, loading and unloading as
 // llama.cpp's server has them.
-#include <algorithm>
 #include <chrono>
 #include <utility>
 

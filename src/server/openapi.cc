@@ -23,8 +23,7 @@ constexpr ErrorDoc kErrors[] = {
     {"400", ErrorReach::every_route,
      "A field has a wrong value (invalid_value, context_length_exceeded), is unknown "
      "(unknown_parameter), unsupported (unsupported_parameter) or missing "
-     "(missing_required_parameter); the body is not "
-     "JSON (invalid_value); or the request is not "
+     "(missing_required_parameter); the body is not JSON (invalid_value); or the request is not "
      "valid HTTP (malformed_request)."},
     {"401", ErrorReach::with_key, "The API key is missing or wrong (invalid_api_key)."},
     {"403", ErrorReach::every_route,
@@ -44,8 +43,7 @@ constexpr ErrorDoc kErrors[] = {
      "The server is full (queue_full); Retry-After says when to try again."},
     {"431", ErrorReach::every_route,
      "The header is longer than --max-header-size, 16 KiB by default, one line of it is longer "
-     "than "
-     "half of that, or it has more than 100 lines (headers_too_large)."},
+     "than half of that, or it has more than 100 lines (headers_too_large)."},
     {"500", ErrorReach::every_route, "The server failed (internal_error, numerical_error)."},
     {"501", ErrorReach::with_body,
      "The model lacks what the request needs, such as a chat template (feature_disabled)."},

@@ -59,17 +59,17 @@ const PageFile* find_page_file(std::string_view path) {
 }
 
 HttpResponse page_response(const PageFile& file) {
-  return {.content_type = std::string(file.content_type),
-          .body = std::string(file.content),
-          .headers = {{"Cache-Control", "no-cache"},
-                      {"Content-Security-Policy",
-                       "default-src 'none'; script-src 'self'; style-src 'self'; "
-                       "connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
-                       "base-uri 'none'; form-action 'none'; "
-                       "require-trusted-types-for 'script'; trusted-types 'none'"},
-                      {"Cross-Origin-Opener-Policy", "same-origin"},
-                      {"Referrer-Policy", "no-referrer"},
-                      {"X-Content-Type-Options", "nosniff"}}};
+  return {
+      .content_type = std::string(file.content_type),
+      .body = std::string(file.content),
+      .headers = {{"Cache-Control", "no-cache"},
+                  {"Content-Security-Policy",
+                   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                   "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action "
+                   "'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
+                  {"Cross-Origin-Opener-Policy", "same-origin"},
+                  {"Referrer-Policy", "no-referrer"},
+                  {"X-Content-Type-Options", "nosniff"}}};
 }
 
 }  // namespace paceline

@@ -1,7 +1,5 @@
 #include "server/prepared_generation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +18,7 @@ PreparedPart prepare_choices(const TextModel& model, GenerateRequest request, in
                              const std::optional<TurnShape>& turn = {}) {
   request.n = n;
   model.engine.check(request);
-  PreparedPart part{.request = {}, .choices = {}};
+  PreparedPart part{.choices = {}};
   part.choices.reserve(static_cast<size_t>(n));
   for (int32_t k = 0; k < n; ++k) {
     CompletionShape shape = chat_completion_shape(request, turn);
@@ -124,12 +122,11 @@ void check_queue(const Engine& engine, const std::vector<PreparedPart>& parts) {
   const bool are_too_many = num_sequences > engine.limits().max_queued;
   const bool are_too_long = num_tokens > engine.queue().max_tokens();
   if (!are_too_many && !are_too_long) return;
-  throw invalid_field(
-      "prompt",
-      fmt::format("{} choices with {} prompt tokens together, the queue takes {} with {}; send "
-                  "fewer at once",
-                  num_sequences, num_tokens, engine.limits().max_queued,
-                  engine.queue().max_tokens()));
+  throw invalid_field("prompt",
+                      "{} choices with {} prompt tokens together, the queue "
+                      "takes {} with {}; send fewer at once",
+                      num_sequences, num_tokens, engine.limits().max_queued,
+                      engine.queue().max_tokens());
 }
 
 void show_prompts(const TextModel& model, const RequestRules& rules, PreparedGeneration& prepared) {
@@ -152,8 +149,7 @@ int64_t count_prompt_tokens(const TextModel& model, const ChatRequest& request) 
 
 PreparedGeneration prepare_generation(const TextModel& model, GenerationCall call,
                                       const RequestRules& rules) {
-  PreparedGeneration prepared{
-      .request = std::move(call.request), .writer = std::move(call.writer), .parts = {}};
+  PreparedGeneration prepared{.request = std::move(call.request), .writer = std::move(call.writer)};
   auto* completion = std::get_if<CompletionRequest>(&prepared.request);
   if (completion != nullptr) encode_prompts(model, *completion);
   std::visit(PreparingChoices{model, prepared.parts}, prepared.request);

@@ -47,8 +47,7 @@ struct PreparingItems {
                                                {.num_top_logprobs = request.top_logprobs,
                                                 .add_special_tokens = request.add_special_tokens,
                                                 .lora = request.common.lora,
-                                                .prompt_name = request.input.name("input", i),
-                                                .cancelled = {}});
+                                                .prompt_name = request.input.name("input", i)});
       one.priority = request.common.priority;
       one.prefix.scope = prefix_scope(model, sharing);
       const auto num_tokens = std::ssize(one.prompt);
@@ -117,7 +116,7 @@ struct PreparingItems {
 }  // namespace
 
 PreparedItems prepare_items(const TextModel& model, ItemCall call, const RequestRules& rules) {
-  PreparedItems prepared{.call = std::move(call), .items = {}};
+  PreparedItems prepared{.call = std::move(call)};
   std::visit(PreparingItems{model, rules, prepared}, prepared.call.request);
   return prepared;
 }

@@ -13,8 +13,7 @@ namespace paceline {
 namespace {
 
 void write_optional(JsonWriter& writer, std::string_view name, std::optional<double> value) {
-  writer.key(name);
-  value ? writer.number(*value) : writer.null();
+  writer.member(name, value);
 }
 
 void write_engine(JsonWriter& writer, const HostedModel& model, const EngineSnapshot& snapshot) {
@@ -92,18 +91,16 @@ void write_steps(JsonWriter& writer, const StepHistory& steps) {
 }
 
 std::string requests_json(const HostedModel& model, const EngineSnapshot& snapshot) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("object", "list").key("data").begin_array();
-  for (const SequenceSnapshot& one : snapshot.sequences) write_sequence(writer, model.link, one);
-  writer.end_array();
-  write_engine(writer, model, snapshot);
-  writer.key("pools").begin_array();
-  for (const PoolSnapshot& pool : snapshot.pools) write_pool(writer, pool);
-  writer.end_array();
-  write_steps(writer, model.steps);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("object", "list").key("data").begin_array();
+    for (const SequenceSnapshot& one : snapshot.sequences) write_sequence(writer, model.link, one);
+    writer.end_array();
+    write_engine(writer, model, snapshot);
+    writer.key("pools").begin_array();
+    for (const PoolSnapshot& pool : snapshot.pools) write_pool(writer, pool);
+    writer.end_array();
+    write_steps(writer, model.steps);
+  });
 }
 
 // Of a model that isn't loaded.
@@ -138,8 +135,8 @@ void with_snapshots(const CallPtr& call, std::vector<ModelLease> models, Snapsho
     }
   };
   HttpServer& http = call->context().http;
-  const auto asked = std::make_shared<Asked>(
-      Asked{.call = call, .models = models, .snapshots = {}, .answer = std::move(answer)});
+  const auto asked =
+      std::make_shared<Asked>(Asked{.call = call, .models = models, .answer = std::move(answer)});
   asked->snapshots.resize(models.size());
   if (models.empty()) return asked->finish();
   http.after(kPatience, [asked] { asked->finish(); });

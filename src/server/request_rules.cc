@@ -38,10 +38,10 @@ void check_response_size(const RequestRules& rules, int64_t num_bytes, std::stri
   if (num_bytes <= rules.max_response_bytes) return;
   constexpr double kMebibyte = 1 << 20;
   throw invalid_field(param,
-                      fmt::format("the response would hold about {:.1f} MiB, the limit is {:.1f} "
-                                  "(--max-response-size); send fewer inputs at once",
-                                  static_cast<double>(num_bytes) / kMebibyte,
-                                  static_cast<double>(rules.max_response_bytes) / kMebibyte));
+                      "the response would hold about {:.1f} MiB, the limit is {:.1f} "
+                      "(--max-response-size); send fewer inputs at once",
+                      static_cast<double>(num_bytes) / kMebibyte,
+                      static_cast<double>(rules.max_response_bytes) / kMebibyte);
 }
 
 }  // namespace paceline

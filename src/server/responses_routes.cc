@@ -98,16 +98,15 @@ std::string page_json(Json::Array items, const Page& page) {
   }
   const auto last =
       first + std::min(static_cast<ptrdiff_t>(page.limit), std::distance(first, items.end()));
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("object", "list").key("data").begin_array();
-  for (auto item = first; item != last; ++item) writer.tree(*item);
-  writer.end_array().key("first_id");
-  first == last ? writer.null() : writer.string(id_of_item(*first));
-  writer.key("last_id");
-  first == last ? writer.null() : writer.string(id_of_item(*(last - 1)));
-  writer.member("has_more", last != items.end()).end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    writer.member("object", "list").key("data").begin_array();
+    for (auto item = first; item != last; ++item) writer.tree(*item);
+    writer.end_array().key("first_id");
+    first == last ? writer.null() : writer.string(id_of_item(*first));
+    writer.key("last_id");
+    first == last ? writer.null() : writer.string(id_of_item(*(last - 1)));
+    writer.member("has_more", last != items.end());
+  });
 }
 
 }  // namespace

@@ -18,20 +18,16 @@ namespace paceline {
 namespace {
 
 ErrorReason wire_reason(int status) {
-  switch (status) {
-    case 408:
-      return ErrorReason::slow_request;
-    case 413:
-      return ErrorReason::body_too_large;
-    case 414:
-      return ErrorReason::uri_too_long;
-    case 431:
-      return ErrorReason::headers_too_large;
-    case 503:
-      return ErrorReason::too_many_connections;
-    default:
-      return ErrorReason::malformed_request;
+  using enum ErrorReason;
+  constexpr std::pair<int, ErrorReason> kReasons[] = {{408, slow_request},
+                                                      {413, body_too_large},
+                                                      {414, uri_too_long},
+                                                      {431, headers_too_large},
+                                                      {503, too_many_connections}};
+  for (const auto& [its_status, reason] : kReasons) {
+    if (its_status == status) return reason;
   }
+  return malformed_request;
 }
 
 // What the wire itself refuses, as the API of the request's route has it.

@@ -1,10 +1,8 @@
 // ServerMetrics holds the counters and histograms of /metrics.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "engine/event.h"

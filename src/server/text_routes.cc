@@ -43,33 +43,31 @@ std::string tokenized(const TextModel& model, const Json& body, const RequestRul
   adapter_named(model, rules, request.model);
   const Tokenizer& tokenizer = tokenizer_of(model);
   const RenderedChat chat = request.messages ? render_chat(model, *request.messages)
-                                             : RenderedChat{.text = *request.text, .typed = {}};
+                                             : RenderedChat{.text = *request.text};
   const std::vector<TokenId> ids =
       tokenizer.encode(chat.text, {.add_special = request.add_special_tokens && !request.messages,
                                    .specials_as_text = !request.parse_special,
                                    .plain = chat.typed});
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("count", ids.size());
-  writer.member("max_model_len", model.engine.limits().max_model_len);
-  writer.key("tokens").begin_array();
-  for (const TokenId id : ids) {
-    if (request.with_pieces) {
-      writer.begin_object().member("id", id).key("piece");
-      write_piece(writer, tokenizer.token_bytes(id));
-      writer.end_object();
-    } else {
-      writer.integer(id);
+  return object_json([&](JsonWriter& writer) {
+    writer.member("count", ids.size());
+    writer.member("max_model_len", model.engine.limits().max_model_len);
+    writer.key("tokens").begin_array();
+    for (const TokenId id : ids) {
+      if (request.with_pieces) {
+        writer.begin_object().member("id", id).key("piece");
+        write_piece(writer, tokenizer.token_bytes(id));
+        writer.end_object();
+      } else {
+        writer.integer(id);
+      }
     }
-  }
-  writer.end_array();
-  if (request.return_token_strs) {
-    writer.key("token_strs").begin_array();
-    for (const TokenId id : ids) writer.string(token_text(tokenizer, id));
     writer.end_array();
-  }
-  writer.end_object();
-  return json;
+    if (request.return_token_strs) {
+      writer.key("token_strs").begin_array();
+      for (const TokenId id : ids) writer.string(token_text(tokenizer, id));
+      writer.end_array();
+    }
+  });
 }
 
 // Under vLLM's name and under llama.cpp's.

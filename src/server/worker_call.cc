@@ -1,6 +1,5 @@
 #include "server/worker_call.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/error.h"

@@ -10,9 +10,7 @@ namespace paceline {
 WorkerPool::WorkerPool(size_t num_threads, size_t max_queued) : max_queued_(max_queued) {
   threads_.reserve(num_threads);
   try {
-    for (size_t i = 0; i < num_threads; ++i) {
-      threads_.push_back(start_thread([this] { work(); }));
-    }
+    for (size_t i = 0; i < num_threads; ++i) threads_.push_back(start_thread([this] { work(); }));
   } catch (const Error&) {
     stop();
     throw;
