@@ -32,5 +32,11 @@ void measure_kernels(cuda::CudaDevice& device, const Ceilings& ceilings,
 // Products of many rows by every choice of tiles.
 void measure_tiles(cuda::CudaDevice& device, const Ceilings& ceilings, const CheckOptions& options,
                    CheckReport& report);
+// Products of 2,048 rows, and attention of a prompt of 8,192 tokens, at the shapes of a 1B and an
+// 8B model.
+void measure_prompt_products(cuda::CudaDevice& device, const Ceilings& ceilings,
+                             const CheckOptions& options, CheckReport& report);
+void measure_prompt_attention(cuda::CudaDevice& device, const Ceilings& ceilings,
+                              const CheckOptions& options, CheckReport& report);
 
 }  // namespace paceline

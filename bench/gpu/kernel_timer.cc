@@ -57,4 +57,16 @@ void measure_tiles(cuda::CudaDevice& device, const Ceilings& ceilings, const Che
   time_tiles(timer);
 }
 
+void measure_prompt_products(cuda::CudaDevice& device, const Ceilings& ceilings,
+                             const CheckOptions& options, CheckReport& report) {
+  KernelTimer timer(device, ceilings, options, report);
+  time_prompt_products(timer);
+}
+
+void measure_prompt_attention(cuda::CudaDevice& device, const Ceilings& ceilings,
+                              const CheckOptions& options, CheckReport& report) {
+  KernelTimer timer(device, ceilings, options, report);
+  time_prompt_attention(timer);
+}
+
 }  // namespace paceline

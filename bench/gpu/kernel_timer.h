@@ -49,6 +49,9 @@ void time_tiles(KernelTimer& timer);
 void time_products(KernelTimer& timer);
 // Attention of decoded rows and of prompts.
 void time_attention(KernelTimer& timer);
+// Those of prompts alone, at the shapes of a 1B and an 8B model.
+void time_prompt_products(KernelTimer& timer);
+void time_prompt_attention(KernelTimer& timer);
 // Norms and activations.
 void time_row_operations(KernelTimer& timer);
 

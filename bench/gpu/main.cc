@@ -21,10 +21,13 @@ void run_part(const std::string& part, cuda::CudaDevice& device, const CheckOpti
     measure_ceilings(device, options, report);
     return;
   }
-  if (part == "kernels" || part == "tiles") {
-    const Ceilings ceilings = measure_ceilings(device, options, report);
-    return part == "tiles" ? measure_tiles(device, ceilings, options, report)
-                           : measure_kernels(device, ceilings, options, report);
+  const auto measure = part == "kernels"     ? measure_kernels
+                       : part == "products"  ? measure_prompt_products
+                       : part == "attention" ? measure_prompt_attention
+                       : part == "tiles"     ? measure_tiles
+                                             : nullptr;
+  if (measure != nullptr) {
+    return measure(device, measure_ceilings(device, options, report), options, report);
   }
   throw Error(ErrorCode::invalid, fmt::format("there is no part {}", part));
 }

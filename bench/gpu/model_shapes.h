@@ -21,6 +21,7 @@ inline constexpr ModelShape kMeasuredShapes[] = {
     {"qwen3-0.6b", 1024, 3072, 16, 8, 128, 151936},
     {"gemma-3-1b", 1152, 6912, 4, 1, 256, 262144},
 };
+inline constexpr ModelShape kLlama8B = {"llama-3.1-8b", 4096, 14336, 32, 8, 128, 128256};
 inline constexpr ModelShape kSmallShape = {"small", 64, 96, 4, 2, 32, 100};
 
 }  // namespace paceline

@@ -104,4 +104,11 @@ void time_attention(KernelTimer& timer) {
   }
 }
 
+void time_prompt_attention(KernelTimer& timer) {
+  if (timer.is_small()) return time_prefill(timer, kSmallShape, 40);
+  for (const ModelShape& shape : {kMeasuredShapes[0], kLlama8B}) {
+    if (!timer.is_over()) time_prefill(timer, shape, 8192);
+  }
+}
+
 }  // namespace paceline

@@ -20,13 +20,15 @@ PackedMatrix pack_codes(Backend& backend, int bits, int64_t n, int64_t k) {
   return backend.pack_groups(std::span(&part, 1), ActivationType::bf16);
 }
 
+constexpr int64_t kAllRows[] = {1, 8, 64, 256, 2048};
+
 void time_product(KernelTimer& timer, const ModelShape& shape, const ShapedProduct& product,
-                  PackedMatrix first) {
+                  PackedMatrix first, std::span<const int64_t> all_rows = kAllRows) {
   const auto weight_bytes = static_cast<double>(first.storage.size_bytes());
   std::vector<PackedMatrix> matrices;
   matrices.push_back(std::move(first));
   rotate_weights(timer, matrices);
-  for (const int64_t rows : {1, 8, 64, 256, 2048}) {
+  for (const int64_t rows : all_rows) {
     if (rows > product.most_rows || (timer.is_small() && rows > 8)) continue;
     const OwnedTensor x = quick_rows(timer.backend(), rows, product.k);
     const OwnedTensor out = allocate_tensor(timer.memory(), DType::f32, {rows, product.n});
@@ -65,6 +67,18 @@ void time_products(KernelTimer& timer) {
       if (product.name == "head") continue;
       time_product(timer, shape, product, pack_codes(timer.backend(), bits, product.n, product.k));
     }
+  }
+}
+
+void time_prompt_products(KernelTimer& timer) {
+  const int64_t rows = timer.is_small() ? 8 : 2048;
+  for (const ModelShape& shape : {timer.is_small() ? kSmallShape : kMeasuredShapes[0], kLlama8B}) {
+    for (const ShapedProduct& product : products_of(shape)) {
+      if (timer.is_over() || product.most_rows < rows) break;
+      time_product(timer, shape, product, pack_quick_weights(timer.backend(), product.n, product.k),
+                   std::span(&rows, 1));
+    }
+    if (timer.is_small()) return;
   }
 }
 

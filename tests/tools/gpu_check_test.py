@@ -1,6 +1,7 @@
 """gpu_check.py: a whole dry run with the emulation in the GPU's place, and what it says of programs that fail."""
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -15,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from gpu import children, peers, programs, step_times  # noqa: E402
 from gpu.device_checks import read_lines  # noqa: E402
 from gpu.outcome import Outcome  # noqa: E402
-from gpu.table import table  # noqa: E402
+from gpu.table import figures_of, table  # noqa: E402
 
 BUILD = Path(os.environ.get("PACELINE_BINARY", ROOT / "build/release/paceline")).resolve().parent
 PACELINE = """#!/bin/sh
@@ -36,13 +37,13 @@ esac
 """
 
 
-# A Python whose torch measures operations, fails at prompts, and never ends decoding.
+# A Python whose torch measures products, fails at prompts, never ends decoding, and has no attention.
 PYTHON = r"""#!/bin/sh
-[ "$1" = -c ] && echo 9.9 13.0
 case "$2" in
-  operations) echo '{"name":"qkv","microseconds":10}' ;;
-  prefill) echo '{"name":"prefill 512","tokens_per_second":7}'; echo boom >&2; exit 134 ;;
+  products) echo '{"name":"qkv","microseconds":10}' ;;
+  prompts) echo '{"name":"prefill 512","tokens_per_second":7}'; echo boom >&2; exit 134 ;;
   decode) echo '{"name":"decode 1","tokens_per_second":8}'; sleep 100 ;;
+  attention) echo no torch >&2; exit 1 ;;
 esac
 """
 
@@ -67,24 +68,41 @@ class GpuCheckTest(unittest.TestCase):
         figures = self.directory / "all.json"
         code, output, errors = run_script("--emulated", "--build-directory", BUILD, "--json", figures)
         self.assertEqual(code, 0, output + errors)
-        parts = {part["part"]: part for part in json.loads(figures.read_text())}
-        for name, least in [("arithmetic", 10), ("ops", 50), ("rows", 10), ("draws", 2), ("kernels", 2)]:
+        found = json.loads(figures.read_text())
+        parts = {part["part"]: part for part in found["parts"]}
+        for name, least in [("arithmetic", 10), ("ops", 25), ("rows", 10), ("draws", 2), ("kernels", 2)]:
             self.assertEqual(parts[name]["status"], "passed", name)
             self.assertGreaterEqual(sum(row.get("passed", False) for row in parts[name]["rows"]), least, name)
-        for name in ["sanitizer", "torch"]:
+        for name in ["sanitizer", "torch_products", "torch_attention", "torch_prompts", "torch_decode", "torch_kernels"]:
             self.assertEqual(parts[name]["status"], "skipped")
         help_text = subprocess.run([BUILD / "paceline", "generate", "--help-all"], capture_output=True, text=True).stdout
         expected = "passed" if "--device" in help_text else "skipped"
-        for name in ["models", "batches", "serve", "engine"]:
+        for name in ["models", "batches", "serve", "decode", "prompts", "quantised", "sentences", "http", "others"]:
             self.assertEqual(parts[name]["status"], expected, parts[name]["summary"])
+        units = {figure["name"]: figure["unit"] for figure in found["figures"]}
+        self.assertEqual(units["small attention, a prompt of 40"], "TFLOP/s")
+        if expected == "passed":
+            self.assertEqual(units["http, 2 streams of 6 in, 3 out"], "tok/s")
 
     def test_packed_programs_run_and_are_small(self):
-        size = programs.pack(self.directory, BUILD)
-        self.assertLess(size, programs.MOST_BYTES)
+        code, output, errors = run_script("--pack", self.directory, "--no-build", "--build-directory", BUILD)
+        self.assertEqual(code, 0, output + errors)
         code, output, errors = run_script("--emulated", "--binaries", self.directory, "--parts", "device,arithmetic",
                                           "--json", self.directory / "all.json")
         self.assertEqual(code, 0, output + errors)
         self.assertIn("kernels for", output)
+
+    def test_an_archive_holds_packed_programs(self):
+        build = self.directory / "build"
+        for path in programs.BUILT.values():
+            (build / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy("/bin/true", build / path)
+        archive = self.directory / "packed.tar.xz"
+        code, output, errors = run_script("--pack", archive, "--no-build", "--build-directory", build)
+        self.assertEqual(code, 0, output + errors)
+        unpacked = self.directory / "unpacked"
+        programs.unpack_archive(archive, unpacked)
+        self.assertEqual(programs.carried(unpacked).fault(), "")
 
     def test_packed_programs_run_with_the_glibc_that_came_with_them(self):
         programs.pack(self.directory, BUILD)
@@ -100,23 +118,25 @@ class GpuCheckTest(unittest.TestCase):
         code, output, _ = run_script("--binaries", self.directory, "--parts", "device,arithmetic,ops,models,kernels",
                                      "--json", figures)
         self.assertEqual(code, 1)
-        parts = {part["part"]: part for part in json.loads(figures.read_text())}
+        parts = {part["part"]: part for part in json.loads(figures.read_text())["parts"]}
         self.assertEqual({name: part["status"] for name, part in parts.items()},
                          {"device": "passed", "arithmetic": "FAILED", "ops": "FAILED", "models": "FAILED",
                           "kernels": "passed"})
         self.assertIn("exit code 139: boom", parts["arithmetic"]["summary"])
         self.assertIn("failed: scale", parts["ops"]["summary"])
         self.assertIn("this paceline has no --device", output)
-        self.assertRegex(output, r"qkv +20 us +50.0 %")
+        self.assertRegex(output, r"qkv +20 us +50 %")
 
     def test_a_failure_of_torch_leaves_its_other_figures(self):
         self.write_program("python", PYTHON)
         setting = SimpleNamespace(emulated=False, python=self.directory / "python")
-        outcome = peers.run(setting, 6)
-        self.assertEqual(outcome.status, "passed")
-        self.assertEqual([(row["name"], row.get("left_out", "")) for row in outcome.rows],
-                         [("qkv", ""), ("prefill 512", ""), ("torch prefill", "exit code 134: boom"), ("decode 1", "")])
-        self.assertIn("decode ended by the time limit", outcome.summary)
+        found = {part: peers.run(f"torch_{part}", setting, 2) for part in ("products", "prompts", "decode", "attention")}
+        self.assertEqual({part: one.status for part, one in found.items()},
+                         {"products": "passed", "prompts": "passed", "decode": "passed", "attention": "skipped"})
+        self.assertEqual([(row["name"], row.get("left_out", "")) for row in found["prompts"].rows],
+                         [("prefill 512", ""), ("torch prompts", "exit code 134: boom")])
+        self.assertIn("ended by the time limit", found["decode"].summary)
+        self.assertIn("gave no result (--python): exit code 1: no torch", found["attention"].summary)
 
     def test_a_missing_program_and_an_unknown_part_are_errors(self):
         code, output, _ = run_script("--binaries", self.directory, "--parts", "ops", "--json", self.directory / "all.json")
@@ -156,13 +176,25 @@ class GpuCheckTest(unittest.TestCase):
         broken = Outcome("engine", rows=[{"name": "x", "fault": "exit code 1"}, {"name": "y", "seconds": 1}])
         self.assertEqual(broken.judge().status, "FAILED")
 
-    def test_speeds_stand_beside_torch(self):
-        here = Outcome("kernels", rows=[{"name": "qkv", "microseconds": 20.0, "share_of_ceiling": 0.5}])
-        engine = Outcome("engine", rows=[{"name": "prefill", "tokens_per_second": 3000.0}])
-        torch = Outcome("torch", rows=[{"name": "qkv", "microseconds": 10.0}, {"name": "prefill", "tokens_per_second": 1000}])
-        text = table([here, engine, torch])
-        self.assertRegex(text, r"qkv +20 us +50.0 % +10 us +0.50")
-        self.assertRegex(text, r"prefill +3,000 tok/s +1,000 tok/s +3.00")
+    def test_speeds_stand_beside_torch_and_their_bars(self):
+        decode = "llama-3.2-1b decode 1 behind 64"
+        outcomes = [Outcome("kernels", rows=[{"name": "qkv", "microseconds": 20.0, "flops_per_second": 3e12,
+                                              "share_of_ceiling": 0.5}]),
+                    Outcome("products", rows=[{"name": "copies", "passed": True, "bytes_per_second": 1e12},
+                                              {"name": "qkv x 2048", "microseconds": 20.0, "flops_per_second": 3e14}]),
+                    Outcome("decode", rows=[{"name": decode, "tokens_per_second": 3000.0},
+                                            {"name": "late", "left_out": "no time was left"}]),
+                    Outcome("torch_products", rows=[{"name": "qkv x 2048", "microseconds": 10.0, "flops_per_second": 6e14}]),
+                    Outcome("torch_kernels", rows=[{"name": "qkv", "microseconds": 10.0}]),
+                    Outcome("torch_decode", rows=[{"name": decode, "tokens_per_second": 1000.0, "how": "CUDA graph"}])]
+        text = table(outcomes)
+        self.assertRegex(text, r"qkv +20 us +50 % +10 +0.50")
+        self.assertRegex(text, r"qkv x 2048 +300 TFLOP/s +600 +0.50")
+        self.assertRegex(text, r"behind 64 +3,000 tok/s +1,000 +3.00 +1,200 +2.50 +torch: CUDA graph")
+        self.assertRegex(text, r"late +no time was left")
+        self.assertNotIn("copies", text)
+        figure = next(one for one in figures_of(outcomes) if one["name"] == decode)
+        self.assertEqual((figure["value"], figure["unit"], figure["bar"], figure["ratio"]), (3000, "tok/s", 1200, 3))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ GOLDENS = ROOT / "tests/goldens/models"
 
 def folders(setting):
     found = [path.parent for path in sorted(GOLDENS.glob("*/golden.json")) if holds_prompt(path)]
-    return found[::24] if setting.emulated else found
+    return found[:1] if setting.emulated else found
 
 
 def holds_prompt(path):

@@ -3,15 +3,19 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
+import tempfile
 from pathlib import Path
 
 from gpu import children
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_DIRECTORY = ROOT / "build/release"  # of the preset
-NAMES = ("paceline", "paceline_gpu_check")
-BUILT = {"paceline": "paceline", "paceline_gpu_check": "bench/gpu/paceline_gpu_check"}
-MOST_BYTES = 60 * 2 ** 20
+NAMES = ("paceline", "paceline_gpu_check", "paceline_load_client")
+BUILT = {"paceline": "paceline", "paceline_gpu_check": "bench/gpu/paceline_gpu_check",
+         "paceline_load_client": "traffic/paceline_load_client"}
+REQUIRED = NAMES[:2]
+MOST_BYTES = 40 * 2 ** 20
 # Of glibc: used only where the machine's own is older than these programs need.
 GLIBC = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|mvec|anl)\.so.*|libnss_.*)$")
 LOADER = "ld-linux-x86-64.so.2"
@@ -32,10 +36,13 @@ class Programs:
         # The GPU's driver loads libraries of the machine, so the programs' own come by variable, for them alone.
         return [*self._environment(), *self._prefix, self._paths[name], *arguments]
 
+    def has(self, name):
+        return os.access(self._paths[name], os.X_OK)
+
     def fault(self):
         """Why a program does not start; empty when they do."""
-        for name in NAMES:  # the loader's own message would hide it
-            if not os.access(self._paths[name], os.X_OK):
+        for name in REQUIRED:  # the loader's own message would hide it
+            if not self.has(name):
                 return f"{self._paths[name]} is missing"
         return "" if self._starts() else children.run(self.command("paceline", "--version"), 20).fault()
 
@@ -54,12 +61,14 @@ def carried(directory):
     return Programs({name: directory / name for name in NAMES}, directory / "lib")
 
 
-def build(limit_s, jobs):
-    """Builds the programs with kernels for GPUs in BUILD_DIRECTORY; a Finished."""
-    configure = children.run(["cmake", "-S", ROOT, "--preset", "release", "-DPACELINE_CUDA=ON"], limit_s)
+def build(limit_s, jobs, directory=BUILD_DIRECTORY, architectures=""):
+    """Builds the programs with kernels for GPUs; a Finished. `architectures`: of CMake, empty for all."""
+    options = [f"-DPACELINE_CUDA_ARCHITECTURES={architectures}"] if architectures else []
+    configure = children.run(["cmake", "-S", ROOT, "-B", directory, "--preset", "release", "-DPACELINE_CUDA=ON", *options],
+                             limit_s)
     if configure.code != 0:
         return configure
-    return children.run(["cmake", "--build", BUILD_DIRECTORY, "--parallel", str(jobs), "--target", *NAMES],
+    return children.run(["cmake", "--build", directory, "--parallel", str(jobs), "--target", *NAMES],
                         limit_s - configure.seconds)
 
 
@@ -74,6 +83,20 @@ def pack(directory, build_directory=BUILD_DIRECTORY):
             folder = libraries / "glibc" if GLIBC.match(library.name) else libraries
             shutil.copy(library, folder / library.name)
     return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
+
+
+def pack_archive(file, build_directory=BUILD_DIRECTORY):
+    """Packs into a .tar.xz; returns its bytes."""
+    with tempfile.TemporaryDirectory() as directory:
+        pack(Path(directory), build_directory)
+        with tarfile.open(file, "w:xz") as archive:
+            archive.add(directory, ".")
+    return file.stat().st_size
+
+
+def unpack_archive(file, directory):
+    with tarfile.open(file) as archive:
+        archive.extractall(directory)
 
 
 def libraries_of(program):

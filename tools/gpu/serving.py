@@ -15,13 +15,14 @@ from gpu.programs import ROOT
 
 MODEL = ROOT / "models/paceline-10m"
 LISTENING = "listening on "
-PROMPT = "The old house by the river"
-MESSAGES = [{"role": "user", "content": "Tell me about the sea."}]
+PROMPT = "The old house"
+MESSAGES = [{"role": "user", "content": "Tell me."}]
 
 
 class Server:
     def __init__(self, url, end):
         self._url, self._end = url, end
+        self.port = int(url.rsplit(":", 1)[1])
 
     def ask(self, path, body=None):
         """The answer's bytes. Raises NoAnswer."""
@@ -70,9 +71,9 @@ def last_line(file):
 
 
 @contextmanager
-def serve(programs, setting, options, end):
+def serve(programs, setting, model, options, end):
     """(Server, its process). The process group is ended in any case."""
-    command = programs.command("paceline", "serve", "-m", MODEL, "--port", "0", "--device", setting.device, *options)
+    command = programs.command("paceline", "serve", "-m", model, "--port", "0", "--device", setting.device, *options)
     variables = {"PACELINE_CUDA_EMULATION": "1"} if setting.emulated else {}
     with tempfile.TemporaryFile("a+") as errors:  # the child appends wherever this process reads
         child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -98,11 +99,11 @@ def run(programs, setting, limit_s):
     if not generation.has_devices(programs):
         return generation.lacks_devices(outcome, setting)
     end = time.monotonic() + limit_s
-    count = 4 if setting.emulated else 32
+    count = 2 if setting.emulated else 32
     options = ["--kv-cache-memory-bytes", "4M"] if setting.emulated else []
     fields = {"max_tokens": count, "temperature": 0, "seed": 1}
     try:
-        with serve(programs, setting, options, end) as (server, child):
+        with serve(programs, setting, MODEL, options, end) as (server, child):
             completion, chat = server.complete(**fields), server.stream_chat(**fields)
             prompts = [server.tokenize(prompt=PROMPT), server.tokenize(messages=MESSAGES, add_generation_prompt=True)]
             child.send_signal(signal.SIGTERM)

@@ -22,11 +22,10 @@ CONFIGS = {
     "tiny": {"model_type": "qwen3", "vocab_size": 300, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
              "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 512,
              "rms_norm_eps": 1e-6, "rope_theta": 10000.0}}
-MEASURED = ("llama-3.2-1b", "qwen3-0.6b", "gemma-3-1b")
 
 
-def write_model(directory, name):
+def write_model(directory, name, **changes):
     folder = Path(directory) / name
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({**COMMON, **CONFIGS[name]}))
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({**COMMON, **CONFIGS[name], **changes}))
     return folder

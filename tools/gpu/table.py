@@ -1,35 +1,75 @@
-"""The table of a run: each part's outcome, then each speed beside the ceiling and PyTorch."""
-SPEED_PARTS = ("ceilings", "kernels", "engine")
+"""The table of a run: each part's outcome, then each speed beside the ceiling, PyTorch and its bar."""
+from gpu.bars import BARS
+
+SPEED_PARTS = ("kernels", "decode", "prompts", "quantised", "sentences", "http", "products", "attention", "others")
+# Of a row: its key, the scale of the unit, and whether more is better.
+UNITS = {"flops_per_second": (1e-12, "TFLOP/s"), "microseconds": (1, "us"), "prompts_per_second": (1, "prompts/s"),
+         "tokens_per_second": (1, "tok/s"), "bytes_per_second": (1e-9, "GB/s"), "seconds": (1, "s")}
+LESS_IS_BETTER = ("us", "s")
+# Parts that are judged by their rate. Others of the same programs have microseconds beside it.
+RATED = ("products", "attention", "torch_products", "torch_attention")
+
+
+def figures_of(outcomes):
+    """[{name, value, unit, torch, ratio, bar, of_bar, ...}] of the speeds: above 1 ours is faster, or above its bar."""
+    peers = {row["name"]: row for one in outcomes if one.part.startswith("torch") for row in one.rows}
+    return [figure_of(row, peers.get(row["name"], {}), one.part) for one in outcomes if one.part in SPEED_PARTS
+            for row in one.rows if not ("passed" in row and one.part != "kernels")]  # ceilings are checked too
+
+
+def figure_of(row, peer, part):
+    found = measured(row, part)
+    if found is None:
+        return {"name": row["name"], "why": row.get("fault", row.get("left_out", ""))}
+    value, unit = found
+    figure = {"name": row["name"], "part": part, "value": value, "unit": unit}
+    for key, other in (("torch", (measured(peer, part) or (None, ""))), ("bar", (BARS.get(row["name"]), unit))):
+        if other[0] is not None and other[1] == unit:
+            ratio = other[0] / value if unit in LESS_IS_BETTER else value / other[0]
+            figure.update({key: other[0], {"torch": "ratio", "bar": "of_bar"}[key]: round(ratio, 3)})
+    hows = [text for text in (row.get("how"), peer.get("how") and f"torch: {peer['how']}") if text]
+    if hows:
+        figure["how"] = "; ".join(hows)
+    if "share_of_ceiling" in row:
+        figure["share_of_ceiling"] = row["share_of_ceiling"]
+    return figure
+
+
+def measured(row, part):
+    """(value, unit) of a row; None for one without a speed."""
+    keys = UNITS if part in RATED else sorted(UNITS, key=lambda key: key == "flops_per_second")
+    for key in keys:
+        if row.get(key) is not None:
+            scale, unit = UNITS[key]
+            return row[key] * scale, unit
+    return None
 
 
 def table(outcomes):
-    lines = ["", f"{'part':<12} {'':<8} {'s':>6}  found"]
-    lines += [f"{one.part:<12} {one.status:<8} {one.seconds:>6.1f}  {one.summary}" for one in outcomes]
-    torch_rows = {row["name"]: row for one in outcomes if one.part == "torch" for row in one.rows}
-    speeds = [row for one in outcomes if one.part in SPEED_PARTS for row in one.rows]
-    if speeds:
-        lines += ["", f"{'operation':<46} {'here':>14} {'of the ceiling':>15} {'torch':>14} {'torch = 1':>10}"]
-        lines += [speed_line(row, torch_rows.get(row["name"])) for row in speeds]
+    lines = ["", f"{'part':<16} {'':<8} {'s':>6}  found"]
+    lines += [f"{one.part:<16} {one.status:<8} {one.seconds:>6.1f}  {one.summary}" for one in outcomes]
+    figures = figures_of(outcomes)
+    if figures:
+        lines += ["", f"{'':<46} {'here':>16} {'ceiling':>8} {'torch':>9} {'ratio':>6} {'bar':>9} {'of it':>6}  how"]
+        lines += [figure_line(figure) for figure in figures]
     return "\n".join(lines)
 
 
-def speed_line(row, peer):
-    share = f"{100 * row['share_of_ceiling']:.1f} %" if "share_of_ceiling" in row else ""
-    theirs, ratio = "", ""
-    if peer is not None:
-        theirs = figure(peer)
-        if "microseconds" in row and "microseconds" in peer:
-            ratio = f"{peer['microseconds'] / row['microseconds']:.2f}"
-        elif "tokens_per_second" in row and "tokens_per_second" in peer:
-            ratio = f"{row['tokens_per_second'] / peer['tokens_per_second']:.2f}"
-    return f"{row['name']:<46} {figure(row):>14} {share:>15} {theirs:>14} {ratio:>10}".rstrip()
+def figure_line(figure):
+    if "value" not in figure:
+        return f"{figure['name']:<46} {figure['why'][:60]}"
+    share = f"{100 * figure['share_of_ceiling']:.0f} %" if "share_of_ceiling" in figure else ""
+    cells = [number(figure.get("torch")), ratio(figure.get("ratio")), number(figure.get("bar")), ratio(figure.get("of_bar"))]
+    here = f"{number(figure['value'])} {figure['unit']}"
+    return (f"{figure['name']:<46} {here:>16} {share:>8} {cells[0]:>9} {cells[1]:>6} {cells[2]:>9} {cells[3]:>6}  "
+            f"{figure.get('how', '')}").rstrip()
 
 
-def figure(row):
-    for key, scale, unit in (("microseconds", 1, "us"), ("prompts_per_second", 1, "prompts/s"),
-                             ("tokens_per_second", 1, "tok/s"), ("bytes_per_second", 1e-9, "GB/s"),
-                             ("flops_per_second", 1e-12, "TFLOP/s")):
-        if row.get(key) is not None:
-            value = row[key] * scale
-            return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
-    return row.get("fault", row.get("left_out", ""))[:40]
+def number(value):
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def ratio(value):
+    return "" if value is None else f"{value:.2f}"

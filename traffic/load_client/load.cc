@@ -99,10 +99,11 @@ CompletionRequestText Load::next_request(int64_t max_tokens) {
                                 .max_tokens = max_tokens,
                                 .is_streamed = true,
                                 .is_scripted = !plan_.any_tokens};
-  const int64_t number = num_prompts_++;
+  const int64_t number = plan_.first_prompt + num_prompts_++;
+  const int64_t cycle = number / kNumTokens;  // the squares alone repeat after kNumTokens
   for (int64_t i = 0; i < plan_.prompt_tokens; ++i) {
-    request.prompt.push_back(kFirstToken +
-                             static_cast<int32_t>((number * (i * i + 1) + i) % kNumTokens));
+    const int64_t sum = number * (i * i + 1) + cycle * i * i * i + i;
+    request.prompt.push_back(kFirstToken + static_cast<int32_t>(sum % kNumTokens));
   }
   return request;
 }

@@ -31,6 +31,8 @@ LoadPlan read_load_plan(int argc, char** argv) {
   options.add("--port", plan.port, "The server's, on 127.0.0.1.");
   options.add("--rate", plan.rate, "The server's --rate.", kAboveZero);
   options.add("--prompt-tokens", plan.prompt_tokens, "Length of prompts.", 1);
+  options.add("--first-prompt", plan.first_prompt,
+              "The first prompt's number; other numbers are other prompts.", 0);
   options.add("--any-tokens", plan.any_tokens,
               "The server is another one: only the number of tokens is checked.");
   add_parts(options, plan);

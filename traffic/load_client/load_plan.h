@@ -10,6 +10,7 @@ struct LoadPlan {
   uint16_t port = 8080;
   double rate = 20;  // the server's: ticks per second
   int64_t prompt_tokens = 8;
+  int64_t first_prompt = 0;  // prompts are numbered; equal numbers are equal prompts
   bool any_tokens = false;  // for other servers: only the number of tokens is checked
 
   // The number of concurrent streams: when one ends, the next begins.
