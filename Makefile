@@ -14,6 +14,8 @@ CONFIGURE := @cmake --log-level=WARNING --preset
 BUILD := @cmake --build --parallel $(JOBS) --preset
 # Three tests for two processors: a test counts as PACELINE_TEST_PROCESSORS.
 CTEST := ctest --parallel $(shell expr 2 \* $(JOBS) + 2) --output-junit tests.xml --preset
+# The presets compile kernels for this machine's GPUs alone, and none without one.
+ALL_GPUS := -DPACELINE_CUDA_ARCHITECTURES=all
 # With what isn't sanitized from the release build.
 ASAN := -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=1800 "-DPACELINE_PLAIN_OBJECTS=$(CURDIR)/build/release"
 
@@ -62,7 +64,7 @@ test-release: build-test ## The tests on the optimised build
 
 build-test:
 	$(DEPS) build test
-	$(CONFIGURE) release -DPACELINE_TESTS=ON -DPACELINE_BENCH=OFF -DPACELINE_FUZZ_REPLAYS=OFF -DPACELINE_TEST_TIMEOUT_S=900
+	$(CONFIGURE) release $(ALL_GPUS) -DPACELINE_TESTS=ON -DPACELINE_BENCH=OFF -DPACELINE_FUZZ_REPLAYS=OFF -DPACELINE_TEST_TIMEOUT_S=900
 	$(BUILD) release
 
 run-test:
@@ -197,7 +199,7 @@ nightly: check ## The long runs: full random tests, equalities, mutants, the sec
 
 install: ## Binary, library, headers, CMake package, man page and completions into PREFIX (and DESTDIR)
 	$(DEPS) build install
-	$(CONFIGURE) release
+	$(CONFIGURE) release $(ALL_GPUS)
 	$(BUILD) release --target paceline paceline_archive paceline_docs
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
 

@@ -1,8 +1,11 @@
 # src/kernels/cuda/code/kernels.cu, compiled by nvcc into a fat binary that kernel_binary.cc includes.
 
+include(CudaArchitectures)
+
 set(PACELINE_CUDA AUTO CACHE STRING
     "Compile the kernels for NVIDIA GPUs: ON, OFF, or AUTO (where nvcc 12 or newer is found; never in sanitized builds)")
-set(PACELINE_CUDA_ARCHITECTURES 80 89 90a CACHE STRING "Compute capabilities to compile for, without the dot")
+set(PACELINE_CUDA_ARCHITECTURES all CACHE STRING
+    "Compute capabilities to compile for, without the dot; all of them; or native, those of this machine's GPUs")
 find_program(PACELINE_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin
   DOC "NVIDIA's compiler")
 mark_as_advanced(PACELINE_NVCC)
@@ -35,25 +38,38 @@ macro(paceline_find_nvcc)
   endif()
 endmacro()
 
-# Gives paceline_kernels the fat binary.
+# Gives paceline_kernels the fat binary. Native ones are left out where there is no GPU, unless PACELINE_CUDA is ON: then they
+# are for another machine.
 function(paceline_add_cuda_kernels)
+  set(asked "${PACELINE_CUDA}")
   paceline_find_nvcc()
+  if(PACELINE_CUDA)
+    paceline_cuda_architectures("${PACELINE_CUDA_ARCHITECTURES}" architectures)
+    if(NOT architectures AND asked STREQUAL "AUTO")
+      message(STATUS "No GPU here, so PACELINE_CUDA is off (PACELINE_CUDA_ARCHITECTURES=all: for other machines)")
+      set(PACELINE_CUDA OFF)
+    elseif(NOT architectures)
+      set(architectures ${PACELINE_ALL_CUDA_ARCHITECTURES})
+    endif()
+  endif()
   set(PACELINE_CUDA ${PACELINE_CUDA} PARENT_SCOPE)
   if(NOT PACELINE_CUDA)
     return()
   endif()
   set(source "${PROJECT_SOURCE_DIR}/src/kernels/cuda/code/kernels.cu")
-  set(binary "${PROJECT_BINARY_DIR}/generated/kernels.fatbin")
+  # A file for each choice: one that changes back compiles nothing.
+  list(JOIN architectures "-" choice)
+  set(binary "${PROJECT_BINARY_DIR}/generated/kernels-${choice}.fatbin")
   add_custom_command(OUTPUT "${binary}"
     COMMAND "${CMAKE_COMMAND}" "-DNVCC=${PACELINE_NVCC}" "-DSOURCE=${source}" "-DINCLUDE=${PROJECT_SOURCE_DIR}/src"
-            "-DBINARY=${binary}" "-DARCHITECTURES=${PACELINE_CUDA_ARCHITECTURES}"
+            "-DBINARY=${binary}" "-DARCHITECTURES=${architectures}"
             -P "${PROJECT_SOURCE_DIR}/cmake/CompileKernels.cmake"
     DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/cmake/CompileKernels.cmake"
     DEPFILE "${binary}.d" COMMENT "Kernels for NVIDIA GPUs" VERBATIM)
-  list(JOIN PACELINE_CUDA_ARCHITECTURES ", " architectures)
+  list(JOIN architectures ", " listed)
   set(includer "${PROJECT_SOURCE_DIR}/src/kernels/cuda/kernel_binary.cc")
   set_source_files_properties("${includer}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON OBJECT_DEPENDS "${binary}"
     COMPILE_DEFINITIONS
-    "PACELINE_KERNEL_BINARY=\"${binary}\";PACELINE_KERNEL_ARCHITECTURES=\"${architectures}\";PACELINE_KERNEL_CUDA=${nvcc_major}")
+    "PACELINE_KERNEL_BINARY=\"${binary}\";PACELINE_KERNEL_ARCHITECTURES=\"${listed}\";PACELINE_KERNEL_CUDA=${nvcc_major}")
   target_sources(paceline_kernels PRIVATE "${binary}")
 endfunction()
