@@ -94,13 +94,13 @@ int64_t body_bytes(const HttpRequest& head, const HttpLimits& limits) {
 constexpr Route kPreflight = {
     .method = "OPTIONS", .path = "*", .access = RouteAccess::open, .handle = handle_preflight};
 
-// `route` is null where the request has none.
-HttpGate refuse(ServerContext& context, const HttpRequest& head, const Route* route,
-                const ApiError& error, const std::string& allow = "") {
+HttpGate refuse(ServerContext& context, const HttpRequest& head, const ApiError& error,
+                const std::string& allow = "") {
+  const Dialect* const dialect = dialect_at(head.path);
   context.errors.count(error);
   const std::string id = request_id_of(head);
-  HttpResponse response = error_response(context, route, error, id);
-  add_request_id(route, id, response);
+  HttpResponse response = error_response(context, dialect, error, id);
+  add_request_id(dialect, id, response);
   add_origin_headers(head, context.options.allowed_origins, response);
   write_log(context, {.request_id = id,
                       .route = head.method + " " + head.path,
@@ -115,30 +115,30 @@ HttpGate refuse(ServerContext& context, const HttpRequest& head, const Route* ro
 
 HttpGate admit(ServerContext& context, const HttpRequest& head) {
   if (is_preflight(head, context.options.allowed_origins)) {
-    if (const auto error = check_host(context, head)) return refuse(context, head, nullptr, *error);
+    if (const auto error = check_host(context, head)) return refuse(context, head, *error);
     return {.refusal = std::nullopt,
             .held = std::make_shared<AdmittedRequest>(AdmittedRequest{.route = &kPreflight})};
   }
   std::string allow;
   const auto found = find_route(head.method, head.path, allow);
   if (const auto* error = std::get_if<ApiError>(&found))
-    return refuse(context, head, nullptr, *error, allow);
+    return refuse(context, head, *error, allow);
   const Route* route = std::get<const Route*>(found);
   if (const auto error = check_head(context, head, *route)) {
-    return refuse(context, head, route, *error);
+    return refuse(context, head, *error);
   }
   auto admitted = std::make_shared<AdmittedRequest>(AdmittedRequest{.route = route});
   if (route->has_body()) {
     admitted->permit = context.in_flight.acquire();
     if (admitted->permit == nullptr) {
       return refuse(
-          context, head, route,
+          context, head,
           queue_full(fmt::format("the limit of requests in flight is reached ({}, --max-requests)",
                                  context.in_flight.num_in_flight())));
     }
     admitted->body_bytes = context.body_bytes.acquire(body_bytes(head, context.options.http));
     if (admitted->body_bytes == nullptr) {
-      return refuse(context, head, route,
+      return refuse(context, head,
                     queue_full(fmt::format("{} bytes of request bodies are being read already",
                                            context.body_bytes.num_held())));
     }

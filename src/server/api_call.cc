@@ -48,11 +48,12 @@ std::string request_id_of(const HttpRequest& request) {
   return random_id("req_");
 }
 
-HttpResponse error_response(const ServerContext& context, const Route* route, const ApiError& error,
-                            std::string_view request_id) {
+bool has_event_stream(const Dialect& dialect) { return dialect.stream_type == "text/event-stream"; }
+
+HttpResponse error_response(const ServerContext& context, const Dialect* dialect,
+                            const ApiError& error, std::string_view request_id) {
   constexpr int kUnauthorized = 401, kTooMany = 429, kUnsupported = 501, kUnavailable = 503;
-  ErrorAnswer answer =
-      route != nullptr ? route->answer(error, request_id) : openai_error(error, request_id);
+  ErrorAnswer answer = answer_error(dialect, error, request_id);
   const int status = openai_kind(error.reason).status;
   HttpResponse response{.status = answer.status, .body = std::move(answer.body)};
   if (status == kUnauthorized) response.headers.push_back({"WWW-Authenticate", "Bearer"});
@@ -68,10 +69,10 @@ HttpResponse error_response(const ServerContext& context, const Route* route, co
   return response;
 }
 
-void add_request_id(const Route* route, const std::string& id, HttpResponse& response) {
+void add_request_id(const Dialect* dialect, const std::string& id, HttpResponse& response) {
   response.headers.push_back({"x-request-id", id});
-  if (route == nullptr || route->dialect == nullptr || route->dialect->id_header.empty()) return;
-  response.headers.push_back({std::string(route->dialect->id_header), id});
+  if (dialect == nullptr || dialect->id_header.empty()) return;
+  response.headers.push_back({std::string(dialect->id_header), id});
 }
 
 ApiCall::ApiCall(ServerContext& context, std::shared_ptr<HttpExchange> exchange,
@@ -88,7 +89,7 @@ double ApiCall::seconds() const {
 }
 
 void ApiCall::add_headers(HttpResponse& response) const {
-  add_request_id(&route(), entry_.request_id, response);
+  add_request_id(route().dialect, entry_.request_id, response);
   add_origin_headers(exchange_->request(), context_.options.allowed_origins, response);
   response.headers.push_back({"openai-processing-ms", fmt::format("{:.0f}", 1e3 * seconds())});
 }
@@ -123,9 +124,11 @@ void ApiCall::fail(const ApiError& error) {
   const ErrorKind& kind = openai_kind(error.reason);
   entry_.error_code = kind.code;
   context_.errors.count(error);
-  HttpResponse response = error_response(context_, &route(), error, entry_.request_id);
+  HttpResponse response = error_response(context_, route().dialect, error, entry_.request_id);
   if (!has_events_) return respond(std::move(response));
-  exchange_->write(fmt::format("event: error\ndata: {}\n\n", response.body));
+  exchange_->write(has_event_stream(*route().dialect)
+                       ? fmt::format("event: error\ndata: {}\n\n", response.body)
+                       : response.body + "\n");
   exchange_->end();
   finish(kind.status);
 }

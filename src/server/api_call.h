@@ -16,19 +16,23 @@
 namespace paceline {
 
 struct AdmittedRequest;
+struct Dialect;
 struct Route;
 
 // The client's x-request-id when it is one (up to 128 letters, digits, "-", "_", "." and ":"), else
 // a new one.
 std::string request_id_of(const HttpRequest& request);
 
-// An error as a response in the form of the route's API (null: of no route), with the headers of
-// its status: Retry-After, WWW-Authenticate.
-HttpResponse error_response(const ServerContext& context, const Route* route, const ApiError& error,
-                            std::string_view request_id);
+// An error as a response in the form of an API (null: OpenAI's), with the headers of its status:
+// Retry-After, WWW-Authenticate.
+HttpResponse error_response(const ServerContext& context, const Dialect* dialect,
+                            const ApiError& error, std::string_view request_id);
 
 // Adds the headers that have the request's id.
-void add_request_id(const Route* route, const std::string& id, HttpResponse& response);
+void add_request_id(const Dialect* dialect, const std::string& id, HttpResponse& response);
+
+// Whether its streams are events; else they are lines, each a JSON object.
+bool has_event_stream(const Dialect& dialect);
 
 // The log's status of a request whose client has disconnected, as in nginx.
 constexpr int kClientClosedRequest = 499;

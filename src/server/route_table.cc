@@ -211,6 +211,19 @@ std::string nearest_route(std::string_view path) {
 
 std::span<const Route> route_table() { return kRoutes; }
 
+const Dialect* dialect_at(std::string_view path) {
+  for (const Route& route : kRoutes) {
+    if (matches(route, path)) return route.dialect;
+  }
+  if (path.starts_with("/api/")) return &kOllamaListDialect;
+  return path.starts_with("/v1/messages/") ? &kMessagesDialect : nullptr;
+}
+
+ErrorAnswer answer_error(const Dialect* dialect, const ApiError& error,
+                         std::string_view request_id) {
+  return (dialect != nullptr ? dialect->error : openai_error)(error, request_id);
+}
+
 std::variant<const Route*, ApiError> find_route(std::string_view method, std::string_view path,
                                                 std::string& allow) {
   for (const Route& route : kRoutes) {

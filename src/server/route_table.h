@@ -40,12 +40,15 @@ struct Route {
     return body != nullptr || (dialect != nullptr && dialect->fields != nullptr);
   }
   FieldList fields() const { return body != nullptr ? body() : dialect->fields(); }
-  ErrorAnswer answer(const ApiError& error, std::string_view request_id) const {
-    return (dialect != nullptr ? dialect->error : openai_error)(error, request_id);
-  }
 };
 
 std::span<const Route> route_table();
+
+// The API of a path, whatever its method and whether or not a route has it; null: none's, whose
+// errors are as in OpenAI's.
+const Dialect* dialect_at(std::string_view path);
+ErrorAnswer answer_error(const Dialect* dialect, const ApiError& error,
+                         std::string_view request_id);
 
 // The route of a request, or the error that answers it: 404 or 405. `allow` is set with 405.
 std::variant<const Route*, ApiError> find_route(std::string_view method, std::string_view path,

@@ -33,14 +33,12 @@ ErrorReason wire_reason(int status) {
 // What the wire itself refuses, as the API of the request's route has it.
 std::string wire_error_body(const HttpRequest& head, int status, std::string_view message) {
   const ApiError error{wire_reason(status), std::string(message)};
-  std::string allow;
-  const auto found = find_route(head.method, head.path, allow);
-  const auto* route = std::get_if<const Route*>(&found);
-  return route != nullptr ? (*route)->answer(error, {}).body : error_json(error);
+  return answer_error(dialect_at(head.path), error, {}).body;
 }
 
-HttpResponse without_model(const ApiError& error) {
-  return {.status = openai_kind(error.reason).status, .body = error_json(error)};
+HttpResponse without_model(const HttpRequest& head, const ApiError& error) {
+  ErrorAnswer answer = answer_error(dialect_at(head.path), error, {});
+  return {.status = answer.status, .body = std::move(answer.body)};
 }
 
 // While there is no model yet.
@@ -48,13 +46,13 @@ HttpResponse respond_while_loading(const HttpRequest& head) {
   std::string allow;
   const auto found = find_route(head.method, head.path, allow);
   if (const auto* error = std::get_if<ApiError>(&found)) {
-    HttpResponse response = without_model(*error);
+    HttpResponse response = without_model(head, *error);
     if (!allow.empty()) response.headers.push_back({"Allow", allow});
     return response;
   }
   if (head.path == "/live") return {.body = R"({"status":"ok"})"};
   if (const PageFile* file = find_page_file(head.path)) return page_response(*file);
-  HttpResponse response = without_model({ErrorReason::loading, "the model is being loaded"});
+  HttpResponse response = without_model(head, {ErrorReason::loading, "the model is being loaded"});
   response.headers.push_back({"Retry-After", "1"});
   response.headers.push_back({"retry-after-ms", "500"});
   return response;

@@ -35,6 +35,20 @@ TEST_F(ServerFrontendTest, WhileTheModelIsLoadedItLivesAndShowsThePage) {
   EXPECT_EQ(wrong.header("Allow"), "POST");
 }
 
+TEST_F(ServerFrontendTest, ErrorsOfAPathAreInTheShapeOfItsApi) {
+  for (const std::string path : {"/api/nothing", "/api/generate"}) {
+    EXPECT_THAT(ask(get(path)).body, StartsWith(R"({"error":")")) << path;
+  }
+  EXPECT_EQ(ask(get("/api/nothing")).status, 404);
+  EXPECT_EQ(ask(get("/api/generate")).header("Allow"), "POST");
+  for (const std::string path : {"/v1/messages", "/v1/messages/batches"}) {
+    EXPECT_THAT(ask(get(path)).body, StartsWith(R"({"type":"error","error":{"type":")")) << path;
+  }
+  EXPECT_EQ(ask(get("/v1/messages")).status, 405);
+  EXPECT_THAT(ask(get("/v1/nothing")).body, StartsWith(R"({"error":{"message":)"));
+  EXPECT_THAT(ask(post("/api/chat", "{}")).body, StartsWith(R"({"error":"the model)"));
+}
+
 TEST_F(ServerFrontendTest, WhileTheModelIsLoadedThereIsNoAnswerYet) {
   for (const std::string& request :
        {get("/ready"), get("/health"), get("/v1/models"), post("/v1/completions", "{}")}) {
