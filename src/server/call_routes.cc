@@ -71,12 +71,16 @@ void keep_model(ModelHost& host, const HostedModel& model, const CommonFields& c
   host.keep_alive(*index, std::chrono::milliseconds(std::llround(seconds * kMilliseconds)));
 }
 
-// Whether the answer is an event stream, which may have comments.
-bool has_event_stream(const Dialect& dialect, const Call& call) {
+// A comment in an event stream; white space before an object of a stream of lines, whose readers
+// parse each line and fail at an empty one. Nothing where the answer isn't streamed.
+std::string_view ping_of(const Dialect& dialect, const Call& call) {
   const auto* generation = std::get_if<GenerationCall>(&call);
-  return generation != nullptr && dialect.stream_type == "text/event-stream" &&
-         std::visit([](const auto& one) { return one.generation.streaming.stream; },
-                    generation->request);
+  const bool is_streamed =
+      generation != nullptr &&
+      std::visit([](const auto& one) { return one.generation.streaming.stream; },
+                 generation->request);
+  if (!is_streamed) return {};
+  return has_event_stream(dialect) ? ": ping\n\n" : " ";
 }
 
 }  // namespace
@@ -95,7 +99,7 @@ void handle_call(const CallPtr& call) {
                                 .max_compaction_tokens = context.options.max_compaction_tokens}));
     return ModelJob{.answer = unload_model(context.host, *parsed),
                     .model = common_fields_of(*parsed).model,
-                    .has_stream = has_event_stream(*dialect, *parsed),
+                    .ping = ping_of(*dialect, *parsed),
                     .run = [parsed, tenant, &context](HostedModel& model) {
                       keep_model(context.host, model, common_fields_of(*parsed));
                       apply_rules(model.text, model.rules, tenant, common_fields_of(*parsed));

@@ -19,26 +19,25 @@ using Loaded = std::function<void(const CallPtr& call)>;
 // A call that waits for a model; null once it goes on. It lives and dies on the I/O thread.
 using WaitingCall = std::shared_ptr<CallPtr>;
 
-// Comments keep the stream alive.
-void ping_while_waiting(const WaitingCall& waiting) {
+void ping_while_waiting(const WaitingCall& waiting, std::string_view ping) {
   const ServerContext& context = (*waiting)->context();
-  context.http.after(context.options.ping_time, [waiting] {
+  context.http.after(context.options.ping_time, [waiting, ping] {
     if (*waiting == nullptr) return;
     (*waiting)->begin_events();
-    (*waiting)->exchange().write(": ping\n\n");
-    ping_while_waiting(waiting);
+    (*waiting)->exchange().write(ping);
+    ping_while_waiting(waiting, ping);
   });
 }
 
 // I/O thread.
-void load_for(const CallPtr& call, size_t index, bool has_stream, Loaded loaded) {
+void load_for(const CallPtr& call, size_t index, std::string_view ping, Loaded loaded) {
   ServerContext& context = call->context();
   const auto waiting = std::make_shared<CallPtr>(call);
   call->exchange().on_close([waiting] {
     const CallPtr gone = std::exchange(*waiting, nullptr);
     if (gone != nullptr) gone->end_stream(kClientClosedRequest, "client_gone");
   });
-  if (has_stream) ping_while_waiting(waiting);
+  if (!ping.empty()) ping_while_waiting(waiting, ping);
   context.http.after(context.options.request_timeout, [waiting] {
     const CallPtr late = std::exchange(*waiting, nullptr);
     if (late != nullptr) late->fail(took_too_long());
@@ -80,7 +79,7 @@ void on_model(const CallPtr& call, std::function<ModelJob()> read) {
       };
     }
     return [index, job](const CallPtr& early) {
-      load_for(early, index, job->has_stream, [job](const CallPtr& ready) {
+      load_for(early, index, job->ping, [job](const CallPtr& ready) {
         on_worker(ready, [job, &model = *ready->model()] { return job->run(model); });
       });
     };
@@ -122,7 +121,7 @@ void with_model(const CallPtr& call, Loaded answer) {
     call->set_model(std::move(model));
     return answer(call);
   }
-  load_for(call, index, false, std::move(answer));
+  load_for(call, index, {}, std::move(answer));
 }
 
 }  // namespace paceline

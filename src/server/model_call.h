@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -16,7 +17,8 @@ namespace paceline {
 struct ModelJob {
   Continuation answer = nullptr;  // of a request that needs no model: instead of all that follows
   std::optional<std::string> model;  // its name, or an adapter's; nothing: the first model
-  bool has_stream = false;  // the answer is an event stream, whose comments keep it alive meanwhile
+  // What keeps a streamed answer alive meanwhile, and clients skip; empty: it isn't streamed.
+  std::string_view ping = {};
   // On a worker. The call has the model until it ends.
   std::function<Continuation(HostedModel& model)> run;
 };
