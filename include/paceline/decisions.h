@@ -50,8 +50,7 @@ struct DecideOptions {
   std::string cache_salt = {};       // as GenerateOptions::cache_salt
   int32_t priority = 0;              // smaller is served first
   std::string input_name = "input";  // in messages
-  std::string questions_name = "questions";
-  std::stop_token cancelled = {};  // takes effect within one step: Error cancelled
+  std::stop_token cancelled = {};    // takes effect within one step: Error cancelled
 };
 
 struct DecisionAnswer {

@@ -91,10 +91,12 @@ struct RequestPool::State {
 
   struct Waiting {
     int64_t job_id = 0;
-    GenerateRequest request;
+    size_t index = 0;                        // among the job's
+    std::optional<GenerateRequest> request;  // nothing: of decisions, made when it is submitted
   };
 
   int64_t add(Job job, std::vector<GenerateRequest> requests);
+  int64_t enqueue(Job job, size_t num_requests);
   void generate(int64_t tag, GenerateRequest request, int32_t n,
                 const std::optional<TurnShape>& turn);
   void submit_waiting();
@@ -119,12 +121,23 @@ int64_t RequestPool::State::add(Job job, std::vector<GenerateRequest> requests) 
   for (GenerateRequest& request : requests) {
     model.engine.check(request);  // before anything is submitted
   }
+  const size_t first = waiting.size();
+  const int64_t job_id = enqueue(std::move(job), requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    waiting[first + i].request = std::move(requests[i]);
+  }
+  submit_waiting();
+  return job_id;
+}
+
+int64_t RequestPool::State::enqueue(Job job, size_t num_requests) {
   if (jobs.empty()) totals = {};
   const int64_t job_id = next_job_id++;
-  job.num_unsubmitted = requests.size();
+  job.num_unsubmitted = num_requests;
   jobs.emplace(job_id, std::move(job));
-  for (GenerateRequest& request : requests) waiting.push_back({job_id, std::move(request)});
-  submit_waiting();
+  for (size_t i = 0; i < num_requests; ++i) {
+    waiting.push_back({.job_id = job_id, .index = i, .request = {}});
+  }
   return job_id;
 }
 
@@ -133,12 +146,13 @@ void RequestPool::State::submit_waiting() {
     Waiting& next = waiting.front();
     Job& job = jobs.at(next.job_id);
     const auto now = Clock::now();
-    const auto id = model.engine.submit(next.request, channel, next.job_id);
+    if (!next.request) next.request = job.decisions->request(next.index);
+    const auto id = model.engine.submit(*next.request, channel, next.job_id);
     if (!id) return;
     job.ids.push_back(*id);
     job.submitted.push_back(now);
     --job.num_unsubmitted;
-    num_open += next.request.n;
+    num_open += next.request->n;
     waiting.pop_front();
   }
 }
@@ -295,8 +309,9 @@ void RequestPool::decide(int64_t tag, const std::string& input,
   Job job{.tag = tag};
   job.decisions.emplace(state_->model, input, questions, options);
   job.prompt_tokens = job.decisions->prompt_tokens();
-  auto requests = job.decisions->take_requests();
-  state_->add(std::move(job), std::move(requests));
+  const size_t num_requests = job.decisions->num_requests();
+  state_->enqueue(std::move(job), num_requests);
+  state_->submit_waiting();
 }
 
 void RequestPool::score(int64_t tag, const Prompt& prompt, const ScoreOptions& options) {

@@ -105,13 +105,14 @@ void ItemResponse::submit_more() {
 bool ItemResponse::submit_next() {
   PreparedItem& item = prepared_.items[next_.part];
   // Copied: it is submitted again later when the queue is full.
-  const auto id =
-      call_->model()->link.submit(shared_from_this(), next_, item.requests[next_.index]);
+  const auto id = call_->model()->link.submit(
+      shared_from_this(), next_,
+      item.decisions ? item.decisions->request(next_.index) : item.requests[next_.index]);
   if (!id) return false;
-  item.requests[next_.index] = {};
+  if (!item.decisions) item.requests[next_.index] = {};
   ids_.push_back(*id);
   ++num_in_flight_;
-  if (++next_.index == item.requests.size()) next_ = {.part = next_.part + 1, .index = 0};
+  if (++next_.index == item.num_requests()) next_ = {.part = next_.part + 1, .index = 0};
   return true;
 }
 

@@ -20,11 +20,13 @@ namespace paceline {
 struct PreparedItem {
   std::vector<GenerateRequest> requests;  // several with labels of several tokens
   std::optional<ClassifyJob> job;         // of a classification
-  std::optional<DecideJob> decisions;
-  std::vector<Logprob> scored;  // of a score
-  std::vector<float> numbers;   // of an embedding or a pair, as the engine made them
+  std::optional<DecideJob> decisions;     // instead of requests
+  std::vector<Logprob> scored;            // of a score
+  std::vector<float> numbers;             // of an embedding or a pair, as the engine made them
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
+
+  size_t num_requests() const { return decisions ? decisions->num_requests() : requests.size(); }
 };
 
 struct PreparedItems {
@@ -68,9 +70,9 @@ class ItemResponse : public PendingResponse, public std::enable_shared_from_this
   ResponsePart next_;  // the first one that is not submitted
   size_t num_in_flight_ = 0;
   // What comes later from others waits behind a wave: as wide as about two steps compute.
-  size_t wave_;               // most in flight
-  size_t num_added_ = 0;      // by the last submit_more()
-  size_t num_ended_ = 0;      // since then
+  size_t wave_;           // most in flight
+  size_t num_added_ = 0;  // by the last submit_more()
+  size_t num_ended_ = 0;  // since then
   bool is_accepted_ = false;
   bool is_over_ = false;
   std::optional<ApiError> error_;

@@ -72,8 +72,6 @@ struct PreparingItems {
     PreparedItem& item = prepared.items.emplace_back();
     item.decisions.emplace(model, request.input, request.questions, decide_options(request));
     item.prompt_tokens = item.decisions->prompt_tokens();
-    item.requests = item.decisions->take_requests();
-    for (GenerateRequest& one : item.requests) model.engine.check(one);
     for (const DecisionQuestion& question : request.questions) {
       prepared.response_bytes += kNameBytes + std::ssize(question.options) * kJsonLogprobBytes;
     }

@@ -83,21 +83,6 @@ LabelTrie make_trie(const std::vector<std::vector<TokenId>>& labels, size_t ques
   }
 }
 
-// All branches are in memory until they are computed, each with the input.
-void check_held_tokens(size_t num_tokens, const std::string& name) {
-  constexpr size_t kMostTokens = 16 << 20;
-  if (num_tokens <= kMostTokens) return;
-  throw RequestError(name, ErrorReason::request_too_complex,
-                     fmt::format("{}: the input with each of their branches has more than {} "
-                                 "tokens; ask fewer questions at once, or with fewer options",
-                                 name, kMostTokens));
-}
-
-std::vector<TokenId> joined(std::vector<TokenId> ids, const std::vector<TokenId>& more) {
-  ids.insert(ids.end(), more.begin(), more.end());
-  return ids;
-}
-
 }  // namespace
 
 void check_questions(std::span<const DecisionQuestion> questions) {
@@ -109,7 +94,10 @@ void check_questions(std::span<const DecisionQuestion> questions) {
 
 DecideJob::DecideJob(const TextModel& model, const std::string& input,
                      std::span<const DecisionQuestion> questions, const DecideOptions& options)
-    : model_(model), options_(options) {
+    : model_(model),
+      options_(options),
+      adapter_(find_adapter(model, options.lora)),
+      scope_(prefix_scope(model, options.cache_salt)) {
   if (!kTemperatures.contains(options.temperature)) {
     throw invalid_field("temperature", fmt::format("found {}, expected {}", options.temperature,
                                                    range_words("a number", kTemperatures)));
@@ -120,58 +108,77 @@ DecideJob::DecideJob(const TextModel& model, const std::string& input,
   if (options.content_free_input) {
     ask(*options.content_free_input, "content_free_input", questions);
   }
-  for (GenerateRequest& request : requests_) {
-    check_request(request, model.engine.limits(), model.engine.vocab_size());
-  }
-  num_open_ = requests_.size();
+  num_open_ = places_.size();
 }
 
 void DecideJob::ask(const std::string& input, const std::string& name,
                     std::span<const DecisionQuestion> questions) {
   const DecisionPrompt prompt(model_, input, name);
-  const size_t first = requests_.size();
+  inputs_.push_back({.name = name, .tokens = prompt.shared()});
   prompt_tokens_ += std::ssize(prompt.shared());
+  hold_indices_.push_back(places_.size());
   for (size_t i = 0; i < questions.size(); ++i) {
-    const std::vector<TokenId> whole = joined(prompt.shared(), prompt.branch(questions[i]));
-    prompt_tokens_ += std::ssize(whole) - std::ssize(prompt.shared());
-    asked_.push_back({.trie = make_trie(prompt.labels(questions[i]), i), .rows = {}});
+    asked_.push_back({.input = inputs_.size() - 1,
+                      .branch = prompt.branch(questions[i]),
+                      .trie = make_trie(prompt.labels(questions[i]), i),
+                      .rows = {}});
     Asked& asked = asked_.back();
+    prompt_tokens_ += std::ssize(asked.branch);
     asked.rows.resize(asked.trie.nodes().size());
     for (size_t node = 0; node < asked.rows.size(); ++node) {
-      const LabelTrie::Node& asked_node = asked.trie.nodes()[node];
-      num_held_tokens_ += whole.size();
-      check_held_tokens(num_held_tokens_, options_.questions_name);
-      requests_.push_back(request_for(joined(whole, asked_node.path), asked_node.next, name));
       places_.push_back({.asked = asked_.size() - 1, .node = node});
-      // The nodes of a question follow each other: its blocks are found by all of them.
-      if (node == 0 && asked.rows.size() > 1) {
-        requests_.back().prefix.write = PrefixUse::Write::keep;
-      }
     }
+    check_longest(asked_.size() - 1);
   }
-  requests_[first].prefix.write = PrefixUse::Write::keep;
-  requests_[first].prefix.hold = true;
-  hold_indices_.push_back(first);
+}
+
+// The others of the question are shorter and alike.
+void DecideJob::check_longest(size_t asked) const {
+  const auto nodes = asked_[asked].trie.nodes();
+  const auto longest = std::max_element(nodes.begin(), nodes.end(),
+                                        [](const LabelTrie::Node& a, const LabelTrie::Node& b) {
+                                          return a.path.size() < b.path.size();
+                                        });
+  GenerateRequest request =
+      request_at({.asked = asked, .node = static_cast<size_t>(longest - nodes.begin())});
+  model_.engine.check(request);
+}
+
+GenerateRequest DecideJob::request(size_t index) const {
+  const RowPlace place = places_[index];
+  GenerateRequest request = request_at(place);
+  // The nodes of a question follow each other: its blocks are found by all of them.
+  if (place.node == 0 && asked_[place.asked].rows.size() > 1) {
+    request.prefix.write = PrefixUse::Write::keep;
+  }
+  if (index == hold_indices_[asked_[place.asked].input]) {
+    request.prefix.write = PrefixUse::Write::keep;
+    request.prefix.hold = true;
+  }
+  return request;
 }
 
 // Draws the likeliest token, to know it, and reports the columns beside it.
-GenerateRequest DecideJob::request_for(std::vector<TokenId> prompt,
-                                       const std::vector<TokenId>& columns,
-                                       const std::string& name) const {
-  GenerateRequest request{.prompt = std::move(prompt),
-                          .prompt_name = name,
+GenerateRequest DecideJob::request_at(RowPlace place) const {
+  const Asked& asked = asked_[place.asked];
+  const Input& input = inputs_[asked.input];
+  const LabelTrie::Node& node = asked.trie.nodes()[place.node];
+  GenerateRequest request{.prompt = {},
+                          .prompt_name = input.name,
                           .max_tokens = 1,
                           .ignore_eos = true,
                           .want_logprobs = true,
                           .speculation = false,
-                          .adapter = find_adapter(model_, options_.lora),
+                          .adapter = adapter_,
                           .priority = options_.priority,
                           .cancelled = options_.cancelled};
+  request.prompt.reserve(input.tokens.size() + asked.branch.size() + node.path.size());
+  for (const std::vector<TokenId>* part : {&input.tokens, &asked.branch, &node.path}) {
+    request.prompt.insert(request.prompt.end(), part->begin(), part->end());
+  }
   request.sampling.temperature = 0;
-  request.sampling.logprob_token_ids = columns;
-  request.prefix = {.scope = prefix_scope(model_, options_.cache_salt),
-                    .read = true,
-                    .write = PrefixUse::Write::none};
+  request.sampling.logprob_token_ids = node.next;
+  request.prefix = {.scope = scope_, .read = true, .write = PrefixUse::Write::none};
   return request;
 }
 

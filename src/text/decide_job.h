@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,8 +29,10 @@ class DecideJob {
   DecideJob(const TextModel& model, const std::string& input,
             std::span<const DecisionQuestion> questions, const DecideOptions& options);
 
-  // Submit them in this order: their index identifies their events.
-  std::vector<GenerateRequest> take_requests() { return std::move(requests_); }
+  // Submit them in this order: their index identifies their events. Each is made when it is asked
+  // for, as it has the whole input, and there are up to some hundred thousand.
+  size_t num_requests() const { return places_.size(); }
+  GenerateRequest request(size_t index) const;
 
   void add(size_t request_index, TokenEvent& event);
   bool finished() const { return num_open_ == 0; }
@@ -40,11 +43,18 @@ class DecideJob {
   const std::vector<size_t>& hold_indices() const { return hold_indices_; }
 
  private:
+  struct Input {
+    std::string name;             // of its field
+    std::vector<TokenId> tokens;  // that all prompts about it begin with
+  };
   // A question about an input.
   struct Asked {
+    size_t input = 0;
+    std::vector<TokenId> branch;  // the tokens after the input's
     LabelTrie trie;
     std::vector<LabelRow> rows;  // of the trie's nodes
   };
+  // A node of a question's trie.
   struct RowPlace {
     size_t asked = 0;
     size_t node = 0;
@@ -52,20 +62,21 @@ class DecideJob {
 
   void ask(const std::string& input, const std::string& name,
            std::span<const DecisionQuestion> questions);
-  GenerateRequest request_for(std::vector<TokenId> prompt, const std::vector<TokenId>& columns,
-                              const std::string& name) const;
+  void check_longest(size_t asked) const;
+  GenerateRequest request_at(RowPlace place) const;
   DecisionAnswer answer(size_t question) const;
 
   const TextModel& model_;
   DecideOptions options_;
+  std::shared_ptr<const LoadedAdapter> adapter_;
+  PrefixScope scope_;
   std::vector<QuestionKind> kinds_;  // of the questions
-  std::vector<Asked> asked_;         // about the input, then about the content-free one
-  std::vector<GenerateRequest> requests_;
-  std::vector<RowPlace> places_;  // of the requests' rows
+  std::vector<Input> inputs_;        // the input, then the content-free one
+  std::vector<Asked> asked_;         // about the one, then about the other
+  std::vector<RowPlace> places_;     // of the requests' rows
   std::vector<size_t> hold_indices_;
   size_t num_open_ = 0;
   int64_t prompt_tokens_ = 0;
-  size_t num_held_tokens_ = 0;  // of all requests
   int64_t cached_tokens_ = 0;
   std::optional<ErrorInfo> error_;
 };

@@ -20,6 +20,7 @@
 #include "tests/source_path.h"
 #include "tests/test_directory.h"
 #include "tests/test_scale.h"
+#include "text/decide_job.h"
 
 namespace paceline::testing {
 namespace {
@@ -125,6 +126,24 @@ TEST(Decide, AnswersFollowFromLogProbabilities) {
   const DecisionAnswer& score = decisions.answers[2];
   EXPECT_NEAR(score.score, score.probabilities[1] + 2 * score.probabilities[2], 1e-6);
   EXPECT_EQ(decisions.answers[0].score, 0);
+}
+
+TEST(Decide, RequestsAreMadeWhenTheyAreAskedFor) {
+  const auto model = load_model(bundled());
+  const TextModel text = text_model(*model);
+  const DecideJob job(text, kInput, all_kinds(), {.content_free_input = "N/A"});
+  // A row for each predicate, small choice and score; the choice of 30 has labels of two tokens.
+  EXPECT_GT(job.num_requests(), 2 * all_kinds().size());
+  const GenerateRequest first = job.request(0);
+  EXPECT_TRUE(first.prefix.hold);
+  size_t num_held = 0;
+  for (size_t i = 0; i < job.num_requests(); ++i) {
+    const GenerateRequest one = job.request(i);
+    num_held += one.prefix.hold ? 1 : 0;
+    EXPECT_EQ(job.request(i).prompt, one.prompt);
+    EXPECT_FALSE(one.sampling.logprob_token_ids.empty());
+  }
+  EXPECT_EQ(num_held, 2u);
 }
 
 TEST(Decide, OrderBatchAndNumberOfQuestionsChangeNoBit) {

@@ -104,8 +104,10 @@ TEST_F(ItemWavesTest, OthersWaitForFewSteps) {
 }
 
 TEST_F(ItemWavesTest, StepsAreFull) {
-  serve({.limits = {
-             .max_model_len = 64, .max_batched_tokens = 60, .max_num_seqs = 256, .max_queued = 2048}});
+  serve({.limits = {.max_model_len = 64,
+                    .max_batched_tokens = 60,
+                    .max_num_seqs = 256,
+                    .max_queued = 2048}});
   start(600);
   int64_t num_steps = 0;
   while (exchange_->is_open() && num_steps < 1000) {
