@@ -10,8 +10,9 @@ namespace {
 
 const Tokenizer& tokenizer_for(const TextModel& model) {
   if (model.tokenizer != nullptr) return *model.tokenizer;
-  throw Error(ErrorCode::not_found,
-              model.name + ": has no tokenizer.json, so prompts must be token ids");
+  throw RequestError("", ErrorReason::feature_disabled,
+                     model.name + ": has no tokenizer.json, so prompts must be token ids",
+                     ErrorCode::not_found);
 }
 
 // Special tokens are added before a text that begins the prompt, and recognised in every text.

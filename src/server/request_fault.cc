@@ -4,7 +4,6 @@ namespace paceline {
 
 ApiError fault_of_request(const Error& error) {
   ApiError found = api_error(error);
-  if (found.reason == ErrorReason::not_found) found.reason = ErrorReason::feature_disabled;
   if (found.reason == ErrorReason::resource_exhausted) {
     found.reason = ErrorReason::request_too_complex;
   }

@@ -7,8 +7,7 @@
 namespace paceline {
 
 // For errors from before the request runs: what is too much is the request's own fault (400), since
-// no other server could answer it; what this model doesn't have (a tokenizer, a chat template) is
-// 501. An adapter that is gone stays 404.
+// no other server could answer it.
 ApiError fault_of_request(const Error& error);
 
 }  // namespace paceline

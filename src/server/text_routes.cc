@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
 #include "protocol/text_requests.h"
@@ -20,7 +21,8 @@ using TextJob = std::string (*)(const TextModel& model, const Json& body,
 
 const Tokenizer& tokenizer_of(const TextModel& model) {
   if (model.tokenizer != nullptr) return *model.tokenizer;
-  throw Error(ErrorCode::not_found, model.name + ": has no tokenizer.json");
+  throw RequestError("", ErrorReason::feature_disabled, model.name + ": has no tokenizer.json",
+                     ErrorCode::not_found);
 }
 
 std::string token_text(const Tokenizer& tokenizer, TokenId id) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "chat/message_json.h"
 #include "engine/engine.h"
 #include "text/chat_turns.h"
@@ -19,7 +20,7 @@ namespace {
 
 const ChatTemplate& template_of(const ChatRenderer& model) {
   if (model.chat_template != nullptr) return *model.chat_template;
-  throw Error(ErrorCode::not_found, model.chat_problem);
+  throw RequestError("", ErrorReason::feature_disabled, model.chat_problem, ErrorCode::not_found);
 }
 
 Json with_arguments_as_text(const Json& call) {

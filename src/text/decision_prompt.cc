@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "text/chat_prompt.h"
 #include "text/chat_turn.h"
 #include "text/chat_turns.h"
@@ -117,8 +118,9 @@ DecisionPrompt::DecisionPrompt(const TextModel& model, const std::string& input,
                                const std::string& name)
     : model_(model) {
   if (model.tokenizer == nullptr) {
-    throw Error(ErrorCode::not_found,
-                fmt::format("{}: has no tokenizer.json, which decisions need", model.name));
+    throw RequestError("", ErrorReason::feature_disabled,
+                       fmt::format("{}: has no tokenizer.json, which decisions need", model.name),
+                       ErrorCode::not_found);
   }
   if (model.chat_template == nullptr || !set_chat(input, name)) set_plain_text(input, name);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "base/request_error.h"
 #include "engine/adapter_set.h"
 #include "engine/context_error.h"
 #include "engine/engine.h"
@@ -105,9 +106,11 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    const std::string& name, EncodeOptions options) {
   if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
   if (model.tokenizer == nullptr) {
-    throw Error(ErrorCode::not_found,
-                fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
-                            model.name));
+    throw RequestError(
+        "", ErrorReason::feature_disabled,
+        fmt::format("{}: has no tokenizer.json, so prompts must be token ids (prompt_ids)",
+                    model.name),
+        ErrorCode::not_found);
   }
   check_text_length(model, std::get<std::string>(prompt).size(), name);
   return model.tokenizer->encode(std::get<std::string>(prompt), options);

@@ -5,6 +5,9 @@
 #include <string>
 
 #include "engine/context_error.h"
+#include "tests/server/served_fixture.h"
+#include "text/decision_prompt.h"
+#include "text/make_request.h"
 
 namespace paceline {
 namespace {
@@ -16,9 +19,27 @@ TEST(RequestFault, AnAdapterThatWasJustUnloadedIsAModelThatIsNotThere) {
   EXPECT_EQ(error.reason, ErrorReason::model_not_found);
 }
 
-TEST(RequestFault, WhatTheModelLacksIsNotSupported) {
-  const ApiError error = fault_of_request(Error(ErrorCode::not_found, "m: has no tokenizer.json"));
-  EXPECT_EQ(error.reason, ErrorReason::feature_disabled);
+TEST(RequestFault, AFileThatIsMissingIsNotFound) {
+  const ApiError error = fault_of_request(Error(ErrorCode::not_found, "a.json: no such file"));
+  EXPECT_EQ(error.reason, ErrorReason::not_found);
+}
+
+class WithoutTokenizer : public testing::ServedTest {};
+
+TEST_F(WithoutTokenizer, WhatTheModelLacksIsNotSupported) {
+  serve();
+  const auto reason = [](const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      return fault_of_request(error).reason;
+    }
+    return ErrorReason::internal_error;
+  };
+  EXPECT_EQ(reason([&] { encode_prompt(model(), std::string("text"), "prompt", {}); }),
+            ErrorReason::feature_disabled);
+  EXPECT_EQ(reason([&] { DecisionPrompt(model(), "text", "input"); }),
+            ErrorReason::feature_disabled);
 }
 
 TEST(RequestFault, WhatIsTooMuchIsTheRequestsOwn) {

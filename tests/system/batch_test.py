@@ -216,7 +216,7 @@ class BatchTest(ProgramTest):
         choice, = answers["i"]["body"]["choices"]
         self.assertEqual((choice["text"], len(choice["token_ids"])), (None, 2))
         self.assertTrue(choice["logprobs"]["tokens"][0].startswith("token_id:"))
-        self.assertEqual(answers["t"]["status_code"], 404)
+        self.assertEqual(answers["t"]["status_code"], 501)
         self.assertIn("tokenizer.json", answers["t"]["body"]["error"]["message"])
 
     # What is wrong with requests and lines.
