@@ -1,4 +1,5 @@
 // GET /openapi.json: the route table, with the fields of requests from the tables that parse them.
+#include <map>
 #include <string>
 
 #include "base/json_writer.h"
@@ -11,7 +12,13 @@
 namespace paceline {
 namespace {
 
-enum class ErrorReach : uint8_t { every_route, with_key, with_body, with_body_or_name };
+enum class ErrorReach : uint8_t {
+  every_route,
+  with_key,
+  with_body,
+  with_body_or_name,
+  with_body_or_refused,  // or of routes that only refuse, which have no response
+};
 
 struct ErrorDoc {
   std::string_view status;
@@ -45,7 +52,7 @@ constexpr ErrorDoc kErrors[] = {
      "The header is longer than --max-header-size, 16 KiB by default, one line of it is longer "
      "than half of that, or it has more than 100 lines (headers_too_large)."},
     {"500", ErrorReach::every_route, "The server failed (internal_error, numerical_error)."},
-    {"501", ErrorReach::with_body,
+    {"501", ErrorReach::with_body_or_refused,
      "The model lacks what the request needs, such as a chat template (feature_disabled)."},
     {"503", ErrorReach::every_route,
      "Temporarily unavailable (loading, model_load_failed, draining, queue_timeout, "
@@ -64,6 +71,8 @@ bool reaches(const ErrorDoc& error, const Route& route) {
       return route.has_body();
     case ErrorReach::with_body_or_name:
       return route.has_body() || route.names_one();
+    case ErrorReach::with_body_or_refused:
+      return route.has_body() || (route.method != "GET" && route.response.empty());
   }
   return false;
 }
@@ -105,14 +114,33 @@ void write_ok(JsonWriter& writer, const Route& route) {
   writer.end_object().end_object();
 }
 
+// The errors of an API with statuses and a shape of its own, by status.
+std::map<int, std::string> errors_of_dialect(const Route& route) {
+  std::map<int, std::string> errors;
+  for (size_t i = 0; i < kNumErrorReasons; ++i) {
+    const auto reason = static_cast<ErrorReason>(i);
+    const std::string status = std::to_string(openai_kind(reason).status);
+    for (const ErrorDoc& error : kErrors) {
+      if (error.status != status || !reaches(error, route)) continue;
+      std::string& help = errors[route.dialect->error({reason, ""}, {}).status];
+      if (help.find(error.help) != std::string::npos) continue;
+      help.append(help.empty() ? "" : " ").append(error.help);
+    }
+  }
+  return errors;
+}
+
 void write_responses(JsonWriter& writer, const Route& route) {
   writer.key("responses").begin_object();
   write_ok(writer, route);
   if (error_schema(route) != Dialect().error_schema) {
-    writer.key("default").begin_object().member("description", "An error.");
-    writer.key("content").begin_object();
-    write_media(writer, "application/json", error_schema(route));
-    writer.end_object().end_object().end_object();
+    for (const auto& [status, help] : errors_of_dialect(route)) {
+      writer.key(std::to_string(status)).begin_object().member("description", help);
+      writer.key("content").begin_object();
+      write_media(writer, "application/json", error_schema(route));
+      writer.end_object().end_object();
+    }
+    writer.end_object();
     return;
   }
   for (const ErrorDoc& error : kErrors) {
