@@ -1,5 +1,6 @@
 """Servers for clients of agents: the bundled model with room for their prompts, under its own template and real ones."""
 import json
+import os
 import sys
 import tempfile
 import unittest
@@ -15,6 +16,7 @@ OWN_TEMPLATE = HERE / "tool_template.jinja"
 SHARED_TEMPLATES = ROOT.parent / "shared/templates/jinja"
 TEMPLATES = {"Own": OWN_TEMPLATE, "Qwen3": SHARED_TEMPLATES / "Qwen-Qwen3-0.6B.jinja",
              "Llama32": SHARED_TEMPLATES / "meta-llama-Llama-3.2-3B-Instruct.jinja"}
+REAL_FIRST = {"anthropic_client_test.py": 1, "codex_test.py": 1, "ollama_client_test.py": 1}  # of over_templates
 NUM_POSITIONS = 32768
 QUESTION = "Who lives in the old house by the river?"
 # Of coding agents.
@@ -76,9 +78,13 @@ class AgentCase(ContractCase):
 
 
 def over_templates(module, *cases):
-    """Makes each case a test under each template, of those that are there."""
-    for case in cases:
+    """Makes each case a test under its own template and one of the real ones in turn, of those that are there; at full
+    scale under each."""
+    is_full = os.environ.get("PACELINE_TEST_SCALE") == "full"
+    script = Path(sys.modules[module].__file__).name
+    for place, case in enumerate(cases, start=REAL_FIRST.get(script, 0)):
+        real = list(TEMPLATES)[1:][place % 2]
         for name, template in TEMPLATES.items():
-            if template.exists():
+            if template.exists() and (is_full or name in ("Own", real)):
                 setattr(sys.modules[module], f"{case.__name__}Over{name}",
                         type(f"{case.__name__}Over{name}", (case, AgentCase), {"template": template, "__module__": module}))

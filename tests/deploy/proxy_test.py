@@ -145,7 +145,7 @@ class ProxyTests:
         self.assertGreaterEqual(min(by_session), 8, by_session)
         # Without a session, all of one client: many at once are more than one replica's share.
         before = self.accepted()
-        threads = [threading.Thread(target=self.ask, kwargs={"max_tokens": 400, "ignore_eos": True}) for _ in range(16)]
+        threads = [threading.Thread(target=self.ask, kwargs={"max_tokens": 150, "ignore_eos": True}) for _ in range(16)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -169,7 +169,7 @@ class ProxyTests:
 
     def test_a_draining_replica_gets_nothing_new_and_ends_its_stream(self):
         self.set_up()
-        response = self.open_stream(n=16)
+        response = self.open_stream(n=16, max_tokens=450)
         events = timed_events(response)
         next(events)
         draining = self.busy_replica()

@@ -7,7 +7,7 @@ import unittest
 from pacing import IS_SANITIZED, ONE_A_STEP, PacedTest, prompt, run_load, scaled, script
 
 NUM_STREAMS, NUM_TOKENS = (60, 40) if IS_SANITIZED else (500, 100)
-NUM_REQUESTS, REQUEST_RATE = (200, 20) if IS_SANITIZED else (2000, 75)
+NUM_REQUESTS, REQUEST_RATE = (200, 20) if IS_SANITIZED else (scaled(1000, 2000), 75)
 SECONDS = scaled(2, 20)
 
 
