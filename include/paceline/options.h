@@ -27,6 +27,8 @@ struct LoraSource {
   double scale = 1;  // times the adapter's own
 };
 
+constexpr double kSmoothSteps = -1;  // of LoadOptions::max_step_slowdown
+
 struct LoadOptions {
   std::string model = {};  // a directory, a GGUF file, or org/name in the local Hugging Face cache
   LoadFormat load_format = LoadFormat::files;
@@ -51,17 +53,19 @@ struct LoadOptions {
   std::optional<int64_t> max_model_len =
       {};  // context in tokens; default: the model's, if the cache holds it
   std::optional<int64_t> max_kv_size =
-      {};                                // gives every layer a rotating window of this many tokens
-  int64_t block_size = 16;               // token slots per cache block
-  int64_t max_num_batched_tokens = 512;  // rows of one forward
-  int64_t max_run_steps = 64;            // of decoding on a GPU without a plan in between; 1: none
+      {};                   // gives every layer a rotating window of this many tokens
+  int64_t block_size = 16;  // token slots per cache block
+  // Rows of one forward. 0: the device's own, 512 of a CPU; of a GPU 8192, or half as many, and so
+  // on, until the activations take at most a sixteenth of its memory.
+  int64_t max_num_batched_tokens = 0;
+  int64_t max_run_steps = 64;           // of decoding on a GPU without a plan in between; 1: none
   int64_t max_chunk = 0;                // rows of one sequence in a step; 0: max_num_batched_tokens
   int64_t max_num_seqs = 256;           // sequences computed at once
   int64_t max_queued = 1024;            // requests that wait for their turn
   int64_t max_queued_tokens = 0;        // of their prompts; 0: four times what the cache holds
   int64_t max_tokens_per_sequence = 0;  // share of the cache; 0: all of it
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
-  // best for throughput.
+  // best for throughput; kSmoothSteps: 2.5, but on a GPU a step of up to 25 ms is never too slow.
   double max_step_slowdown = 0;
   bool prefix_caching = true;  // common prefixes are computed once
   // Speculative decoding: model (needs speculative_model), ngram (the longest suffix of prompt and

@@ -16,6 +16,7 @@
 #include "load/loaded_model.h"
 #include "load/model_source.h"
 #include "load/open_device.h"
+#include "load/step_defaults.h"
 #include "models/model_costs.h"
 #include "runner/model_runner.h"
 #include "weights/checkpoint.h"
@@ -100,23 +101,24 @@ int num_threads(const LoadOptions& options) {
   return options.num_threads > 0 ? options.num_threads : usable_cores();
 }
 
-MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
+MemoryNeed memory_need(const ModelReport& report, const Settings& settings,
+                       const cuda::CudaDevice* device) {
   constexpr size_t kNoLimit = size_t{1} << 60;
   const LoadOptions& options = settings.load;
+  const int64_t rows = step_tokens(options, device, report.config);
   MemoryNeed need;
   need.context = options.max_model_len.value_or(report.config.max_position);
   need.sequences = settings.max_num_seqs.value_or(1);
   need.weights = static_cast<size_t>(report.parameters) * dtype_bytes(report.weight_dtype);
   need.kv_cache = size_cache(report.config,
                              {.block_size = options.block_size,
-                              .max_batched_tokens = options.max_num_batched_tokens,
+                              .max_batched_tokens = rows,
                               .max_num_seqs = need.sequences,
                               .max_model_len = need.context,
                               .memory_bytes = kNoLimit,
                               .dtype = report.kv_dtype},
                              kNoLimit)
                       .bytes;
-  const int64_t rows = options.max_num_batched_tokens;
   const DecoderConfig& config = report.config;
   const int threads = num_threads(options);
   need.activations =
@@ -130,7 +132,7 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings) {
   return need;
 }
 
-ModelReport make_report(const Settings& settings) {
+ModelReport make_report(const Settings& settings, const cuda::CudaDevice* device) {
   ModelReport report;
   check_load_format(settings);
   const ModelSource source(model_path(settings));
@@ -152,22 +154,23 @@ ModelReport make_report(const Settings& settings) {
   report.weight_dtype = chosen_dtype(settings.load.dtype, report.weight_dtype);
   report.kv_dtype = choose_kv_dtype(settings.load.kv_cache_dtype,
                                     report.weight_dtype == DType::f32 ? DType::f32 : DType::bf16);
-  report.memory = memory_need(report, settings);
+  report.memory = memory_need(report, settings, device);
   return report;
 }
 
 // With the draft model for as many tokens, as far as its context reaches.
 ModelReport make_whole_report(const Settings& settings) {
-  ModelReport report = make_report(settings);
-  check_context(settings.load, report.config);
   const int threads = num_threads(settings.load);
-  report.device = describe_device(open_device(settings.load, threads).get(), choose_isa(), threads);
+  const auto device = open_device(settings.load, threads);
+  ModelReport report = make_report(settings, device.get());
+  check_context(settings.load, report.config);
+  report.device = describe_device(device.get(), choose_isa(), threads);
   if (settings.load.speculative_model.empty()) return report;
   Settings of_draft = settings;
   of_draft.load.model = std::exchange(of_draft.load.speculative_model, {});
   of_draft.load.dtype = "auto";
   of_draft.load.max_model_len = report.memory.context;
-  report.draft = std::make_unique<ModelReport>(make_report(of_draft));
+  report.draft = std::make_unique<ModelReport>(make_report(of_draft, device.get()));
   return report;
 }
 

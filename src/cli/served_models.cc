@@ -24,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kStepSlowdown = 2.5;
-
 // Clients don't see the path of the model's files, unless it was given as a name.
 std::vector<std::string> public_names(const Settings& settings) {
   std::vector<std::string> names = served_names(settings);
@@ -37,7 +35,7 @@ std::vector<std::string> public_names(const Settings& settings) {
 LoadOptions loading(const Settings& settings) {
   LoadOptions options = load_options(settings);
   if (settings.allow_runtime_lora) options.enable_lora = true;
-  options.max_step_slowdown = settings.max_step_slowdown.value_or(kStepSlowdown);
+  options.max_step_slowdown = settings.max_step_slowdown.value_or(kSmoothSteps);
   options.fingerprint = true;
   return options;
 }

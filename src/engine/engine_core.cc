@@ -32,7 +32,8 @@ EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvC
       queue_(limits.max_queued, most_queued_tokens(limits, cache)),
       view_(cache),
       batch_(cache),
-      budget_(limits.max_step_slowdown, limits.max_batched_tokens),
+      budget_({.slowdown = limits.max_step_slowdown, .free_seconds = limits.free_step_seconds},
+              limits.max_batched_tokens),
       speculation_(limits.speculation, drafter, runner.vocab_size()),
       run_(runner, limits.bidirectional ? 1 : limits.max_run_steps) {
   if (limits.bidirectional) limits_.prefix_cache = false;

@@ -133,6 +133,7 @@ struct EngineLimits {
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
   // best for throughput.
   double max_step_slowdown = 0;
+  double free_step_seconds = 0;  // a step with prefill may take this long in any case
   // Steps of decoding sequences that a runner with a decode loop takes without a plan in between;
   // 1: each step is planned.
   int64_t max_run_steps = 64;

@@ -6,13 +6,17 @@
 namespace paceline {
 
 // Keeps a step with a prefill beside decoding sequences under `slowdown` times a step that only
-// decodes; 0: no such limit. It is a controller, not a model of the machine: the prefill's share
-// grows while steps stay well below the limit and shrinks in proportion when one is above it. The
-// time of a step that only decodes is measured as it happens, first and again every so often, since
-// contexts grow.
+// decodes, or under `free_seconds` where that is more; slowdown 0: no such limit. It is a
+// controller, not a model of the machine: the prefill's share grows while steps stay well below the
+// limit and shrinks in proportion when one is above it. The time of a step that only decodes is
+// measured as it happens, first and again every so often, since contexts grow.
 class StepBudget {
  public:
-  StepBudget(double slowdown, int64_t max_rows);
+  struct Limit {
+    double slowdown = 0;      // times a step that only decodes
+    double free_seconds = 0;  // a step that takes at most this long is within the limit in any case
+  };
+  StepBudget(Limit limit, int64_t max_rows);
 
   // Records a step of `rows` rows, `num_decodes` of them single rows of decoding sequences.
   void record(int64_t rows, int64_t num_decodes, double seconds);
@@ -22,7 +26,7 @@ class StepBudget {
   int64_t rows_beside(int64_t num_decodes) const;
 
  private:
-  double slowdown_;
+  Limit limit_;
   int64_t max_rows_;
   double decode_seconds_ = 0;  // of a step that only decodes; 0: not known
   double prefill_rows_;        // beside decodes

@@ -26,6 +26,7 @@
 #include "load/load_decoder.h"
 #include "load/open_device.h"
 #include "load/score_head.h"
+#include "load/step_defaults.h"
 #include "load/weight_stack.h"
 #include "models/decoder.h"
 #include "models/family.h"
@@ -53,7 +54,9 @@ void check_positive(std::string_view option, int64_t value, int64_t max) {
 void check_options(const LoadOptions& options) {
   constexpr int64_t kMaxLength = std::numeric_limits<int32_t>::max();
   check_positive("--block-size", options.block_size, 4096);
-  check_positive("--max-num-batched-tokens", options.max_num_batched_tokens, 65536);
+  if (options.max_num_batched_tokens != 0) {
+    check_positive("--max-num-batched-tokens", options.max_num_batched_tokens, 65536);
+  }
   check_positive("--max-num-seqs", options.max_num_seqs, 65536);
   check_positive("--max-num-queued-reqs", options.max_queued, 1 << 24);
   check_positive("--batch-size", options.batch_size, 65536);
@@ -293,6 +296,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
   const CacheSize size = build_runner(model, options, own, runner_limits(model, options));
   const int64_t max_model_len = context_length(options, size);
   build_drafter(model, options, {own.bytes, 1.0 - own.share}, max_model_len);
+  const StepSlowdown slowdown = step_slowdown(options, model.machine->device.get());
   const EngineLimits limits{.max_model_len = max_model_len,
                             .max_batched_tokens = options.max_num_batched_tokens,
                             .max_chunk = options.max_chunk,
@@ -305,7 +309,8 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .bidirectional = model.decoder->config().bidirectional,
                             .classifies = model.decoder->config().classifies,
                             .has_head = model.decoder->config().has_head,
-                            .max_step_slowdown = options.max_step_slowdown,
+                            .max_step_slowdown = slowdown.factor,
+                            .free_step_seconds = slowdown.free_seconds,
                             .max_run_steps = options.max_run_steps,
                             .speculation = speculation_limits(options)};
   if (model.tokenizer && model.chat.chat_template) {
@@ -404,7 +409,7 @@ void compute_with(LoadedModel& model, ThreadPool& threads, Backend& backend) {
 
 std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked,
                                         std::shared_ptr<Machine> machine) {
-  const LoadOptions options = with_speculative_config(asked);
+  LoadOptions options = with_speculative_config(asked);
   check_options(options);
   const ModelSource source = open_model_source(options.model);
   source.check_supported();
@@ -414,6 +419,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked,
       std::make_unique<LoadedModel>(is_shared ? std::move(machine) : make_machine(options));
   const DecoderConfig config = read_model_config(source, options.load_format);
   check_for_model(options, *model->machine, config);
+  options.max_num_batched_tokens = step_tokens(options, model->machine->device.get(), config);
   model->path = source.path();
   // Deferred to get() where the system starts no further thread.
   auto tokenizer = std::async(std::launch::async | std::launch::deferred,

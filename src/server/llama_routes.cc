@@ -55,7 +55,10 @@ std::string props_json(const HostedModel& hosted) {
   const TextModel& model = hosted.text;
   return object_json([&](JsonWriter& writer) {
     write_default_settings(writer, hosted);
-    writer.member("total_slots", model.engine.limits().max_num_seqs);
+    const EngineLimits& limits = model.engine.limits();
+    writer.member("total_slots", limits.max_num_seqs);
+    writer.member("max_num_batched_tokens", limits.max_batched_tokens);
+    writer.member("max_step_slowdown", limits.max_step_slowdown);
     writer.member("model_alias", hosted.names[0]).member("model_path", model.name);
     writer.key("chat_template");
     writer.string(model.chat_template == nullptr ? "" : model.chat_template->source());

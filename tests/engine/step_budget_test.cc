@@ -8,14 +8,14 @@ namespace paceline {
 namespace {
 
 TEST(StepBudget, WithoutALimitAStepTakesAllRows) {
-  StepBudget budget(0, 512);
+  StepBudget budget({}, 512);
   budget.record(4, 4, 0.01);
   budget.record(512, 4, 10);
   EXPECT_EQ(budget.rows_beside(4), 512);
 }
 
 TEST(StepBudget, AStepThatOnlyDecodesIsMeasuredFirstAndAgain) {
-  StepBudget budget(2.5, 512);
+  StepBudget budget({.slowdown = 2.5}, 512);
   EXPECT_EQ(budget.rows_beside(4), 4);
   budget.record(4, 4, 0.01);
   EXPECT_GT(budget.rows_beside(4), 4);
@@ -31,7 +31,7 @@ class MeasuredBudget : public ::testing::Test {
   void record_prefill(int64_t rows, double seconds) { budget_.record(4 + rows, 4, seconds); }
   int64_t prefill_rows() const { return budget_.rows_beside(4) - 4; }
 
-  StepBudget budget_{2, 512};
+  StepBudget budget_{{.slowdown = 2}, 512};
 };
 
 TEST_F(MeasuredBudget, GrowsWhileFullStepsStayWellBelowTheLimit) {
@@ -77,9 +77,37 @@ TEST_F(MeasuredBudget, StepsThatMeasureNothingChangeNothing) {
   EXPECT_EQ(prefill_rows(), 8);
 }
 
+TEST_F(MeasuredBudget, DoublesWhileStepsStayFarBelowTheLimit) {
+  record_prefill(8, 0.69);
+  EXPECT_EQ(prefill_rows(), 17);
+  record_prefill(17, 0.71);
+  EXPECT_EQ(prefill_rows(), 20);  // 20.55
+}
+
+// A GPU decodes in 2 ms; steps of up to 25 ms are free.
+TEST(StepBudget, AStepMayTakeTheFreeTimeWhateverADecodeTakes) {
+  StepBudget budget({.slowdown = 2.5, .free_seconds = 0.025}, 8192);
+  double longest = 0;
+  int64_t most = 0;
+  for (int i = 0; i < 60; ++i) {
+    const int64_t rows = budget.rows_beside(64);
+    const double seconds = 0.002 + 5e-6 * static_cast<double>(rows);
+    budget.record(rows, 64, seconds);
+    longest = std::max(longest, seconds);
+    most = std::max(most, rows);
+  }
+  EXPECT_LE(longest, 0.0251);
+  EXPECT_GE(most, 3500);
+
+  StepBudget slow({.slowdown = 2.5, .free_seconds = 0.025}, 8192);
+  slow.record(4, 4, 0.1);
+  slow.record(12, 4, 0.2);
+  EXPECT_GT(slow.rows_beside(4), 12) << "below 2.5 times 0.1 s";
+}
+
 // A machine on which a step takes `floor` seconds or, if more, `per_row` for every row.
 void converge(double floor, double per_row, int64_t num_decodes, int64_t expected_rows) {
-  StepBudget budget(2.5, 512);
+  StepBudget budget({.slowdown = 2.5}, 512);
   const double unloaded = std::max(floor, per_row * static_cast<double>(num_decodes));
   double longest = 0;
   int64_t beside = 0;  // of the last step with a prefill
@@ -103,7 +131,7 @@ TEST(StepBudget, ConvergesBelowTheLimitOnFastAndSlowMachines) {
 }
 
 TEST(StepBudget, RecoversFromOneSlowStep) {
-  StepBudget budget(2.5, 512);
+  StepBudget budget({.slowdown = 2.5}, 512);
   budget.record(2, 2, 0.01);
   budget.record(10, 2, 1.0);  // the machine was suspended
   EXPECT_EQ(budget.rows_beside(2), 3);

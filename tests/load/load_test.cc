@@ -18,7 +18,9 @@
 #include "load/loaded_model.h"
 #include "load/model_path.h"
 #include "load/open_device.h"
+#include "load/step_defaults.h"
 #include "models/decoder.h"
+#include "runner/model_runner.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
 #include "tests/test_directory.h"
@@ -450,6 +452,33 @@ TEST(GpuOptions, KeysAndValuesHaveWhatWeightsAndOthersLeaveOfAShare) {
   EXPECT_EQ(useful_device_bytes(1000, 900, 0.5), 400u);
   EXPECT_EQ(useful_device_bytes(1000, 1000, 1.0), 1000u);
   EXPECT_EQ(useful_device_bytes(1000, 300, 0.5), 0u);
+}
+
+TEST(StepDefaults, AGpuTakesMoreTokensAStepIfItsMemoryHasRoom) {
+  const DecoderConfig config = two_windows();
+  EXPECT_EQ(step_tokens({}, nullptr, config), 512);
+  const auto tokens = [&](size_t bytes, int64_t asked = 0) {
+    const auto device = cuda::make_emulated_device({.total_bytes = bytes});
+    return step_tokens({.max_num_batched_tokens = asked}, device.get(), config);
+  };
+  EXPECT_EQ(tokens(size_t{4} << 30), 8192);
+  EXPECT_EQ(tokens(16 * runner_activation_bytes(config, {.max_rows = 8192}) - 16), 4096);
+  EXPECT_EQ(tokens(16 * runner_activation_bytes(config, {.max_rows = 2048})), 2048);
+  EXPECT_EQ(tokens(1 << 20), 512);
+  EXPECT_EQ(tokens(size_t{4} << 30, 100), 100);
+  EXPECT_EQ(step_tokens({.max_num_batched_tokens = 100}, nullptr, config), 100);
+}
+
+TEST(StepDefaults, ShortStepsOfAGpuAreFreeUnlessASlowdownIsGiven) {
+  const auto device = cuda::make_emulated_device();
+  const auto limit = [](double asked, const cuda::CudaDevice* on) {
+    const StepSlowdown found = step_slowdown({.max_step_slowdown = asked}, on);
+    return std::pair(found.factor, found.free_seconds);
+  };
+  EXPECT_EQ(limit(kSmoothSteps, nullptr), std::pair(2.5, 0.0));
+  EXPECT_EQ(limit(kSmoothSteps, device.get()), std::pair(2.5, 0.025));
+  EXPECT_EQ(limit(3, device.get()), std::pair(3.0, 0.0));
+  EXPECT_EQ(limit(0, device.get()), std::pair(0.0, 0.0));
 }
 
 TEST(GpuOptions, AGpuHasAllLayersOrNone) {

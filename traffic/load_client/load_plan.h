@@ -11,7 +11,7 @@ struct LoadPlan {
   double rate = 20;  // the server's: ticks per second
   int64_t prompt_tokens = 8;
   int64_t first_prompt = 0;  // prompts are numbered; equal numbers are equal prompts
-  bool any_tokens = false;  // for other servers: only the number of tokens is checked
+  bool any_tokens = false;   // for other servers: only the number of tokens is checked
 
   // The number of concurrent streams: when one ends, the next begins.
   int64_t streams = 0;
