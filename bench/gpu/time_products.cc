@@ -45,6 +45,39 @@ void time_product(KernelTimer& timer, const ModelShape& shape, const ShapedProdu
   }
 }
 
+// A feed-forward network, whose gate and up stand in one matrix.
+void time_feed_forward(KernelTimer& timer, const ModelShape& shape, int bits) {
+  const auto pack = [&](int64_t n, int64_t k) {
+    return bits == 16 ? pack_plain(timer.backend(), n, k) : pack_codes(timer.backend(), bits, n, k);
+  };
+  std::vector<PackedMatrix> both, down;
+  both.push_back(pack(2 * shape.mlp, shape.hidden));
+  down.push_back(pack(shape.hidden, shape.mlp));
+  const auto weight_bytes =
+      static_cast<double>(both.front().storage.size_bytes() + down.front().storage.size_bytes());
+  while (std::ssize(both) < timer.num_rotated(weight_bytes)) {
+    both.push_back(copy_of(both.front(), timer));
+    down.push_back(copy_of(down.front(), timer));
+  }
+  for (const int64_t rows : {1, 8, 64, 256, 2048}) {
+    if (timer.is_small() && rows > 8) continue;
+    const OwnedTensor x = allocate_tensor(timer.memory(), DType::f32, {rows, shape.hidden});
+    const OwnedTensor out = allocate_tensor(timer.memory(), DType::f32, {rows, shape.hidden});
+    const auto inputs = static_cast<double>(rows * shape.hidden);
+    const OperationCost cost{.bytes = weight_bytes + 8 * inputs,
+                             .flops = 6 * inputs * static_cast<double>(shape.mlp)};
+    timer.time(fmt::format("{} feed-forward {} x {}", shape.name, both.front().format_name(), rows),
+               cost, [&](int64_t i) {
+                 const auto turn = static_cast<size_t>(i) % both.size();
+                 timer.backend().gated_mlp({.activation = Activation::silu,
+                                            .gate = {&both[turn], 0, shape.mlp},
+                                            .up = {&both[turn], shape.mlp, shape.mlp},
+                                            .down = {&down[turn], 0, shape.hidden}},
+                                           x.view, out.view);
+               });
+  }
+}
+
 void time_products_of(KernelTimer& timer, const ModelShape& shape) {
   for (const ShapedProduct& product : products_of(shape)) {
     if (timer.is_over()) return;
@@ -61,10 +94,13 @@ void time_products(KernelTimer& timer) {
     for (const ModelShape& shape : kMeasuredShapes) time_products_of(timer, shape);
   }
   const ModelShape& shape = timer.is_small() ? kSmallShape : kMeasuredShapes[0];
+  for (const int bits : {16, 4, 8}) {
+    if (timer.is_over()) return;
+    time_feed_forward(timer, shape, bits);
+  }
   for (const int bits : {4, 8}) {
     for (const ShapedProduct& product : products_of(shape)) {
       if (timer.is_over()) return;
-      if (product.name == "head") continue;
       time_product(timer, shape, product, pack_codes(timer.backend(), bits, product.n, product.k));
     }
   }

@@ -283,7 +283,7 @@ TEST(CudaCodeProducts, NeedTheirBarriers) {
   for (const WeightType& type : gated_types()) {
     if (type.name != "q4x64 offsets" && type.name != "q6x16 multiples") continue;
     for (const int64_t rows : {2, 40}) {
-      const auto run = [&](CudaDevice& device) { return run_products(device, type, rows, 2048); };
+      const auto run = [&](CudaDevice& device) { return run_products(device, type, rows, 1280); };
       EXPECT_THAT(testing::needless_syncs(run), ::testing::IsEmpty()) << type.name << rows;
     }
     const auto run = [&](CudaDevice& device) { return run_products(device, type, 5, 5 * 1024); };

@@ -130,7 +130,7 @@ struct MatmulCodes {
                                   shared.is_last)) {
       return;
     }
-    write(p, totals);
+    write(p, shared, totals);
   }
 
  private:
@@ -244,28 +244,37 @@ struct MatmulCodes {
     }
   }
 
-  PL_DEVICE static void write(const Params& p, const Sums& totals) {
-    PL_UNROLL
+  // Through shared memory, where the last stages were: a loop over registers would be as long a
+  // code as there are tiles.
+  PL_DEVICE static void write(const Params& p, Shared& shared, Sums& totals) {
+    static_assert(sizeof(shared.stages) >= Sums::kPieces * kThreads * sizeof(Floats4));
+    auto* const saved =
+        reinterpret_cast<Floats4*>(shared.stages + kCodeStages) - Sums::kPieces * kThreads;
+    sync_threads();
+    totals.save(saved, kThreads);
+    PL_ROLLED
     for (uint32_t tile = 0; tile < kRowTiles; ++tile) {
+      const auto first = load_as<Floats4>(saved + tile * kThreads + thread_index());
+      const auto second = load_as<Floats4>(saved + (kRowTiles + tile) * kThreads + thread_index());
       PL_UNROLL
       for (uint32_t parity = 0; parity < 2; ++parity) {
         const int64_t row = (first_row_tile(p) + tile) * kRowTile + 2 * lane_in_group() + parity;
+        const Floats4 sums{
+            {first.of[parity], first.of[2 + parity], second.of[parity], second.of[2 + parity]}};
         if (row >= p.num_rows) continue;
         if constexpr (kGated) {
-          write_gated(p, row, totals.of[0][tile], totals.of[1][tile], parity);
+          write_gated(p, row, sums);
         } else {
-          const Floats4 columns{{totals.of[0][tile][parity], totals.of[0][tile][2 + parity],
-                                 totals.of[1][tile][parity], totals.of[1][tile][2 + parity]}};
           write_columns(p.columns[0], p.columns[0].place(own_place(p), 4 * lane_group()),
-                        p.num_columns, columns, p.out.row(row));
+                        p.num_columns, sums, p.out.row(row));
         }
       }
     }
   }
 
-  // Two neighbouring inputs of the last product. Those behind the last column are zero.
-  PL_DEVICE static void write_gated(const Params& p, int64_t row, const float (&gates)[4],
-                                    const float (&ups)[4], uint32_t parity) {
+  // Two neighbouring inputs of the last product, of two gates and what they multiply. Those behind
+  // the last column are zero.
+  PL_DEVICE static void write_gated(const Params& p, int64_t row, const Floats4& sums) {
     const int64_t tile = own_place(p);
     const int64_t place = p.columns[0].place(tile / 2, 4 * lane_group() + tile % 2 * 2);
     if (place >= p.num_columns) return;
@@ -273,8 +282,8 @@ struct MatmulCodes {
     PL_UNROLL
     for (int side = 0; side < 2; ++side) {
       if (place + side >= p.num_columns) continue;
-      const float gate = p.columns[0].with_bias(gates[2 * side + parity], place + side);
-      const float up = p.columns[1].with_bias(ups[2 * side + parity], place + side);
+      const float gate = p.columns[0].with_bias(sums.of[side], place + side);
+      const float up = p.columns[1].with_bias(sums.of[2 + side], place + side);
       products[side] = activate_gate(p.activation, gate, up);
     }
     *p.gated_out.pair(row, static_cast<uint32_t>(place)) = pack_bf16(products[0], products[1]);
