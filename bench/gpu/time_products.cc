@@ -48,20 +48,19 @@ void time_product(KernelTimer& timer, const ModelShape& shape, const ShapedProdu
 // A feed-forward network, whose gate and up stand in one matrix.
 void time_feed_forward(KernelTimer& timer, const ModelShape& shape, int bits) {
   const auto pack = [&](int64_t n, int64_t k) {
-    return bits == 16 ? pack_plain(timer.backend(), n, k) : pack_codes(timer.backend(), bits, n, k);
+    return bits == 16 ? pack_quick_weights(timer.backend(), n, k)
+                      : pack_codes(timer.backend(), bits, n, k);
   };
   std::vector<PackedMatrix> both, down;
   both.push_back(pack(2 * shape.mlp, shape.hidden));
   down.push_back(pack(shape.hidden, shape.mlp));
   const auto weight_bytes =
       static_cast<double>(both.front().storage.size_bytes() + down.front().storage.size_bytes());
-  while (std::ssize(both) < timer.num_rotated(weight_bytes)) {
-    both.push_back(copy_of(both.front(), timer));
-    down.push_back(copy_of(down.front(), timer));
-  }
+  rotate_weights(timer, both);
+  rotate_weights(timer, down);  // smaller, so there are as many at least
   for (const int64_t rows : {1, 8, 64, 256, 2048}) {
     if (timer.is_small() && rows > 8) continue;
-    const OwnedTensor x = allocate_tensor(timer.memory(), DType::f32, {rows, shape.hidden});
+    const OwnedTensor x = quick_rows(timer.backend(), rows, shape.hidden);
     const OwnedTensor out = allocate_tensor(timer.memory(), DType::f32, {rows, shape.hidden});
     const auto inputs = static_cast<double>(rows * shape.hidden);
     const OperationCost cost{.bytes = weight_bytes + 8 * inputs,
