@@ -9,6 +9,7 @@ from gpu import device_checks, generation, shapes, step_times
 from gpu.outcome import Outcome
 
 PROMPT, CONTEXT = 64, 1024  # tokens before decoding
+STEP_TOKENS = 8192  # a GPU's default
 WARM_UP_BATCHES = 2  # of sentences
 LLAMA, GEMMA = "llama-3.2-1b", "gemma-3-1b"
 OTHERS = ("qwen3-0.6b", GEMMA)
@@ -101,12 +102,12 @@ class Runner:
                 "seed": 1}
 
     def steps(self, items, sequences, *options):
-        """The steps of items, of which so many run at once; a step takes any number of tokens."""
+        """The steps of items, of which so many run at once."""
         with tempfile.TemporaryDirectory() as directory:
             trace = Path(directory) / "trace"
             generation.generate(self._programs, self._model, items, self._setting.device, self._limit_s, "--load-format",
                                 "dummy", "--dtype", "bfloat16", "--max-num-seqs", str(sequences), "--trace", trace,
-                                "--max-num-batched-tokens", "16384", "--kv-cache-memory-bytes", self._cache_bytes, *options,
+                                "--kv-cache-memory-bytes", self._cache_bytes, *options,
                                 emulated=self._setting.emulated)
             return step_times.steps_of(trace.read_text())
 
@@ -114,10 +115,12 @@ class Runner:
 def measure_decode(outcome, runner, name, sizes, position, bits=16):
     # Of the largest batch some go on, of these some go on, ...: each number of sequences has steps of its own.
     counts = sizes.decoding if bits == 16 else sizes.quantised
+    # While the last prompts are computed the first sequences decode already.
+    prefill_steps = counts[0] * position // STEP_TOKENS + 3
     items = []
     for index, count in enumerate(counts):
         next_count = (*counts, 0)[index + 1]
-        items += [runner.item(position, (index + 1) * sizes.steps + 1) for _ in range(count - next_count)]
+        items += [runner.item(position, prefill_steps + (index + 1) * sizes.steps + 1) for _ in range(count - next_count)]
     steps = runner.steps(items, counts[0], *(() if bits == 16 else ("--quantize", f"q{bits}")))
     model = name if bits == 16 else f"{name} {bits} bits"
     for count in reversed(counts):
