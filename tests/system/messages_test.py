@@ -137,7 +137,7 @@ class MessagesTest(ServerCase):
         schema = {"type": "object", "required": ["ok"], "additionalProperties": False,
                   "properties": {"ok": {"type": "boolean"}}}
         message, _ = self.expect_same_streamed({
-            **ASKED, "max_tokens": 400, "output_config": {"format": {"type": "json_schema", "schema": schema}}})
+            **ASKED, "max_tokens": 60, "output_config": {"format": {"type": "json_schema", "schema": schema}}})
         if message["stop_reason"] == "end_turn":
             self.assertIsInstance(json.loads(message["content"][0]["text"])["ok"], bool)
 

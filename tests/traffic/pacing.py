@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "system"))
-from program import ROOT, environment  # noqa: E402
+from program import ROOT, assert_no_report, environment  # noqa: E402
 from serving import LISTENING, Client, until  # noqa: E402
 
 BUILD = ROOT / "build" / "release" / "traffic"
@@ -110,6 +110,7 @@ class PacedServer:
                 code = self.child.wait()
         self.reader.join()
         self.child.stderr.close()
+        assert_no_report("\n".join(self.lines))
         return code
 
     def resident_bytes(self):
