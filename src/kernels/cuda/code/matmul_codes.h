@@ -244,13 +244,12 @@ struct MatmulCodes {
     }
   }
 
-  // Through shared memory, where the last stages were: a loop over registers would be as long a
+  // Through shared memory, where the stages were: a loop over registers would be as long a
   // code as there are tiles.
   PL_DEVICE static void write(const Params& p, Shared& shared, Sums& totals) {
     static_assert(sizeof(shared.stages) >= Sums::kPieces * kThreads * sizeof(Floats4));
-    auto* const saved =
-        reinterpret_cast<Floats4*>(shared.stages + kCodeStages) - Sums::kPieces * kThreads;
-    sync_threads();
+    auto* const saved = reinterpret_cast<Floats4*>(shared.stages);
+    sync_threads();  // nobody reads the last stage
     totals.save(saved, kThreads);
     PL_ROLLED
     for (uint32_t tile = 0; tile < kRowTiles; ++tile) {
