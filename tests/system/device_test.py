@@ -50,7 +50,7 @@ class DeviceTest(ProgramTest):
         own = mebibytes(errors, r"memory: .* keys and values (\d+) MiB")
         of_draft = mebibytes(errors, r"draft model: .* keys and values (\d+) MiB")
         self.assertGreater(of_draft, 0.15 * own)  # as many tokens of a quarter of the size
-        self.assertGreater(own + of_draft, 850)
+        self.assertGreater(own + of_draft, 830)  # less the activations of a GPU's large steps
 
     @unittest.skipIf(IS_SANITIZED, "a minute")
     def test_the_emulation_draws_the_tokens_of_the_cpu(self):

@@ -197,13 +197,13 @@ class LimitsTest(ProgramTest):
         self.assertTrue(until(lambda: live(client)["engine"]["num_running"] == 16))
         answer = client.post("/v1/completions", {"prompt": "x", "max_tokens": 1})
         self.assertEqual((answer.status, answer.json.get("error", {}).get("code")), (503, "queue_timeout"))
+        self.assertEqual(live(client)["engine"]["num_running"], 16)  # they go on
         self.assertGreaterEqual(int(answer.headers["Retry-After"]), 1)
         # Nothing of a stream was sent, so it has a status too.
         for path, body in [("/v1/completions", {"prompt": "x"}),
                            ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]})]:
             answer = client.post(path, {**body, "max_tokens": 1, "stream": True})
             self.assertEqual((answer.status, answer.json.get("error", {}).get("code")), (503, "queue_timeout"))
-        self.assertEqual(live(client)["engine"]["num_running"], 16)  # they go on
         running.connection.close()
 
     def test_a_request_that_takes_too_long(self):
