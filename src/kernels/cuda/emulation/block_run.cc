@@ -99,8 +99,9 @@ void BlockRun::finish_thread() {
                            self.state.index, text_of(*site));
     abandon();
   }
-  if (const std::string fault = self.products.fault_at_end(); !fault.empty()) {
-    failure_ = fmt::format("thread {} {}", self.state.index, fault);
+  failure_ = self.products.fault_at_end();
+  if (!failure_.empty()) {
+    failure_ = fmt::format("thread {} {}", self.state.index, failure_);
     abandon();
   }
   self.waiting = Waiting::done;
@@ -382,21 +383,21 @@ void BlockRun::wait_barrier(const void* place, uint32_t parity, CallSite site) {
 
 void BlockRun::multiply_group(const GroupProduct& product) {
   GroupProducts& products = group_products();
-  std::string fault = products.fault_at_issue();
+  failure_ = products.fault_at_issue();  // a string of this function's would leak
   const auto check = [&](const CoreMatrices& from, uint32_t rows) {
     check_shared(from.first, (rows / 8 - 1) * from.row_bytes + from.k_bytes + 128,
                  "multiplies matrices", product.site);
     if (from.row_bytes % 16 != 0 || from.k_bytes % 16 != 0 || from.row_bytes >= kMostCoreStride ||
         from.k_bytes >= kMostCoreStride) {
-      fault = fmt::format("multiplies matrices with strides of {} and {} bytes", from.k_bytes,
-                          from.row_bytes);
+      failure_ = fmt::format("multiplies matrices with strides of {} and {} bytes", from.k_bytes,
+                             from.row_bytes);
     }
   };
   check(product.b, product.columns);
   if (product.a_registers == nullptr) check(product.a, kGroupRows);
-  if (!fault.empty()) {
+  if (!failure_.empty()) {
     failure_ =
-        fmt::format("thread {} {} at {}", current_thread->index, fault, text_of(product.site));
+        fmt::format("thread {} {} at {}", current_thread->index, failure_, text_of(product.site));
     abandon();
   }
   products.issue(product);
@@ -409,9 +410,9 @@ void BlockRun::compute_products(size_t num_groups, CallSite site) {
     std::array<GroupProducts*, 32> lanes;
     for (uint32_t i = 0; i < 32; ++i) lanes[i] = &threads_[current_thread->index + i]->products;
     const uint32_t warp = current_thread->index / 32;
-    const std::string fault = GroupProducts::compute(lanes, warp % 4, num_groups);
-    if (!fault.empty()) {
-      failure_ = fmt::format("warp {}: {}", warp, fault);
+    failure_ = GroupProducts::compute(lanes, warp % 4, num_groups);
+    if (!failure_.empty()) {
+      failure_ = fmt::format("warp {}: {}", warp, failure_);
       abandon();
     }
   }
