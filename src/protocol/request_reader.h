@@ -125,9 +125,9 @@ TargetOf<fields> read_body(const Json& body, const RequestTerms& terms) {
   return request;
 }
 
-// The rows of a table: fields, those that must be there, those that can't change an answer, and
-// those that aren't offered here. Without a reader, which may be a lambda, it is enough to check
-// the value.
+// The rows of a table. field() is optional and required() must be there; ignored() can't change an
+// answer, and refused() isn't offered here. A row's reader may be a lambda; without one the value
+// is only checked.
 constexpr FieldInfo field(std::string_view name, const FieldType& type, std::string_view help,
                           const FieldNotes& notes = {}) {
   return {notes, name, type, help};

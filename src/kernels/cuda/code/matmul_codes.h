@@ -11,7 +11,7 @@
 namespace paceline::cuda {
 
 struct CodesParams {
-  // Of a gated product: the gate's, and those that it multiplies, with codes of as many bits. Their
+  // A gated product has two matrices, the gate first. Both have codes of the same width, and their
   // first columns have the same place in a panel.
   GroupColumns columns[2];
   int64_t num_columns = 0;
@@ -189,7 +189,7 @@ struct MatmulCodes {
     PL_ROLLED
     for (uint32_t unit = begin; unit < end; ++unit) {
       wait_copies<kCodeStages - 2>();
-      sync_threads();  // the stage is here, and nobody reads the one before it
+      sync_threads();  // the stage has landed, and the one before it has been read
       const uint32_t next = unit + kCodeStages - 1;
       Stage& free_stage = shared.stages[(next - begin) % kCodeStages];
       copies.copy(free_stage);
@@ -249,7 +249,7 @@ struct MatmulCodes {
   PL_DEVICE static void write(const Params& p, Shared& shared, Sums& totals) {
     static_assert(sizeof(shared.stages) >= Sums::kPieces * kThreads * sizeof(Floats4));
     auto* const saved = reinterpret_cast<Floats4*>(shared.stages);
-    sync_threads();  // nobody reads the last stage
+    sync_threads();  // the last stage has been read
     totals.save(saved, kThreads);
     PL_ROLLED
     for (uint32_t tile = 0; tile < kRowTiles; ++tile) {

@@ -205,7 +205,7 @@ struct MatmulFewCodes {
     for (uint32_t first = 0; first < inputs; first += Codes::kInputs) {
       const Unit<Codes> own = next;
       wait_copies<kSlots<Codes> - 2>();
-      sync_warp();  // the next unit is here, and nobody reads this one
+      sync_warp();  // the next unit has landed, and this one has been read
       copy_unit<Codes>(copies, slot);
       slot = slot + kSlotBytes<Codes> < ring_end ? slot + kSlotBytes<Codes> : ring;
       next = load_unit<Codes>(tile, slot, begin + first + Codes::kInputs);

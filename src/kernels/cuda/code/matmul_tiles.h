@@ -11,11 +11,11 @@
 namespace paceline::cuda {
 
 struct TileParams {
-  // Of a gated product: the gate's, and those that it multiplies, which stand `second_matrix` bytes
-  // behind: of as many stages and panels, and their first columns have the same place in a panel.
+  // A gated product has two matrices, the gate first. Both have the same number of stages and
+  // panels, and their first columns have the same place in a panel.
   PanelColumns columns[2];
-  int64_t second_matrix = 0;
-  int64_t num_columns = 0;  // of each matrix
+  int64_t second_matrix = 0;  // bytes from the gate's first column to the other's
+  int64_t num_columns = 0;    // of each matrix
   InputPanels x;
   int64_t num_rows = 0;
   uint32_t num_row_tiles = 0;
