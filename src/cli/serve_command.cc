@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -198,9 +199,19 @@ void check_resident_memory(const Settings& settings) {
                  bytes_text(static_cast<double>(watch.used())));
 }
 
+// Large buffers are mapped alone, so that freeing one returns its memory at once. By itself glibc
+// raises the threshold to the largest buffer freed so far (mallopt(3), M_MMAP_THRESHOLD), and
+// malloc_trim() returns no memory at the end of another thread's heap.
+void return_large_buffers() {
+  constexpr int kLargeBytes = 1 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBytes);
+  ::mallopt(M_TRIM_THRESHOLD, 2 * kLargeBytes);
+}
+
 }  // namespace
 
 int run_serve(const Settings& settings, Session& session) {
+  return_large_buffers();
   check_exposure(settings);
   check_tls(settings);
   check_runtime_lora(settings);

@@ -42,7 +42,7 @@ class DeviceTest(ProgramTest):
     @unittest.skipIf(IS_SANITIZED, "the emulation is slow")
     def test_keys_and_values_leave_room_for_activations_and_a_draft_model(self):
         """More sequences than the emulation's GiB holds."""
-        options = ["generate", "-m", BUNDLED, "--device", "cuda", "-p", "Hi", "-n", "1", "--max-num-seqs", "20000", "-v"]
+        options = ["generate", "-m", BUNDLED, "--device", "cuda", "-p", "Hi", "-n", "1", "--max-num-seqs", "20000", "-b", "512", "-v"]
         errors = self.succeed(*options, "--gpu-memory-utilization", "1", env=EMULATION).stderr
         self.assertLess(mebibytes(errors, r"keys and values (\d+) MiB"), 31 / 32 * 1024 - 19)
         self.assertGreater(mebibytes(errors, r"peak memory (\d+) MiB"), 900)
@@ -50,7 +50,7 @@ class DeviceTest(ProgramTest):
         own = mebibytes(errors, r"memory: .* keys and values (\d+) MiB")
         of_draft = mebibytes(errors, r"draft model: .* keys and values (\d+) MiB")
         self.assertGreater(of_draft, 0.15 * own)  # as many tokens of a quarter of the size
-        self.assertGreater(own + of_draft, 830)  # less the activations of a GPU's large steps
+        self.assertGreater(own + of_draft, 850)
 
     @unittest.skipIf(IS_SANITIZED, "a minute")
     def test_the_emulation_draws_the_tokens_of_the_cpu(self):

@@ -94,7 +94,7 @@ class MemoryTest(ProgramTest):
         self.assertEqual(most, 512 * VOCABULARY * NUMBER_BYTES)
         self.assertTrue(until(lambda: metrics(client)["paceline:response_bytes"] == 0))
         if not is_sanitized():
-            self.assertTrue(until(lambda: resident_bytes(server) < before + (22 << 20)), resident_bytes(server) - before)
+            self.assertTrue(until(lambda: resident_bytes(server) < before + (16 << 20)), resident_bytes(server) - before)
 
     def test_clients_that_do_not_read_finished_responses_hold_no_places(self):
         server = self.start("--max-requests", "2")
