@@ -23,21 +23,6 @@ bool have_same_codes(const PackedColumns& a, const PackedColumns& b) {
          first.has_multiples() == second.has_multiples();
 }
 
-// Calls run_blocks with the most tiles of a block of few rows and its segments, by the segments of
-// K and by the shared memory of a block. A block that multiplies two matrices has tiles of both.
-template <int kMatrices, class RunBlocks>
-void with_few_codes(int64_t inputs, size_t shared_bytes, RunBlocks&& run_blocks) {
-  const int64_t segments = num_segments(inputs);
-  if (segments == 1) return run_blocks.template operator()<8, 1>();
-  if (segments == 2) return run_blocks.template operator()<4, 2>();
-  if constexpr (kMatrices == 1) {
-    if (segments > 4 && sizeof(FewCodesShared<1, 8>) <= shared_bytes) {
-      return run_blocks.template operator()<1, 8>();
-    }
-  }
-  run_blocks.template operator()<2, 4>();
-}
-
 }  // namespace
 
 template <class Kernel>
@@ -66,9 +51,10 @@ void CudaBackend::multiply_few_codes(const Tensor& x, const PackedColumns& colum
   if (x.size(0) > kMostUnsplitRows && segments > kMostUnsplitSegments) {
     return run_few_codes<MatmulFewCodes<1, 8, 1>>(x, params, out, segments);
   }
-  with_few_codes<1>(x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
-    run_few_codes<MatmulFewCodes<1, kTiles, kSplits>>(x, params, out, 1);
-  });
+  with_few_tiles<1, 8, FewCodesShared<1, 8>>(
+      x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
+        run_few_codes<MatmulFewCodes<1, kTiles, kSplits>>(x, params, out, 1);
+      });
 }
 
 CodeInputs CudaBackend::reserve_code_inputs(ScratchBuffer& buffer, int64_t rows, int64_t width) {
@@ -135,10 +121,11 @@ bool CudaBackend::multiply_gated_codes(const GatedMlpWeights& mlp, const Tensor&
   if (gate.first % kPanelWidth != up.first % kPanelWidth || rows > kMostCodeRows) return false;
   if (rows <= kFewCodeRows) {
     const Tensor inner = scratch(gate_rows_, rows, width);
-    with_few_codes<2>(x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
-      run_few_codes<MatmulFewCodes<2, kTiles, kSplits>>(
-          x, {.columns = {gate, up}, .num_columns = width, .activation = activation}, inner, 1);
-    });
+    with_few_tiles<2, 8, FewCodesShared<1, 8>>(
+        x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
+          run_few_codes<MatmulFewCodes<2, kTiles, kSplits>>(
+              x, {.columns = {gate, up}, .num_columns = width, .activation = activation}, inner, 1);
+        });
     multiply(inner, mlp.down, out);
     return true;
   }

@@ -30,22 +30,6 @@ ProductParams product_params(const Tensor& x, const PackedColumns& columns, cons
           .out = rows_of(out)};
 }
 
-// Calls run_blocks with the tiles and the segments that a block of few rows has at once, by the
-// segments of K and by the shared memory of a block. A block that multiplies two matrices needs a
-// tile of each.
-template <int kMatrices, class RunBlocks>
-void with_few_rows(int64_t inputs, size_t shared_bytes, RunBlocks&& run_blocks) {
-  const int64_t segments = num_segments(inputs);
-  if (segments == 1) return run_blocks.template operator()<4, 1>();
-  if (segments == 2) return run_blocks.template operator()<4, 2>();
-  if constexpr (kMatrices == 1) {
-    if (segments > 4 && sizeof(FewRowsShared<1, 8>) <= shared_bytes) {
-      return run_blocks.template operator()<1, 8>();
-    }
-  }
-  run_blocks.template operator()<2, 4>();
-}
-
 }  // namespace
 
 Tensor CudaBackend::scratch(ScratchBuffer& buffer, int64_t rows, int64_t width) {
@@ -76,10 +60,11 @@ void CudaBackend::run_few_rows(const Tensor& x, typename Kernel::Params params, 
 
 void CudaBackend::multiply_few_rows(const Tensor& x, const PackedColumns& columns,
                                     const Tensor& out) {
-  with_few_rows<1>(x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
-    run_few_rows<MatmulFewRows<1, kTiles, kSplits>>(
-        x, {.columns = {panel_columns(columns)}, .num_columns = columns.count}, out);
-  });
+  with_few_tiles<1, 4, FewRowsShared<1, 8>>(
+      x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
+        run_few_rows<MatmulFewRows<1, kTiles, kSplits>>(
+            x, {.columns = {panel_columns(columns)}, .num_columns = columns.count}, out);
+      });
 }
 
 InputPanels CudaBackend::input_panels(ScratchBuffer& buffer, int64_t rows, int64_t width) {
@@ -198,14 +183,15 @@ bool CudaBackend::multiply_gated(const GatedMlpWeights& mlp, const Tensor& x, co
   const auto activation = static_cast<ActivationKind>(mlp.activation);
   if (rows <= kFewRows) {
     const Tensor inner = scratch(gate_rows_, rows, width);
-    with_few_rows<2>(x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
-      run_few_rows<MatmulFewRows<2, kTiles, kSplits>>(
-          x,
-          {.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
-           .num_columns = width,
-           .activation = activation},
-          inner);
-    });
+    with_few_tiles<2, 4, FewRowsShared<1, 8>>(
+        x.size(1), shared_bytes_, [&]<uint32_t kTiles, uint32_t kSplits>() {
+          run_few_rows<MatmulFewRows<2, kTiles, kSplits>>(
+              x,
+              {.columns = {panel_columns(mlp.gate), panel_columns(mlp.up)},
+               .num_columns = width,
+               .activation = activation},
+              inner);
+        });
     multiply(inner, mlp.down, out);
     return true;
   }

@@ -34,6 +34,22 @@ inline bool is_bf16(const PackedColumns& columns) {
   return !columns.matrix->groups && columns.matrix->dtype == DType::bf16;
 }
 
+// Calls run_blocks with the tiles and the segments that a block of few rows has at once, by the
+// segments of K and by the shared memory of a block; kMost tiles of one segment. A block that
+// multiplies two matrices needs a tile of each.
+template <int kMatrices, uint32_t kMost, class SharedOfEight, class RunBlocks>
+void with_few_tiles(int64_t inputs, size_t shared_bytes, RunBlocks&& run_blocks) {
+  const int64_t segments = num_segments(inputs);
+  if (segments == 1) return run_blocks.template operator()<kMost, 1>();
+  if (segments == 2) return run_blocks.template operator()<4, 2>();
+  if constexpr (kMatrices == 1) {
+    if (segments > 4 && sizeof(SharedOfEight) <= shared_bytes) {
+      return run_blocks.template operator()<1, 8>();
+    }
+  }
+  run_blocks.template operator()<2, 4>();
+}
+
 // Whether a lane can copy 4 inputs at once.
 inline bool can_copy_inputs(const Tensor& x) {
   constexpr int64_t kInputs = 4;

@@ -59,7 +59,8 @@ struct PackCodeInputs {
     Floats4 x[kUnitSteps];
     PL_UNROLL
     for (uint32_t step = 0; step < kUnitSteps; ++step) {
-      x[step] = inputs_of(p, row, k + step * kStepInputs);
+      x[step] = inputs_of_row(p.x, row, k + step * kStepInputs, row < p.num_rows ? p.width : 0,
+                              p.is_aligned);
     }
     uint32_t* const out = p.out.unit(tile, unit) + lane_index() * 4;
     PL_UNROLL
@@ -70,17 +71,6 @@ struct PackCodeInputs {
           Words4{{pack_bf16(first.of[0], first.of[1]), pack_bf16(first.of[2], first.of[3]),
                   pack_bf16(second.of[0], second.of[1]), pack_bf16(second.of[2], second.of[3])}});
     }
-  }
-
- private:
-  PL_DEVICE static Floats4 inputs_of(const Params& p, int64_t row, uint32_t k) {
-    Floats4 inputs{};
-    if (row >= p.num_rows || k >= p.width) return inputs;
-    const float* const x = p.x.row(row) + k;
-    if (p.is_aligned) return load_as<Floats4>(x);
-    PL_UNROLL
-    for (uint32_t i = 0; i < 4; ++i) inputs.of[i] = k + i < p.width ? x[i] : 0.0f;
-    return inputs;
   }
 };
 

@@ -188,6 +188,21 @@ PL_DEVICE Words4 paired_operand(uint32_t word, const PairedAffine& affine) {
   return a;
 }
 
+// What a lane loads of a unit where each lane has whole vectors of 16 bytes.
+template <uint32_t kVectors>
+struct CodeVectors {
+  Words4 of[kVectors];
+
+  PL_DEVICE static CodeVectors load(const std::byte* codes) {
+    CodeVectors vectors;
+    PL_UNROLL
+    for (uint32_t i = 0; i < kVectors; ++i) {
+      vectors.of[i] = load_as<Words4>(codes + i * kVectorBytes + lane_index() * kLaneBytes);
+    }
+    return vectors;
+  }
+};
+
 // How codes are read: kInputs of a column at a time, which a lane loads and makes into an operand
 // for each step; kGroups of them have numbers of their own.
 template <uint32_t kInputsOfUnit, uint32_t kGroupsOfUnit, CodeForm kFormOfCodes>
@@ -199,21 +214,14 @@ struct FourBits {
   static constexpr bool kIsWhole = true;
   static constexpr CodeForm kForm = kFormOfCodes;
   using Affine = std::conditional_t<kForm == CodeForm::paired, PairedAffine, PairAffine>;
-  struct Loaded {
-    Words4 vectors[kVectors];
-  };
+  using Loaded = CodeVectors<kVectors>;
 
   PL_DEVICE static Loaded load(const GroupedPanels& /*panels*/, const std::byte* codes) {
-    Loaded loaded;
-    PL_UNROLL
-    for (uint32_t i = 0; i < kVectors; ++i) {
-      loaded.vectors[i] = load_as<Words4>(codes + i * kVectorBytes + lane_index() * kLaneBytes);
-    }
-    return loaded;
+    return Loaded::load(codes);
   }
   PL_DEVICE static Words4 operand(const GroupedPanels& /*panels*/, const Loaded& loaded,
                                   uint32_t step, const Affine& affine) {
-    const uint32_t word = loaded.vectors[step / 4].words[step % 4];
+    const uint32_t word = loaded.of[step / 4].words[step % 4];
     if constexpr (kForm == CodeForm::paired) {
       return paired_operand(word, affine);
     } else {
@@ -232,21 +240,14 @@ struct EightBits {
   static constexpr bool kIsWhole = true;
   static constexpr CodeForm kForm = CodeForm::whole;
   using Affine = PairAffine;
-  struct Loaded {
-    Words4 vectors[kVectors];
-  };
+  using Loaded = CodeVectors<kVectors>;
 
   PL_DEVICE static Loaded load(const GroupedPanels& /*panels*/, const std::byte* codes) {
-    Loaded loaded;
-    PL_UNROLL
-    for (uint32_t i = 0; i < kVectors; ++i) {
-      loaded.vectors[i] = load_as<Words4>(codes + i * kVectorBytes + lane_index() * kLaneBytes);
-    }
-    return loaded;
+    return Loaded::load(codes);
   }
   PL_DEVICE static Words4 operand(const GroupedPanels& /*panels*/, const Loaded& loaded,
                                   uint32_t step, const Affine& affine) {
-    const Words4& words = loaded.vectors[step / 2];
+    const Words4& words = loaded.of[step / 2];
     const uint32_t quads[2] = {words.words[step % 2 * 2], words.words[step % 2 * 2 + 1]};
     return code_operand<kForm>(quads, affine);
   }

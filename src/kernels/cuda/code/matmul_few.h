@@ -203,7 +203,7 @@ struct FewRows {
       PL_UNROLL
       for (uint32_t i = 0; i < kAtOnce; ++i) {
         const uint32_t place = base + i * kThreads, own = begin + place % kOfRow * 4;
-        quads[i] = inputs_at(p, place / kOfRow, place < end ? own : k);
+        quads[i] = inputs_of_row(p.x, place / kOfRow, place < end ? own : k, k, p.is_aligned);
       }
       PL_UNROLL
       for (uint32_t i = 0; i < kAtOnce; ++i) {
@@ -215,23 +215,6 @@ struct FewRows {
       }
     }
     sync_threads();
-  }
-
-  // Four inputs of a row; zeros behind the last.
-  PL_DEVICE static Floats4 inputs_at(const Params& p, uint32_t row, uint32_t first) {
-    const uint32_t k = p.columns[0].weights.k;
-    const bool is_present = first < k;
-    const float* const x = p.x.row(is_present ? row : 0) + (is_present ? first : 0);
-    if (p.is_aligned) {
-      const auto quad = load_as<Floats4>(x);
-      return is_present ? quad : Floats4{};
-    }
-    Floats4 quad{};
-    PL_UNROLL
-    for (uint32_t i = 0; i < 4; ++i) {
-      if (first + i < k) quad.of[i] = x[i];
-    }
-    return quad;
   }
 
   // A lane has two columns of rows 2 t and 2 t + 1.

@@ -245,8 +245,9 @@ struct MatmulFewCodes {
       for (uint32_t i = 0; i < kAtOnce; ++i) {
         const uint32_t place = base + i * kThreads;
         const bool is_present = place < end && row_of(place) < rows;
-        quads[i] = inputs_at(p, row_of(place),
-                             is_present ? begin + quad_of(place) * 4 : p.columns[0].weights.k);
+        const uint32_t k = p.columns[0].weights.k;
+        quads[i] = inputs_of_row(p.x, row_of(place), is_present ? begin + quad_of(place) * 4 : k, k,
+                                 p.is_aligned);
       }
       PL_UNROLL
       for (uint32_t i = 0; i < kAtOnce; ++i) {
@@ -262,23 +263,6 @@ struct MatmulFewCodes {
       }
     }
     sync_threads();
-  }
-
-  // Four inputs of a row; zeros behind the last.
-  PL_DEVICE static Floats4 inputs_at(const Params& p, uint32_t row, uint32_t first) {
-    const uint32_t k = p.columns[0].weights.k;
-    const bool is_present = first < k;
-    const float* const x = p.x.row(is_present ? row : 0) + (is_present ? first : 0);
-    if (p.is_aligned) {
-      const auto quad = load_as<Floats4>(x);
-      return is_present ? quad : Floats4{};
-    }
-    Floats4 quad{};
-    PL_UNROLL
-    for (uint32_t i = 0; i < 4; ++i) {
-      if (first + i < k) quad.of[i] = x[i];
-    }
-    return quad;
   }
 
   // A lane has columns 4 g + 2 h and the next of rows 2 t and 2 t + 1.

@@ -132,8 +132,7 @@ struct MatmulTiles {
   static constexpr uint32_t kBlocksAtOnce = Shape::kBlocksAtOnce;
   // Warpgroups whose sums need more registers than a thread has by itself take those of the warp
   // that copies, which is then one of a group.
-  static constexpr bool kTakesRegisters =
-      kRows == 192 || (kRows == 128 && kGated) || (kRows == 64 && kGroups == 2 && !kGated);
+  static constexpr bool kTakesRegisters = kRows >= 128 || (kGroups == 2 && !kGated);
   static constexpr uint32_t kThreads =
       kMultiplying + (kTakesRegisters ? kGroupThreads : uint32_t{kWarpLanes});
   // A block has no more than its threads have when it begins: it would wait for ever.

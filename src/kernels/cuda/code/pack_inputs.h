@@ -39,22 +39,13 @@ struct PackInputs {
     const StageChunk chunk = StageChunk::own();
     const int64_t row = block_index().x * kPanelWidth + chunk.row;
     const uint32_t k = block_index().y * kStageInputs + chunk.k;
-    const Floats4 first = inputs_of(p, row, k), second = inputs_of(p, row, k + 4);
+    const uint32_t width = row < p.num_rows ? p.width : 0;
+    const Floats4 first = inputs_of_row(p.x, row, k, width, p.is_aligned);
+    const Floats4 second = inputs_of_row(p.x, row, k + 4, width, p.is_aligned);
     store_as(
         p.out.stage(block_index().x, block_index().y) + chunk.place * 4,
         Words4{{pack_bf16(first.of[0], first.of[1]), pack_bf16(first.of[2], first.of[3]),
                 pack_bf16(second.of[0], second.of[1]), pack_bf16(second.of[2], second.of[3])}});
-  }
-
- private:
-  PL_DEVICE static Floats4 inputs_of(const Params& p, int64_t row, uint32_t k) {
-    Floats4 inputs{};
-    if (row >= p.num_rows || k >= p.width) return inputs;
-    const float* const x = p.x.row(row) + k;
-    if (p.is_aligned) return load_as<Floats4>(x);
-    PL_UNROLL
-    for (uint32_t i = 0; i < 4; ++i) inputs.of[i] = k + i < p.width ? x[i] : 0.0f;
-    return inputs;
   }
 };
 

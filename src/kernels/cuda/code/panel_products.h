@@ -16,6 +16,25 @@ struct alignas(16) Floats4 {
   float of[4];
 };
 
+// Inputs `first` to first + 3 of a row; zeros behind its end. Where `is_aligned`, each row is at a
+// multiple of 16 bytes and the width one of 4. Without a branch between loads, so that a caller's
+// loads are under way together.
+PL_DEVICE Floats4 inputs_of_row(const ConstRows& x, int64_t row, uint32_t first, uint32_t width,
+                                bool is_aligned) {
+  const bool is_present = first < width;
+  const float* const from = x.row(is_present ? row : 0) + (is_present ? first : 0);
+  if (is_aligned) {
+    const auto quad = load_as<Floats4>(from);
+    return is_present ? quad : Floats4{};
+  }
+  Floats4 quad{};
+  PL_UNROLL
+  for (uint32_t i = 0; i < 4; ++i) {
+    if (first + i < width) quad.of[i] = from[i];
+  }
+  return quad;
+}
+
 PL_DEVICE uint32_t lane_group() { return lane_index() / 4; }     // g
 PL_DEVICE uint32_t lane_in_group() { return lane_index() % 4; }  // t
 
