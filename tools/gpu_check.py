@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """make gpu-check: checks and measures Paceline on this machine's GPU, in at most ten minutes.
 
-    tools/gpu_check.py [--binaries DIR | --no-build] [--parts PART,...] [--json FILE] [--python PYTHON] [--device cuda:N]
+    tools/gpu_check.py [--binaries FILE | --no-build] [--parts PART,...] [--json FILE] [--python PYTHON] [--device cuda:N]
     tools/gpu_check.py --parts speed    only speeds, next to PyTorch's, in at most four minutes
-    tools/gpu_check.py --pack DIR       builds here what --binaries takes on another machine; FILE.tar.xz is one file
+    tools/gpu_check.py --pack FILE.tar.xz   builds here what --binaries takes on another machine
     tools/gpu_check.py --emulated       dry run on a machine without a GPU
 
 Parts, each under a limit of its own (docs/gpu.md says what each does): machine, build, device; the checks arithmetic, ops, rows,
@@ -76,14 +76,15 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binaries", metavar="DIR", type=Path, help="programs that --pack made, or its FILE.tar.xz")
+    parser.add_argument("--binaries", metavar="FILE", type=Path,
+                        help="programs that --pack made, or a directory with what is in its archive")
     parser.add_argument("--no-build", action="store_true", help="take the programs of --build-directory")
     parser.add_argument("--build-directory", metavar="DIR", type=Path, default=programs.BUILD_DIRECTORY,
                         help="where programs are built, or were, with --no-build and --emulated [build/release]")
     parser.add_argument("--architectures", metavar="LIST", default="",
                         help="of the kernels, e.g. 90a for an H100 or H200 [those of --build-directory; at first all]")
-    parser.add_argument("--pack", metavar="DIR", type=Path,
-                        help="build (but with --no-build), and copy the programs with their libraries into DIR")
+    parser.add_argument("--pack", metavar="FILE.tar.xz", type=Path,
+                        help="build (but with --no-build), and pack the programs with their libraries")
     parser.add_argument("--parts", metavar="PART,...", help="only these")
     parser.add_argument("--seconds", metavar="N", type=int, help="for all parts [600; of speed alone 240]")
     parser.add_argument("--json", metavar="FILE", type=Path, default=programs.ROOT / "build/gpu_check.json",
@@ -102,7 +103,7 @@ def pack(options):
         if built.code != 0:
             print(f"gpu_check: the build failed, {built.fault()}\n{built.output[-2000:]}", file=sys.stderr)
             return 1
-    size = (programs.pack_archive if is_archive(options.pack) else programs.pack)(options.pack, directory)
+    size = programs.pack(options.pack, directory)
     print(f"{options.pack}: {size / 2 ** 20:.1f} MiB")
     if size > programs.MOST_BYTES:
         print(f"gpu_check: more than {programs.MOST_BYTES >> 20} MiB", file=sys.stderr)
@@ -110,18 +111,14 @@ def pack(options):
     return 0
 
 
-def is_archive(path):
-    return path.name.endswith(".tar.xz")
-
-
 def find_programs(options, directory):
     """Those of --binaries, of an archive unpacked into `directory`, or those of the build."""
     if not options.binaries:
         return programs.in_build(options.build_directory.resolve())
-    if is_archive(options.binaries) and options.binaries.exists():
-        programs.unpack_archive(options.binaries, directory)
-        return programs.carried(directory)
-    return programs.carried(options.binaries.resolve())
+    if options.binaries.is_dir():
+        return programs.carried(options.binaries.resolve())
+    programs.unpack(options.binaries, directory)
+    return programs.carried(directory)
 
 
 class Schedule:

@@ -40,6 +40,9 @@ class NotationReader {
     rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size()));
   }
 
+  // A zero byte after the end.
+  char at(size_t position) const { return position < rest_.size() ? rest_[position] : '\0'; }
+
   bool skip(std::string_view mark) {
     skip_blanks();
     if (!rest_.starts_with(mark)) return false;
@@ -68,10 +71,12 @@ class NotationReader {
     return taken;
   }
 
-  // Behind its first slash. It may have slashes too.
+  // From after its first slash. It may have slashes too.
   std::string take_pattern() {
+    constexpr std::string_view kAfterPattern(" ,}:\n\0", 6);
     size_t end = rest_.find('/');
-    while (std::string_view(" ,}:\n").find(rest_[end + 1]) == std::string_view::npos) {
+    while (end != std::string_view::npos &&
+           kAfterPattern.find(at(end + 1)) == std::string_view::npos) {
       end = rest_.find('/', end + 1);
     }
     std::string pattern = take(end);
@@ -106,7 +111,9 @@ class NotationReader {
     Json::Array all;
     if (is(kinds[0], "const")) {
       for (const Json::Object& kind : kinds) {
-        all.push_back(is(kind, "const") ? type_of(kind) : Json());
+        const bool is_null = to_json(kind) == R"({"type":"null"})";
+        PL_CHECK(is_null || is(kind, "const"), "a constant stands beside a type other than null");
+        all.push_back(is_null ? Json() : type_of(kind));
       }
       return {{"enum", std::move(all)}};
     }
@@ -129,7 +136,7 @@ class NotationReader {
     if (skip("[")) return take_array();
     if (skip("/")) return {{"type", "string"}, {"pattern", take_pattern()}};
     if (skip("'")) return {{"const", take_until('\'')}};
-    if (std::string_view("-0123456789").find(rest_[0]) != std::string_view::npos) {
+    if (std::isdigit(static_cast<unsigned char>(at(0))) != 0 || at(0) == '-') {
       return {{"const", *take_number()}};
     }
     return take_word();
@@ -202,6 +209,9 @@ class NotationReader {
     ObjectMembers members;
     do {
       if (skip("...}")) {  // others too, so that none are listed
+        for (const auto& [name, schema] : members.properties) {
+          PL_CHECK(to_json(schema) == "{}", "a listed member has a type that would be lost");
+        }
         members.properties.clear();
         return members;
       }

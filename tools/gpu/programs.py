@@ -15,7 +15,7 @@ NAMES = ("paceline", "paceline_gpu_check", "paceline_load_client")
 BUILT = {"paceline": "paceline", "paceline_gpu_check": "bench/gpu/paceline_gpu_check",
          "paceline_load_client": "traffic/paceline_load_client"}
 REQUIRED = NAMES[:2]
-MOST_BYTES = 40 * 2 ** 20
+MOST_BYTES = 40 * 2 ** 20  # of an archive
 # Of glibc: used only where the machine's own is older than these programs need.
 GLIBC = re.compile(r"^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|mvec|anl)\.so.*|libnss_.*)$")
 LOADER = "ld-linux-x86-64.so.2"
@@ -72,8 +72,8 @@ def build(limit_s, jobs, directory=BUILD_DIRECTORY, architectures=""):
                         limit_s - configure.seconds)
 
 
-def pack(directory, build_directory=BUILD_DIRECTORY):
-    """Copies the programs of a build and all their libraries; returns the bytes."""
+def collect(directory, build_directory=BUILD_DIRECTORY):
+    """Copies the programs of a build and all their libraries."""
     libraries = directory / "lib"
     (libraries / "glibc").mkdir(parents=True, exist_ok=True)
     for name, path in BUILT.items():
@@ -82,19 +82,18 @@ def pack(directory, build_directory=BUILD_DIRECTORY):
         for library in libraries_of(program):
             folder = libraries / "glibc" if GLIBC.match(library.name) else libraries
             shutil.copy(library, folder / library.name)
-    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
 
 
-def pack_archive(file, build_directory=BUILD_DIRECTORY):
+def pack(file, build_directory=BUILD_DIRECTORY):
     """Packs into a .tar.xz; returns its bytes."""
     with tempfile.TemporaryDirectory() as directory:
-        pack(Path(directory), build_directory)
+        collect(Path(directory), build_directory)
         with tarfile.open(file, "w:xz") as archive:
             archive.add(directory, ".")
     return file.stat().st_size
 
 
-def unpack_archive(file, directory):
+def unpack(file, directory):
     with tarfile.open(file) as archive:
         archive.extractall(directory)
 
