@@ -52,7 +52,8 @@ const T& one_of(Dice& dice, const std::vector<T>& choices) {
 void draw_model(Dice& dice, Subject& subject) {
   if (dice.one_in(20)) {
     subject.scores_pairs = true;
-    const char* const name = dice.one_of({"qwen3", "reranker", "cross_encoder"});
+    const std::string name = dice.one_of({"qwen3", "reranker", "cross_encoder"});
+    subject.generates = name != "cross_encoder";
     subject.load.model = (kSource / "tests/goldens/embeddings" / name).string();
     return;
   }
@@ -223,7 +224,9 @@ Kind draw_kind(Dice& dice) {
 }
 
 RandomRequest draw_request(Dice& dice, const Subject& subject) {
-  if (subject.scores_pairs) return dice.one_in(2) ? draw_pairs(dice) : draw_decisions(dice);
+  if (subject.scores_pairs) {
+    return dice.one_in(2) || !subject.generates ? draw_pairs(dice) : draw_decisions(dice);
+  }
   const bool has_text = subject.has_text;
   RandomRequest request;
   request.kind = draw_kind(dice);

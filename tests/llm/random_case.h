@@ -37,6 +37,7 @@ struct Subject {
   LoadOptions load;  // defaults, except the model, its types and windows
   bool has_text = false;
   bool scores_pairs = false;
+  bool generates = true;
 
   std::string name() const;
 };
