@@ -18,6 +18,7 @@ namespace paceline {
 
 class DecodeSlots;
 class GradientOps;
+class RecurrentOps;
 struct DecodeArrays;
 class RowSampler;
 
@@ -43,6 +44,8 @@ class Backend {
   virtual Memory& memory() = 0;
   // The operations of training (gradients.h). A backend without them aborts.
   virtual GradientOps& gradients();
+  // The operations of recurrent layers (recurrent.h); nullptr where there are none.
+  virtual RecurrentOps* recurrent() { return nullptr; }
   // Draws tokens where the logits are (row_sampler.h); nullptr where sampling/Sampler does, on rows
   // that are read.
   virtual RowSampler* row_sampler() { return nullptr; }

@@ -9,6 +9,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_gradients.h"
 #include "kernels/cpu/cpu_product.h"
+#include "kernels/cpu/cpu_recurrent.h"
 #include "kernels/cpu/expert_mixer.h"
 #include "kernels/cpu/gated_product.h"
 #include "kernels/cpu/growing_buffer.h"
@@ -37,6 +38,7 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return name_; }
   Memory& memory() override { return memory_; }
   GradientOps& gradients() override { return gradients_; }
+  RecurrentOps* recurrent() override { return &recurrent_; }
   std::vector<std::string> measured_choices() const override { return tuner_.describe(); }
 
  private:
@@ -129,6 +131,7 @@ class CpuBackend final : public Backend {
   Memory& memory_;
   std::string name_;
   CpuGradients gradients_;
+  CpuRecurrent recurrent_;
   StreamTuner tuner_;
   GrowingBuffer input_rows_;
   GrowingBuffer up_rows_;     // when gate and up of a feed-forward network need different forms

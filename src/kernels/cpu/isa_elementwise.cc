@@ -10,6 +10,10 @@ struct Silu {
   PL_INLINE Vec apply(Vec x) { return x / (1.0f + exp(-x)); }
 };
 
+struct Sigmoid {
+  PL_INLINE Vec apply(Vec x) { return 1.0f / (1.0f + exp(-x)); }
+};
+
 // Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016): the tanh form and the exact one.
 struct GeluTanh {
   PL_INLINE Vec apply(Vec x) {
@@ -74,7 +78,9 @@ void add_elementwise_kernels(KernelTable& table) {
   table.activation[0] = activation<Silu>;
   table.activation[1] = activation<GeluTanh>;
   table.activation[2] = activation<GeluErf>;
-  table.gated_activation[3] = clamped_swiglu;
+  table.gated_activation[3] = gated_activation<Sigmoid>;
+  table.activation[3] = activation<Sigmoid>;
+  table.gated_activation[4] = clamped_swiglu;
   table.scale = scale;
   table.add = add;
   table.soft_cap = soft_cap;

@@ -37,6 +37,13 @@ struct GeluErfSlope {
   }
 };
 
+struct SigmoidSlope {
+  PL_INLINE Slope at(Vec x) {
+    const Vec sigmoid = 1.0f / (1.0f + exp(-x));
+    return {sigmoid, sigmoid * (1.0f - sigmoid)};
+  }
+};
+
 template <class Activation>
 void activation_gradient(const float* x, const float* dout, int64_t width, float* dx) {
   for_each_vector(width, [&](int64_t i, int64_t count) {
@@ -169,10 +176,12 @@ void add_gradient_kernels(KernelTable& table) {
   table.gated_gradient[0] = gated_gradient<SiluSlope>;
   table.gated_gradient[1] = gated_gradient<GeluTanhSlope>;
   table.gated_gradient[2] = gated_gradient<GeluErfSlope>;
-  table.gated_gradient[3] = clamped_swiglu_gradient;
+  table.gated_gradient[3] = gated_gradient<SigmoidSlope>;
+  table.gated_gradient[4] = clamped_swiglu_gradient;
   table.activation_gradient[0] = activation_gradient<SiluSlope>;
   table.activation_gradient[1] = activation_gradient<GeluTanhSlope>;
   table.activation_gradient[2] = activation_gradient<GeluErfSlope>;
+  table.activation_gradient[3] = activation_gradient<SigmoidSlope>;
   table.soft_cap_gradient = soft_cap_gradient;
   table.norm_scale = norm_scale;
   table.rms_norm_gradient = rms_norm_gradient;

@@ -6,13 +6,14 @@
 
 #include "kernels/cpu/group_task.h"
 #include "kernels/packed_layout.h"
+#include "kernels/state_chunk.h"
 
 namespace paceline {
 
 // Indexes the arrays of kernels that differ by element type, in the order of DType.
 constexpr int kNumFloatTypes = 3;
 constexpr int kNumKvTypes = 4;  // the floats and int8
-constexpr int kNumActivations = 4;
+constexpr int kNumActivations = 5;
 constexpr int kNumRopePairs = 2;
 constexpr int kNumRoundings = 2;
 
@@ -195,6 +196,57 @@ struct StoreTask {
   float* scales = nullptr;  // of int8 codes: [count], the first slot's first
 };
 
+// A row of a convolution, from some channel on: the sum of bias and taps[j] * rows[j] in order.
+struct ConvolutionTask {
+  const float* const* rows = nullptr;  // [num_taps]; nullptr before the sequence
+  const float* taps = nullptr;         // [num_taps][taps_stride]
+  int64_t taps_stride = 0;
+  const float* bias = nullptr;  // or nullptr
+  int64_t num_taps = 0;
+  int64_t count = 0;  // channels
+  float* out = nullptr;
+};
+
+// RecurrentOps::delta_rule for a slice's rows on one key head, which serves `group` value heads.
+// Pointers are at the first row and the first of these heads; strides count elements.
+struct DeltaTask {
+  int64_t key_dim = 0, value_dim = 0;
+  int64_t padded_key = 0, padded_value = 0;
+  int64_t group = 0;
+  int64_t num_rows = 0;
+  int64_t first_position = 0;
+  const float* q = nullptr;
+  int64_t q_stride = 0;
+  const float* k = nullptr;
+  int64_t k_stride = 0;
+  const float* v = nullptr;
+  int64_t v_stride = 0, v_head_stride = 0;
+  const float* log_decay = nullptr;  // heads lie side by side, those of beta too
+  int64_t log_decay_stride = 0;
+  const float* beta = nullptr;
+  int64_t beta_stride = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0, out_head_stride = 0;
+  // Parts of the slice's block, as DeltaShape lays them out.
+  float* states = nullptr;  // [num_states][state_stride], heads of [key_dim][padded_value]
+  int64_t state_stride = 0;
+  int64_t num_states = 1;
+  int64_t ring_rows = 0;
+  float* keys = nullptr;  // [ring_rows][key_stride]
+  int64_t key_stride = 0;
+  float* updates = nullptr;  // [ring_rows][update_stride], heads of [padded_value]
+  int64_t update_stride = 0;
+  float* decays = nullptr;  // [ring_rows][decay_stride]
+  int64_t decay_stride = 0;
+  struct Save {
+    int64_t position = 0;
+    float* states = nullptr;  // of another block, like `states`
+  };
+  const Save* saves = nullptr;
+  int64_t num_saves = 0;
+  float* scratch = nullptr;  // delta_scratch(...) floats of this thread
+};
+
 struct NormRow {
   float mean = 0.0f;
   float scale = 0.0f;  // 1 / sqrt(variance + eps)
@@ -295,6 +347,12 @@ struct KernelTable {
   ExpSum (*combine_exp_sums)(const ExpSum* parts, int64_t count);
   // log(total.sum) + total.max
   float (*log_sum)(ExpSum total);
+
+  void (*convolve)(const ConvolutionTask& task);
+  void (*decay_gates)(const float* x, const float* bias, const float* rates, int64_t width,
+                      float* out);
+  void (*delta_rule)(const DeltaTask& task);
+  int64_t (*delta_scratch)(int64_t padded_key, int64_t padded_value);
 
   void (*softmax)(const float* x, int64_t width, float* out);  // of finite numbers
   void (*sigmoid)(const float* x, int64_t width, float* out);

@@ -3,6 +3,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/reference/reference_gradients.h"
+#include "kernels/reference/reference_recurrent.h"
 
 namespace paceline {
 
@@ -15,6 +16,7 @@ class ReferenceBackend final : public Backend {
   std::string_view name() const override { return "reference"; }
   Memory& memory() override { return memory_; }
   GradientOps& gradients() override { return gradients_; }
+  RecurrentOps* recurrent() override { return &recurrent_; }
 
  private:
   std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
@@ -66,6 +68,7 @@ class ReferenceBackend final : public Backend {
 
   std::optional<ActivationType> activations_;
   ReferenceGradients gradients_;
+  ReferenceRecurrent recurrent_;
   Memory memory_;
   ThreadPool threads_{1};
 };

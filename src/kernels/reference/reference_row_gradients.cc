@@ -40,6 +40,10 @@ ValueAndSlope activation_slope(Activation kind, double x) {
       const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
       return {x * cumulative, cumulative + x * density};
     }
+    case Activation::sigmoid: {
+      const double sigmoid = 1.0 / (1.0 + std::exp(-x));
+      return {sigmoid, sigmoid * (1.0 - sigmoid)};
+    }
     case Activation::clamped_swiglu: {  // of the clamped gate
       constexpr double kSteepness = 1.702;
       const double sigmoid = 1.0 / (1.0 + std::exp(-kSteepness * x));

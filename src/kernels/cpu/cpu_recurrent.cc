@@ -1,0 +1,182 @@
+#include "kernels/cpu/cpu_recurrent.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/divide_up.h"
+#include "base/error.h"
+#include "kernels/cpu/row_split.h"
+
+namespace paceline {
+namespace {
+
+constexpr int64_t kMostTaps = 8;
+// Channels of one task of a convolution: their rings stay in the first-level cache.
+constexpr int64_t kTaskChannels = 512;
+// The cost of a gate, in elements of cheaper operations.
+constexpr int64_t kGateElements = 64;
+
+// Some channels of one slice's convolution.
+class SliceChannels {
+ public:
+  SliceChannels(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
+                const Tensor& blocks, int64_t first, int64_t count)
+      : shape_(shape), slice_(slice), x_(x), blocks_(blocks), first_(first), count_(count) {}
+
+  void convolve(const KernelTable& kernels, const ConvolutionWeights& weights, const Tensor& out) {
+    std::array<const float*, kMostTaps> rows{};
+    for (int64_t row = 0; row < slice_.num_rows; ++row) {
+      const int64_t position = slice_.first_position + row;
+      for (int64_t j = 0; j < shape_.taps; ++j) {
+        rows[static_cast<size_t>(j)] = inputs_at(position - shape_.taps + 1 + j);
+      }
+      kernels.convolve(
+          {.rows = rows.data(),
+           .taps = weights.taps.elements<float>() + first_,
+           .taps_stride = weights.taps.stride(0),
+           .bias = weights.bias != nullptr ? weights.bias->elements<float>() + first_ : nullptr,
+           .num_taps = shape_.taps,
+           .count = count_,
+           .out = out.row<float>(slice_.first_row + row) + first_});
+    }
+  }
+
+  // Writes the last inputs below `end` to the block's ring.
+  void keep_inputs(int64_t end, int32_t block) const {
+    for (int64_t p = std::max<int64_t>(0, end - shape_.ring_rows()); p < end; ++p) {
+      const float* const from = inputs_at(p);
+      float* const to = kept_at(block, p);
+      if (from != to) std::memcpy(to, from, static_cast<size_t>(count_) * sizeof(float));
+    }
+  }
+
+ private:
+  float* kept_at(int32_t block, int64_t position) const {
+    const int64_t row = position % shape_.ring_rows();
+    return blocks_.row<float>(block) + row * DeltaShape::padded(shape_.channels) + first_;
+  }
+  const float* inputs_at(int64_t position) const {
+    if (position < 0) return nullptr;
+    if (position < slice_.first_position) return kept_at(slice_.block, position);
+    return x_.row<float>(slice_.first_row + position - slice_.first_position) + first_;
+  }
+
+  const ConvolutionShape& shape_;
+  const StateSlice& slice_;
+  const Tensor& x_;
+  const Tensor& blocks_;
+  int64_t first_;
+  int64_t count_;
+};
+
+// The task of a key head, but for its saves and scratch.
+DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSlice& slice,
+                  int64_t key_head, const Tensor& blocks, const Tensor& out) {
+  const int64_t group = shape.value_heads / shape.key_heads, head = key_head * group;
+  const int64_t row = slice.first_row;
+  float* const block = blocks.row<float>(slice.block);
+  return {.key_dim = shape.key_dim,
+          .value_dim = shape.value_dim,
+          .padded_key = shape.padded_key(),
+          .padded_value = shape.padded_value(),
+          .group = group,
+          .num_rows = slice.num_rows,
+          .first_position = slice.first_position,
+          .q = in.q.row<float>(row) + key_head * in.q.stride(1),
+          .q_stride = in.q.stride(0),
+          .k = in.k.row<float>(row) + key_head * in.k.stride(1),
+          .k_stride = in.k.stride(0),
+          .v = in.v.row<float>(row) + head * in.v.stride(1),
+          .v_stride = in.v.stride(0),
+          .v_head_stride = in.v.stride(1),
+          .log_decay = in.log_decay.row<float>(row) + head,
+          .log_decay_stride = in.log_decay.stride(0),
+          .beta = in.beta.row<float>(row) + head,
+          .beta_stride = in.beta.stride(0),
+          .out = out.row<float>(row) + head * out.stride(1),
+          .out_stride = out.stride(0),
+          .out_head_stride = out.stride(1),
+          .states = block + head * shape.key_dim * shape.padded_value(),
+          .state_stride = shape.state_elements(),
+          .num_states = shape.num_states,
+          .ring_rows = shape.ring_rows(),
+          .keys = block + shape.keys_begin() + key_head * shape.padded_key(),
+          .key_stride = shape.key_heads * shape.padded_key(),
+          .updates = block + shape.updates_begin() + head * shape.padded_value(),
+          .update_stride = shape.value_heads * shape.padded_value(),
+          .decays = block + shape.decays_begin() + head,
+          .decay_stride = shape.value_heads};
+}
+
+}  // namespace
+
+void CpuRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
+                                        const ConvolutionWeights& weights,
+                                        std::span<const StateSlice> slices, const Tensor& blocks,
+                                        const Tensor& out) {
+  PL_CHECK(shape.taps <= kMostTaps, "a short convolution has at most 8 taps");
+  const int64_t parts = divide_up(shape.channels, kTaskChannels);
+  threads_.parallel_for(
+      parts * std::ssize(slices), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
+        for (int64_t task = begin; task < end; ++task) {
+          const StateSlice& slice = slices[static_cast<size_t>(task / parts)];
+          const int64_t first = task % parts * kTaskChannels;
+          SliceChannels channels(shape, slice, x, blocks, first,
+                                 std::min(kTaskChannels, shape.channels - first));
+          channels.convolve(kernels_, weights, out);
+          for (const StateSave& save : slice.saves) channels.keep_inputs(save.position, save.block);
+          channels.keep_inputs(slice.first_position + slice.num_rows, slice.block);
+        }
+      });
+}
+
+void CpuRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
+                                  const Tensor& out) {
+  const int64_t heads = x.size(1);
+  split_rows(threads_, x.size(0), heads * kGateElements, [&](int64_t row) {
+    kernels_.decay_gates(x.row<float>(row), bias.elements<float>(), rates.elements<float>(), heads,
+                         out.row<float>(row));
+  });
+}
+
+void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
+                                 std::span<const StateSlice> slices, const Tensor& blocks,
+                                 const Tensor& out) {
+  tasks_.clear();
+  saves_.clear();
+  size_t num_saves = 0;
+  for (const StateSlice& slice : slices) num_saves += slice.saves.size();
+  saves_.reserve(num_saves * static_cast<size_t>(shape.key_heads));  // tasks point into it
+  for (const StateSlice& slice : slices) {
+    for (int64_t head = 0; head < shape.key_heads; ++head) {
+      DeltaTask task = task_of(shape, inputs, slice, head, blocks, out);
+      task.saves = saves_.data() + saves_.size();
+      task.num_saves = std::ssize(slice.saves);
+      const int64_t first = head * task.group * shape.key_dim * task.padded_value;
+      for (const StateSave& save : slice.saves) {
+        saves_.push_back(
+            {.position = save.position, .states = blocks.row<float>(save.block) + first});
+      }
+      tasks_.push_back(task);
+    }
+  }
+  const int64_t scratch = kernels_.delta_scratch(shape.padded_key(), shape.padded_value());
+  auto* const all = thread_scratch_.reserve_as<float>(scratch * threads_.num_threads());
+  threads_.parallel_for(std::ssize(tasks_), 1, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t i = begin; i < end; ++i) {
+      DeltaTask& task = tasks_[static_cast<size_t>(i)];
+      task.scratch = all + thread * scratch;
+      kernels_.delta_rule(task);
+    }
+  });
+}
+
+void CpuRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
+  const auto bytes = static_cast<size_t>(blocks.size(1)) * sizeof(float);
+  for (const BlockMove& move : moves) {
+    std::memmove(blocks.row<float>(move.to), blocks.row<float>(move.from), bytes);
+  }
+}
+
+}  // namespace paceline

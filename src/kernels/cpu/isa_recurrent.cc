@@ -1,0 +1,309 @@
+// Short convolutions, gates of decay and the gated delta rule. An element's bits don't depend on
+// how its sequence was cut: each is a chain of multiply-adds in the order of its chunk.
+#include "base/portable_math.h"
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/row_sum.h"
+#include "kernels/cpu/vec_math.h"
+
+namespace paceline::PACELINE_ISA_NAMESPACE {
+namespace {
+
+void convolve(const ConvolutionTask& task) {
+  for_each_vector(task.count, [&](int64_t i, int64_t count) {
+    Vec sum = task.bias != nullptr ? load_upto(task.bias + i, count) : Vec{};
+    for (int64_t tap = 0; tap < task.num_taps; ++tap) {
+      if (task.rows[tap] == nullptr) continue;
+      const Vec weight = load_upto(task.taps + tap * task.taps_stride + i, count);
+      sum = fma(weight, load_upto(task.rows[tap] + i, count), sum);
+    }
+    store_upto(task.out + i, sum, count);
+  });
+}
+
+void decay_gates(const float* x, const float* bias, const float* rates, int64_t width, float* out) {
+  for (int64_t i = 0; i < width; ++i) {
+    const float sum = x[i] + bias[i];
+    const float size = sum < 0.0f ? -sum : sum;
+    float tail[kLanes];
+    store(tail, exp(splat(-size)));
+    const double rest = portable_log(1.0 + static_cast<double>(tail[0]));
+    const double softplus = (sum > 0.0f ? static_cast<double>(sum) : 0.0) + rest;
+    out[i] = sum != sum ? sum : static_cast<float>(-static_cast<double>(rates[i]) * softplus);
+  }
+}
+
+constexpr int64_t kChunk = kStateChunk;
+constexpr int kTileRows = 4;
+constexpr int kTileVectors = kLanes == 16 ? 1 : 2;  // rows are whole lines of 16 elements
+constexpr int64_t kTileColumns = kTileVectors * kLanes;
+
+// `count` elements, then zeros up to `padded`.
+PL_INLINE void copy_padded(const float* from, int64_t count, int64_t padded, float* to) {
+  for_each_vector(count,
+                  [&](int64_t i, int64_t part) { store(to + i, load_upto(from + i, part)); });
+  for (int64_t i = round_up(count, kLanes); i < padded; i += kLanes) store(to + i, Vec{});
+}
+
+// outs[r] = sum over i of rows[r][i] * matrix[i].
+struct Combination {
+  const float* const* rows;  // [num_rows]
+  int64_t num_rows;
+  int64_t length;       // of the sum
+  const float* matrix;  // [length][stride]
+  int64_t stride;
+  float* const* outs;
+  int64_t columns;  // a multiple of 16
+};
+
+template <int kRows>
+PL_INLINE void combine_tile(const Combination& all, int64_t row, int64_t column) {
+  Vec sums[kRows][kTileVectors] = {};
+  for (int64_t i = 0; i < all.length; ++i) {
+    const float* const elements = all.matrix + i * all.stride + column;
+    Vec line[kTileVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kTileVectors; ++v) line[v] = load(elements + v * kLanes);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const Vec factor = splat(all.rows[row + r][i]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kTileVectors; ++v) sums[r][v] = fma(factor, line[v], sums[r][v]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kTileVectors; ++v) {
+      store(all.outs[row + r] + column + v * kLanes, sums[r][v]);
+    }
+  }
+}
+
+void combine(const Combination& all) {
+  for (int64_t column = 0; column < all.columns; column += kTileColumns) {
+    int64_t row = 0;
+    for (; row + kTileRows <= all.num_rows; row += kTileRows) {
+      combine_tile<kTileRows>(all, row, column);
+    }
+    if (row + 2 <= all.num_rows) {
+      combine_tile<2>(all, row, column);
+      row += 2;
+    }
+    if (row < all.num_rows) combine_tile<1>(all, row, column);
+  }
+}
+
+// What the rows of one chunk have in common for the value heads of a key head.
+struct DeltaChunk {
+  int64_t first = 0;   // position of the chunk
+  int64_t offset = 0;  // of the first row in it
+  int64_t count = 0;   // rows
+  int64_t row = 0;     // of the task's, the first one
+  const float* keys[kChunk];
+  float key_dots[kChunk][kChunk];    // k_j . k_i of row i
+  float query_dots[kChunk][kChunk];  // k_j . q_i
+};
+
+PL_INLINE float dot_keys(const float* x, const float* y, int64_t length) {
+  return sum_of(length, [&](int64_t i, int64_t) { return load(x + i) * load(y + i); });
+}
+
+PL_INLINE float* queries_of(const DeltaTask& task) { return task.scratch; }
+PL_INLINE float* scaled_keys_of(const DeltaTask& task) {
+  return task.scratch + kChunk * task.padded_key;
+}
+PL_INLINE float* recalled_of(const DeltaTask& task) {
+  return task.scratch + 2 * kChunk * task.padded_key;
+}
+
+void begin_chunk(const DeltaTask& task, DeltaChunk& chunk) {
+  for (int64_t j = 0; j < chunk.offset + chunk.count; ++j) {
+    float* const key = task.keys + (chunk.first + j) % task.ring_rows * task.key_stride;
+    chunk.keys[j] = key;
+    if (j < chunk.offset) continue;
+    const int64_t i = j - chunk.offset, row = chunk.row + i;
+    float* const query = queries_of(task) + i * task.padded_key;
+    copy_padded(task.k + row * task.k_stride, task.key_dim, task.padded_key, key);
+    copy_padded(task.q + row * task.q_stride, task.key_dim, task.padded_key, query);
+    for (int64_t before = 0; before <= j; ++before) {
+      chunk.key_dots[i][before] = dot_keys(chunk.keys[before], key, task.padded_key);
+      chunk.query_dots[i][before] = dot_keys(chunk.keys[before], query, task.padded_key);
+    }
+  }
+}
+
+// S^T k and S^T q of all rows: those of keys first.
+void recall(const DeltaTask& task, const DeltaChunk& chunk, const float* state) {
+  const float* rows[2 * kChunk];
+  float* outs[2 * kChunk];
+  for (int64_t i = 0; i < chunk.count; ++i) {
+    rows[i] = chunk.keys[chunk.offset + i];
+    rows[chunk.count + i] = queries_of(task) + i * task.padded_key;
+  }
+  for (int64_t i = 0; i < 2 * chunk.count; ++i) outs[i] = recalled_of(task) + i * task.padded_value;
+  combine({.rows = rows,
+           .num_rows = 2 * chunk.count,
+           .length = task.key_dim,
+           .matrix = state,
+           .stride = task.padded_value,
+           .outs = outs,
+           .columns = task.padded_value});
+}
+
+// exp(last - decays[j]) of the chunk's rows; what stands behind row `count` means nothing.
+PL_INLINE void decay_factors(const float* decays, float last, float* factors) {
+  for (int64_t j = 0; j < kChunk; j += kLanes) {
+    store(factors + j, exp(splat(last) - load(decays + j)));
+  }
+}
+
+struct DeltaRow {
+  const float* v;
+  const float* recalled_key;  // null: there is no state
+  const float* recalled_query;
+  float decay;  // since the chunk's start
+  float beta;
+  int64_t num_before;  // rows of the chunk
+  const float* key_weights;
+  const float* query_weights;
+  const float* const* updates;  // of the rows before, and of this one
+  float* out;
+};
+
+PL_INLINE void run_row(const DeltaRow& row, int64_t value_dim, int64_t padded_value) {
+  for (int64_t i = 0; i < padded_value; i += kLanes) {
+    const int64_t count = max_of(0, min_of(value_dim - i, kLanes));
+    Vec update = load_upto(row.v + i, count), sum = {};
+    if (row.recalled_key != nullptr) {
+      update = fma(splat(-row.decay), load(row.recalled_key + i), update);
+      sum = load(row.recalled_query + i) * row.decay;
+    }
+    for (int64_t j = 0; j < row.num_before; ++j) {
+      const Vec before = load(row.updates[j] + i);
+      update = fma(splat(-row.key_weights[j]), before, update);
+      sum = fma(splat(row.query_weights[j]), before, sum);
+    }
+    update = update * row.beta;
+    store(const_cast<float*>(row.updates[row.num_before]) + i, update);
+    sum = fma(splat(row.query_weights[row.num_before]), update, sum);
+    if (count > 0) store_upto(row.out + i, sum, count);
+  }
+}
+
+// state' = decay * state + sum over j of factors[j] * k_j u_j^T
+void close_chunk(const DeltaTask& task, const DeltaChunk& chunk, const float* factors, float decay,
+                 const float* const* updates, const float* state, float* closed) {
+  float* const keys = scaled_keys_of(task);  // [kChunk][padded_key]
+  for (int64_t j = 0; j < kChunk; ++j) {
+    for (int64_t i = 0; i < task.padded_key; i += kLanes) {
+      store(keys + j * task.padded_key + i, load(chunk.keys[j] + i) * factors[j]);
+    }
+  }
+  for (int64_t i = 0; i < task.key_dim; ++i) {
+    for (int64_t column = 0; column < task.padded_value; column += kTileColumns) {
+      Vec sums[kTileVectors] = {};
+      if (state != nullptr) {
+        for (int v = 0; v < kTileVectors; ++v) {
+          sums[v] = load(state + i * task.padded_value + column + v * kLanes) * decay;
+        }
+      }
+#pragma GCC unroll 16
+      for (int64_t j = 0; j < kChunk; ++j) {
+        const Vec factor = splat(keys[j * task.padded_key + i]);
+        for (int v = 0; v < kTileVectors; ++v) {
+          sums[v] = fma(factor, load(updates[j] + column + v * kLanes), sums[v]);
+        }
+      }
+      for (int v = 0; v < kTileVectors; ++v) {
+        store(closed + i * task.padded_value + column + v * kLanes, sums[v]);
+      }
+    }
+  }
+}
+
+void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
+  const int64_t head_elements = task.key_dim * task.padded_value;
+  float* const states = task.states + head * head_elements;
+  const int64_t which = chunk.first / kChunk;
+  const float* const state =
+      chunk.first > 0 ? states + which % task.num_states * task.state_stride : nullptr;
+  if (state != nullptr) recall(task, chunk, state);
+
+  alignas(64) float decays[kChunk] = {}, factors[kChunk];
+  float key_weights[kChunk], query_weights[kChunk];
+  const float* updates[kChunk];
+  const int64_t last = chunk.offset + chunk.count;
+  for (int64_t j = 0; j < last; ++j) {
+    const int64_t ring = (chunk.first + j) % task.ring_rows;
+    updates[j] = task.updates + ring * task.update_stride + head * task.padded_value;
+    float& kept = task.decays[ring * task.decay_stride + head];
+    if (j >= chunk.offset) {
+      const int64_t row = chunk.row + j - chunk.offset;
+      kept = task.log_decay[row * task.log_decay_stride + head] + (j > 0 ? decays[j - 1] : 0.0f);
+    }
+    decays[j] = kept;
+    if (j < chunk.offset) continue;
+    const int64_t i = j - chunk.offset, row = chunk.row + i;
+    decay_factors(decays, decays[j], factors);
+    for (int64_t before = 0; before <= j; ++before) {
+      key_weights[before] = factors[before] * chunk.key_dots[i][before];
+      query_weights[before] = factors[before] * chunk.query_dots[i][before];
+    }
+    float total[kLanes];
+    store(total, exp(splat(decays[j])));
+    const float* const recalled =
+        state != nullptr ? recalled_of(task) + i * task.padded_value : nullptr;
+    run_row({.v = task.v + row * task.v_stride + head * task.v_head_stride,
+             .recalled_key = recalled,
+             .recalled_query =
+                 recalled != nullptr ? recalled + chunk.count * task.padded_value : nullptr,
+             .decay = total[0],
+             .beta = task.beta[row * task.beta_stride + head],
+             .num_before = j,
+             .key_weights = key_weights,
+             .query_weights = query_weights,
+             .updates = updates,
+             .out = task.out + row * task.out_stride + head * task.out_head_stride},
+            task.value_dim, task.padded_value);
+  }
+  if (last < kChunk) return;
+  float total[kLanes];
+  store(total, exp(splat(decays[kChunk - 1])));
+  decay_factors(decays, decays[kChunk - 1], factors);
+  float* const closed = states + (which + 1) % task.num_states * task.state_stride;
+  close_chunk(task, chunk, factors, total[0], updates, state, closed);
+  for (int64_t s = 0; s < task.num_saves; ++s) {
+    if (task.saves[s].position != chunk.first + kChunk) continue;
+    float* const saved = task.saves[s].states + head * head_elements +
+                         (which + 1) % task.num_states * task.state_stride;
+    __builtin_memcpy(saved, closed, static_cast<size_t>(head_elements) * sizeof(float));
+  }
+}
+
+void delta_rule(const DeltaTask& task) {
+  DeltaChunk chunk;
+  for (int64_t row = 0; row < task.num_rows; row += chunk.count) {
+    const int64_t position = task.first_position + row;
+    chunk.first = position / kChunk * kChunk;
+    chunk.offset = position - chunk.first;
+    chunk.count = min_of(kChunk - chunk.offset, task.num_rows - row);
+    chunk.row = row;
+    begin_chunk(task, chunk);
+    for (int64_t head = 0; head < task.group; ++head) run_head(task, chunk, head);
+  }
+}
+
+int64_t delta_scratch(int64_t padded_key, int64_t padded_value) {
+  return 2 * kChunk * padded_key + 2 * kChunk * padded_value;
+}
+
+}  // namespace
+
+void add_recurrent_kernels(KernelTable& table) {
+  table.convolve = convolve;
+  table.decay_gates = decay_gates;
+  table.delta_rule = delta_rule;
+  table.delta_scratch = delta_scratch;
+}
+
+}  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -1,0 +1,88 @@
+#include "kernels/recurrent.h"
+
+#include "base/error.h"
+#include "kernels/shape_check.h"
+
+namespace paceline {
+namespace {
+
+void check_slices(std::span<const StateSlice> slices, int64_t rows, int64_t num_blocks) {
+  for (const StateSlice& slice : slices) {
+    PL_CHECK(slice.num_rows > 0 && slice.first_row >= 0 && slice.first_position >= 0 &&
+                 slice.first_row + slice.num_rows <= rows,
+             "a slice has rows of the batch");
+    PL_CHECK(slice.block >= 0 && slice.block < num_blocks, "a slice's block exists");
+    int64_t after = slice.first_position;
+    for (const StateSave& save : slice.saves) {
+      PL_CHECK(save.position > after && save.position % kStateChunk == 0 &&
+                   save.position <= slice.first_position + slice.num_rows,
+               "states are saved at ends of the slice's chunks");
+      PL_CHECK(save.block >= 0 && save.block < num_blocks && save.block != slice.block,
+               "a state is saved to another block");
+      after = save.position;
+    }
+  }
+}
+
+}  // namespace
+
+void RecurrentOps::short_convolution(const ConvolutionShape& shape, const Tensor& x,
+                                     const ConvolutionWeights& weights,
+                                     std::span<const StateSlice> slices, const Tensor& blocks,
+                                     const Tensor& out) {
+  ShapeCheck check("short_convolution");
+  check.dimension("shape", "channels", shape.channels);
+  check.dimension("shape", "taps", shape.taps);
+  check.dimension("shape", "block_elements", shape.block_elements());
+  check.tensor("x", x, {"rows", "channels"});
+  check.tensor("weights", weights.taps, {"taps", "channels"});
+  if (weights.bias != nullptr) check.tensor("bias", *weights.bias, {"channels"});
+  check.tensor("blocks", blocks, {"blocks", "block_elements"});
+  check.tensor("out", out, {"rows", "channels"});
+  PL_CHECK(shape.taps > 1 && x.elements<float>() != out.elements<float>(),
+           "a convolution has taps before its own, and isn't in place");
+  check_slices(slices, x.size(0), blocks.size(0));
+  if (!out.empty()) do_short_convolution(shape, x, weights, slices, blocks, out);
+}
+
+void RecurrentOps::decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
+                               const Tensor& out) {
+  ShapeCheck check("decay_gates");
+  check.tensor("x", x, {"rows", "heads"});
+  check.tensor("bias", bias, {"heads"});
+  check.tensor("rates", rates, {"heads"});
+  check.tensor("out", out, {"rows", "heads"});
+  if (!out.empty()) do_decay_gates(x, bias, rates, out);
+}
+
+void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
+                              std::span<const StateSlice> slices, const Tensor& blocks,
+                              const Tensor& out) {
+  ShapeCheck check("delta_rule");
+  check.dimension("shape", "key_heads", shape.key_heads);
+  check.dimension("shape", "value_heads", shape.value_heads);
+  check.dimension("shape", "key_dim", shape.key_dim);
+  check.dimension("shape", "value_dim", shape.value_dim);
+  check.dimension("shape", "block_elements", shape.block_elements());
+  check.tensor("q", inputs.q, {"rows", "key_heads", "key_dim"});
+  check.tensor("k", inputs.k, {"rows", "key_heads", "key_dim"});
+  check.tensor("v", inputs.v, {"rows", "value_heads", "value_dim"});
+  check.tensor("log_decay", inputs.log_decay, {"rows", "value_heads"});
+  check.tensor("beta", inputs.beta, {"rows", "value_heads"});
+  check.tensor("blocks", blocks, {"blocks", "block_elements"});
+  check.tensor("out", out, {"rows", "value_heads", "value_dim"});
+  PL_CHECK(shape.value_heads % shape.key_heads == 0, "key heads serve value heads alike");
+  check_slices(slices, out.size(0), blocks.size(0));
+  if (!out.empty()) do_delta_rule(shape, inputs, slices, blocks, out);
+}
+
+void RecurrentOps::copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
+  for (const BlockMove& move : moves) {
+    PL_CHECK(
+        move.from >= 0 && move.from < blocks.size(0) && move.to >= 0 && move.to < blocks.size(0),
+        "copy_states: the blocks exist");
+  }
+  if (!moves.empty()) do_copy_states(blocks, moves);
+}
+
+}  // namespace paceline

@@ -1,0 +1,202 @@
+#include "kernels/reference/reference_recurrent.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+namespace paceline {
+namespace {
+
+// The inputs of position `position` of a slice: a row of x, or of the block's ring; null before 0.
+const float* inputs_at(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
+                       const float* ring, int64_t position) {
+  if (position < 0) return nullptr;
+  if (position >= slice.first_position) {
+    return x.row<float>(slice.first_row + position - slice.first_position);
+  }
+  return ring + position % shape.ring_rows() * DeltaShape::padded(shape.channels);
+}
+
+// Writes the last inputs below `end` to a ring, which may be the one that they come from.
+void keep_inputs(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
+                 const float* from, int64_t end, float* to) {
+  for (int64_t p = std::max<int64_t>(0, end - shape.ring_rows()); p < end; ++p) {
+    const float* const row = inputs_at(shape, slice, x, from, p);
+    float* const kept = to + p % shape.ring_rows() * DeltaShape::padded(shape.channels);
+    if (row != kept) std::copy(row, row + shape.channels, kept);
+  }
+}
+
+// One value head of one slice.
+class DeltaHead {
+ public:
+  DeltaHead(const DeltaShape& shape, const DeltaInputs& in, const StateSlice& slice, int64_t head,
+            const Tensor& blocks, const Tensor& out)
+      : shape_(shape), in_(in), slice_(slice), head_(head), blocks_(blocks), out_(out) {}
+
+  void run() {
+    const int64_t end = slice_.first_position + slice_.num_rows;
+    for (int64_t p = slice_.first_position; p < end; ++p) {
+      step(p);
+      if ((p + 1) % kStateChunk == 0) close(p + 1);
+    }
+  }
+
+ private:
+  float* block(int32_t index) const { return blocks_.row<float>(index); }
+  float* state_at(int32_t index, int64_t position) const {
+    const int64_t which = position / kStateChunk % shape_.num_states;
+    return block(index) + which * shape_.state_elements() +
+           head_ * shape_.key_dim * shape_.padded_value();
+  }
+  int64_t key_head() const { return head_ / (shape_.value_heads / shape_.key_heads); }
+  float* key_at(int64_t position) const {
+    const int64_t row = position % shape_.ring_rows();
+    return block(slice_.block) + shape_.keys_begin() +
+           (row * shape_.key_heads + key_head()) * shape_.padded_key();
+  }
+  float* update_at(int64_t position) const {
+    const int64_t row = position % shape_.ring_rows();
+    return block(slice_.block) + shape_.updates_begin() +
+           (row * shape_.value_heads + head_) * shape_.padded_value();
+  }
+  float& decay_at(int64_t position) const {
+    const int64_t row = position % shape_.ring_rows();
+    return block(slice_.block)[shape_.decays_begin() + row * shape_.value_heads + head_];
+  }
+  static const float* head_row(const Tensor& heads, int64_t row, int64_t head) {
+    return heads.row<float>(row) + head * heads.stride(1);
+  }
+  double dot(const float* x, const float* y) const {
+    double sum = 0.0;
+    for (int64_t i = 0; i < shape_.key_dim; ++i) sum += double{x[i]} * double{y[i]};
+    return sum;
+  }
+  // S^T x, nothing in the first chunk.
+  double recall(int64_t position, const float* x, int64_t column) const {
+    if (position < kStateChunk) return 0.0;
+    const float* const state = state_at(slice_.block, position);
+    double sum = 0.0;
+    for (int64_t i = 0; i < shape_.key_dim; ++i) {
+      sum += double{x[i]} * double{state[i * shape_.padded_value() + column]};
+    }
+    return sum;
+  }
+
+  void step(int64_t p) {
+    const int64_t row = slice_.first_row + p - slice_.first_position;
+    const int64_t begin = p / kStateChunk * kStateChunk;
+    const float* const q = head_row(in_.q, row, key_head());
+    const float* const k = head_row(in_.k, row, key_head());
+    std::copy(k, k + shape_.key_dim, key_at(p));
+    decay_at(p) = in_.log_decay.row<float>(row)[head_] + (p > begin ? decay_at(p - 1) : 0.0f);
+    const double decay = std::exp(double{decay_at(p)});
+    std::array<double, kStateChunk> of_key{}, of_query{};
+    for (int64_t j = begin; j <= p; ++j) {
+      const double factor = std::exp(double{decay_at(p)} - double{decay_at(j)});
+      of_key[static_cast<size_t>(j - begin)] = factor * dot(key_at(j), k);
+      of_query[static_cast<size_t>(j - begin)] = factor * dot(key_at(j), q);
+    }
+    const double beta = double{in_.beta.row<float>(row)[head_]};
+    float* const out = out_.row<float>(row) + head_ * out_.stride(1);
+    for (int64_t c = 0; c < shape_.value_dim; ++c) {
+      double update = double{head_row(in_.v, row, head_)[c]} - decay * recall(p, k, c);
+      double sum = decay * recall(p, q, c);
+      for (int64_t j = begin; j < p; ++j) {
+        update -= of_key[static_cast<size_t>(j - begin)] * double{update_at(j)[c]};
+        sum += of_query[static_cast<size_t>(j - begin)] * double{update_at(j)[c]};
+      }
+      update_at(p)[c] = static_cast<float>(beta * update);
+      sum += of_query[static_cast<size_t>(p - begin)] * double{update_at(p)[c]};
+      out[c] = static_cast<float>(sum);
+    }
+  }
+
+  // The state after the rows below `end`, a chunk's end.
+  void close(int64_t end) {
+    const int64_t begin = end - kStateChunk;
+    const float last = decay_at(end - 1);
+    std::vector<float> closed(static_cast<size_t>(shape_.key_dim * shape_.padded_value()), 0.0f);
+    for (int64_t i = 0; i < shape_.key_dim; ++i) {
+      for (int64_t c = 0; c < shape_.value_dim; ++c) {
+        const int64_t at = i * shape_.padded_value() + c;
+        double sum =
+            begin == 0 ? 0.0 : std::exp(double{last}) * double{state_at(slice_.block, begin)[at]};
+        for (int64_t j = begin; j < end; ++j) {
+          sum += std::exp(double{last} - double{decay_at(j)}) * double{key_at(j)[i]} *
+                 double{update_at(j)[c]};
+        }
+        closed[static_cast<size_t>(at)] = static_cast<float>(sum);
+      }
+    }
+    std::copy(closed.begin(), closed.end(), state_at(slice_.block, end));
+    for (const StateSave& save : slice_.saves) {
+      if (save.position == end) std::copy(closed.begin(), closed.end(), state_at(save.block, end));
+    }
+  }
+
+  const DeltaShape& shape_;
+  const DeltaInputs& in_;
+  const StateSlice& slice_;
+  int64_t head_;
+  const Tensor& blocks_;
+  const Tensor& out_;
+};
+
+}  // namespace
+
+void ReferenceRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
+                                              const ConvolutionWeights& weights,
+                                              std::span<const StateSlice> slices,
+                                              const Tensor& blocks, const Tensor& out) {
+  for (const StateSlice& slice : slices) {
+    float* const ring = blocks.row<float>(slice.block);
+    const int64_t end = slice.first_position + slice.num_rows;
+    for (int64_t p = slice.first_position; p < end; ++p) {
+      float* const row = out.row<float>(slice.first_row + p - slice.first_position);
+      for (int64_t c = 0; c < shape.channels; ++c) {
+        double sum = weights.bias != nullptr ? double{weights.bias->elements<float>()[c]} : 0.0;
+        for (int64_t j = 0; j < shape.taps; ++j) {
+          const float* const inputs = inputs_at(shape, slice, x, ring, p - shape.taps + 1 + j);
+          if (inputs != nullptr) sum += double{weights.taps.row<float>(j)[c]} * double{inputs[c]};
+        }
+        row[c] = static_cast<float>(sum);
+      }
+    }
+    for (const StateSave& save : slice.saves) {
+      keep_inputs(shape, slice, x, ring, save.position, blocks.row<float>(save.block));
+    }
+    keep_inputs(shape, slice, x, ring, end, ring);
+  }
+}
+
+void ReferenceRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
+                                        const Tensor& out) {
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    for (int64_t h = 0; h < x.size(1); ++h) {
+      const double sum = double{x.row<float>(r)[h] + bias.elements<float>()[h]};
+      const double softplus = std::max(sum, 0.0) + std::log1p(std::exp(-std::abs(sum)));
+      out.row<float>(r)[h] = static_cast<float>(-double{rates.elements<float>()[h]} * softplus);
+    }
+  }
+}
+
+void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
+                                       std::span<const StateSlice> slices, const Tensor& blocks,
+                                       const Tensor& out) {
+  for (const StateSlice& slice : slices) {
+    for (int64_t head = 0; head < shape.value_heads; ++head) {
+      DeltaHead(shape, inputs, slice, head, blocks, out).run();
+    }
+  }
+}
+
+void ReferenceRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
+  for (const BlockMove& move : moves) {
+    const float* const from = blocks.row<float>(move.from);
+    std::copy(from, from + blocks.size(1), blocks.row<float>(move.to));
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,22 @@
+// ReferenceRecurrent defines every operation of recurrent layers in plain loops that accumulate in
+// double; the states between steps are float32.
+#pragma once
+
+#include "kernels/recurrent.h"
+
+namespace paceline {
+
+class ReferenceRecurrent final : public RecurrentOps {
+ private:
+  void do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
+                            const ConvolutionWeights& weights, std::span<const StateSlice> slices,
+                            const Tensor& blocks, const Tensor& out) override;
+  void do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
+                      const Tensor& out) override;
+  void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
+                     std::span<const StateSlice> slices, const Tensor& blocks,
+                     const Tensor& out) override;
+  void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) override;
+};
+
+}  // namespace paceline
