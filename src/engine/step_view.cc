@@ -14,6 +14,7 @@ const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> runn
   groups_.clear();
   for (int g = 0; g < cache_.num_groups(); ++g) {
     groups_.push_back({.window = cache_.group(g).window,
+                       .is_recurrent = cache_.group(g).is_recurrent,
                        .num_free = cache_.pool(g).num_free(),
                        .reference_counts = cache_.pool(g).reference_counts()});
   }
@@ -44,7 +45,8 @@ const SchedView& StepView::without_reserves() {
   for (size_t i = 0; i < blocks_.size(); ++i) {
     SchedBlocks& held = blocks_[i];
     const int64_t needed = running_views_[i / num_groups].num_tokens + 1;
-    const auto num_kept = static_cast<size_t>(divide_up(needed, cache_.block_size()));
+    const int64_t size = cache_.block_size(static_cast<int>(i % num_groups));
+    const auto num_kept = static_cast<size_t>(divide_up(needed, size));
     if (held.length <= needed || held.table.size() <= num_kept) continue;
     groups_[i % num_groups].num_free += static_cast<int64_t>(held.table.size() - num_kept);
     held.table = held.table.first(num_kept);

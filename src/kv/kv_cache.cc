@@ -31,6 +31,8 @@ KvCache::KvCache(int64_t block_size, std::span<const CacheGroup> groups)
   pools_.reserve(groups_.size());
   for (const CacheGroup& group : groups_) {
     PL_CHECK(group.window >= 0, "a window is a number of positions, or 0 for all");
+    PL_CHECK(group.window == 0 || !group.is_recurrent, "a state has no window");
+    has_states_ = has_states_ || group.is_recurrent;
     pools_.emplace_back(group.num_blocks);
     transient_.emplace_back(static_cast<size_t>(group.num_blocks), false);
   }
@@ -43,13 +45,13 @@ bool KvCache::copies_last_block(const SequenceBlocks& sequence, int group, int64
   const BlockId last = sequence.table(group).back();
   if (last == kNoBlock) return false;
   const bool is_shared = pool(group).reference_count(last) > 1 || pool(group).is_published(last);
-  return is_shared && used % block_size_ != 0;
+  return is_shared && used % block_size(group) != 0;
 }
 
 int64_t KvCache::blocks_to_reserve(const SequenceBlocks& sequence, int group,
                                    int64_t length) const {
   const auto held = static_cast<int64_t>(sequence.table(group).size());
-  const int64_t more = std::max<int64_t>(0, ceil_divide(length, block_size_) - held);
+  const int64_t more = std::max<int64_t>(0, ceil_divide(length, block_size(group)) - held);
   return more + (copies_last_block(sequence, group, length) ? 1 : 0);
 }
 
@@ -80,6 +82,7 @@ void KvCache::release_all(SequenceBlocks& sequence) noexcept {
     group.first_kept = 0;
     group.length = 0;
   }
+  drop_saves(sequence, 0);
   if (sequence.tail_ != kNoNode) prefixes_.unpin(std::exchange(sequence.tail_, kNoNode));
   sequence.num_published_ = 0;
   sequence.publishing_ended_ = false;
@@ -93,7 +96,7 @@ void KvCache::grow(SequenceBlocks& sequence, int group, int64_t length) {
     copies_.push_back({.group = group, .from = from, .to = own.table.back()});
     release(group, from);
   }
-  const int64_t wanted = ceil_divide(length, block_size_);
+  const int64_t wanted = ceil_divide(length, block_size(group));
   while (static_cast<int64_t>(own.table.size()) < wanted) own.table.push_back(acquire(group));
   own.length = std::max(own.length, length);
 }
@@ -115,7 +118,7 @@ std::optional<OutOfBlocks> KvCache::reserve(SequenceBlocks& sequence, int64_t fu
   for (int group = 0; group < num_groups(); ++group) {  // allocations, which may throw, come first
     auto& table = sequence.groups_[static_cast<size_t>(group)].table;
     const int64_t length = length_wanted(sequence, group, full_length, windowed_length);
-    const auto size = static_cast<size_t>(ceil_divide(length, block_size_));
+    const auto size = static_cast<size_t>(ceil_divide(length, block_size(group)));
     if (size > table.capacity()) table.reserve(std::max(size, 2 * table.capacity()));
   }
   copies_.reserve(copies_.size() + static_cast<size_t>(num_groups()));
@@ -131,6 +134,13 @@ std::optional<OutOfBlocks> KvCache::append(SequenceBlocks& sequence, int64_t cou
   const int64_t used = sequence.length();
   const int64_t length = count > kLongest - used ? kLongest : used + count;
   return reserve(sequence, length, length);
+}
+
+void KvCache::drop_saves(SequenceBlocks& sequence, int64_t beyond) {
+  auto& saves = sequence.saves_;
+  for (; !saves.empty() && saves.back().position > beyond; saves.pop_back()) {
+    release(saves.back().group, saves.back().block);
+  }
 }
 
 int64_t KvCache::first_block_seen(int group, int64_t length) const {
@@ -155,8 +165,9 @@ void KvCache::release_outside_window(SequenceBlocks& sequence, int64_t position)
 void KvCache::truncate(SequenceBlocks& sequence, int64_t length) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   PL_CHECK(length >= 0 && length <= sequence.length(), "truncate never lengthens");
-  const int64_t num_kept = ceil_divide(length, block_size_);
+  drop_saves(sequence, length);
   for (int group = 0; group < num_groups(); ++group) {
+    const int64_t num_kept = ceil_divide(length, block_size(group));
     auto& own = sequence.groups_[static_cast<size_t>(group)];
     PL_CHECK(own.first_kept <= first_block_seen(group, length),
              "the window has passed blocks that the next row would see");
@@ -196,6 +207,7 @@ int64_t KvCache::blocks_for_window(int64_t window, int64_t chunk, int64_t block_
 int64_t KvCache::capacity_tokens(int64_t chunk) const {
   int64_t capacity = std::numeric_limits<int64_t>::max();
   for (const CacheGroup& group : groups_) {
+    if (group.is_recurrent && group.num_blocks > 0) continue;
     if (group.window > 0 && group.num_blocks >= blocks_for_window(group.window, chunk, block_size_))
       continue;
     capacity = std::min(capacity, group.num_blocks * block_size_);

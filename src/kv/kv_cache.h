@@ -12,11 +12,15 @@
 
 namespace paceline {
 
-// Layers with the same attention window share a group.
+// A block of such a group holds the state after a sequence's rows, however many.
+constexpr int64_t kWholeSequence = int64_t{1} << 62;
+
+// Layers with the same attention window share a group, and so do those whose memory is a state.
 struct CacheGroup {
   int64_t window =
       0;  // 0: every position is kept; else the last `window` before a row, row included
-  int64_t num_blocks = 0;  // size of the group's pool
+  int64_t num_blocks = 0;     // size of the group's pool
+  bool is_recurrent = false;  // a sequence has one block, its state; others hold earlier states
 };
 
 struct OutOfBlocks {
@@ -49,6 +53,10 @@ class KvCache {
   KvCache& operator=(const KvCache&) = delete;
 
   int64_t block_size() const { return block_size_; }
+  // The positions that a block of the group holds.
+  int64_t block_size(int group) const {
+    return this->group(group).is_recurrent ? kWholeSequence : block_size_;
+  }
   int num_groups() const { return static_cast<int>(groups_.size()); }
   const CacheGroup& group(int index) const { return groups_[static_cast<size_t>(index)]; }
   const BlockPool& pool(int group) const { return pools_[static_cast<size_t>(group)]; }
@@ -88,13 +96,22 @@ class KvCache {
 
   // The longest prefix of `tokens`, at most `limit` tokens of it, whose keys and values the cache
   // still has: the largest block boundary h for which groups without a window hold every block
-  // below h and windowed groups every block that overlaps [h - window + 1, h). `hashes` are the
-  // chain's, one per full block. Nothing changes.
+  // below h, windowed groups every block that overlaps [h - window + 1, h) and recurrent groups the
+  // state at h. `hashes` are the chain's, one per full block. Nothing changes.
   void find_prefix(std::span<const Hash128> hashes, std::span<const int32_t> tokens, int64_t limit,
                    PrefixHit& hit) const;
-  // Makes an empty sequence hold the first `length` tokens that find_prefix found.
+  // Makes an empty sequence hold the first `length` tokens that find_prefix found. Of a state it
+  // gets a copy (copies()), in a block that must be free.
   void take_prefix(SequenceBlocks& sequence, std::span<const Hash128> hashes,
                    std::span<const int32_t> tokens, int64_t length);
+  // Takes a block of each recurrent group for the state at `position`, a block boundary that the
+  // next step reaches: publish() makes it findable. Where none is free nothing is taken.
+  void save_state(SequenceBlocks& sequence, int64_t position);
+  bool has_states() const { return has_states_; }
+  // Makes the state of a sequence that is about to release it findable: that at `position`, where
+  // it advanced last. Rows after it are computed again.
+  void publish_end(SequenceBlocks& sequence, int64_t position);
+
   // Publishes the sequence's full blocks below `num_computed`; with `keep` false they are withdrawn
   // at their last release.
   void publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
@@ -123,6 +140,12 @@ class KvCache {
                         int64_t windowed_length) const;
   // The first block that a group must hold so that the row at `length` can be computed.
   int64_t first_block_seen(int group, int64_t length) const;
+  // The same of a prefix's published blocks: a recurrent group needs the last one's state alone.
+  int64_t first_block_needed(int group, int64_t length) const;
+  void copy_state(SequenceBlocks& sequence, int group, NodeId node, int64_t length);
+  void drop_saves(SequenceBlocks& sequence, int64_t beyond);
+  void publish_saves(SequenceBlocks& sequence, NodeId node, int64_t position, bool keep);
+  void set_published(NodeId node, int group, BlockId block, bool keep);
   void count_holders(const SequenceBlocks& sequence, int group,
                      std::vector<int64_t>& holders) const;
 
@@ -132,6 +155,7 @@ class KvCache {
   PrefixIndex prefixes_;
   std::vector<std::vector<bool>> transient_;  // per group, by block: published only while held
   std::vector<BlockCopy> copies_;
+  bool has_states_ = false;
 };
 
 }  // namespace paceline

@@ -14,6 +14,11 @@ std::span<const int32_t> block_tokens(std::span<const int32_t> tokens, int64_t i
 
 }  // namespace
 
+int64_t KvCache::first_block_needed(int group, int64_t length) const {
+  return this->group(group).is_recurrent ? length / block_size_ - 1
+                                         : first_block_seen(group, length);
+}
+
 void KvCache::find_prefix(std::span<const Hash128> hashes, std::span<const int32_t> tokens,
                           int64_t limit, PrefixHit& hit) const {
   hit.length = 0;
@@ -32,7 +37,7 @@ void KvCache::find_prefix(std::span<const Hash128> hashes, std::span<const int32
     const int64_t length = (i + 1) * block_size_;
     for (int g = 0; g < num_groups(); ++g) {
       if (prefixes_.block(node, g) == kNoBlock) run_begins[static_cast<size_t>(g)] = i + 1;
-      usable = usable && run_begins[static_cast<size_t>(g)] <= first_block_seen(g, length);
+      usable = usable && run_begins[static_cast<size_t>(g)] <= first_block_needed(g, length);
     }
     if (usable) hit.length = length;
   }
@@ -42,7 +47,7 @@ void KvCache::find_prefix(std::span<const Hash128> hashes, std::span<const int32
     node =
         prefixes_.find(hashes[static_cast<size_t>(i)], node, block_tokens(tokens, i, block_size_));
     for (int g = 0; g < num_groups(); ++g) {
-      if (i < first_block_seen(g, hit.length)) continue;
+      if (group(g).is_recurrent || i < first_block_seen(g, hit.length)) continue;
       const bool held = pool(g).reference_count(prefixes_.block(node, g)) > 0;
       hit.revived[static_cast<size_t>(g)] += held ? 0 : 1;
     }
@@ -61,6 +66,7 @@ void KvCache::take_prefix(SequenceBlocks& sequence, std::span<const Hash128> has
         prefixes_.find(hashes[static_cast<size_t>(i)], node, block_tokens(tokens, i, block_size_));
     PL_CHECK(node != kNoNode, "the prefix was found before");
     for (int g = 0; g < num_groups(); ++g) {
+      if (group(g).is_recurrent) continue;
       auto& own = sequence.groups_[static_cast<size_t>(g)];
       own.first_kept = first_block_seen(g, length);
       own.length = length;
@@ -76,6 +82,63 @@ void KvCache::take_prefix(SequenceBlocks& sequence, std::span<const Hash128> has
   prefixes_.pin(node);
   sequence.tail_ = node;
   sequence.num_published_ = length / block_size_;
+  for (int g = 0; g < num_groups(); ++g) {
+    if (group(g).is_recurrent) copy_state(sequence, g, node, length);
+  }
+}
+
+// The block that is acquired may be the published one, evicted: then the state is there already.
+void KvCache::copy_state(SequenceBlocks& sequence, int group, NodeId node, int64_t length) {
+  const BlockId published = prefixes_.block(node, group);
+  PL_CHECK(published != kNoBlock, "the prefix had a state before");
+  const BlockId own = acquire(group);
+  sequence.groups_[static_cast<size_t>(group)].table.push_back(own);
+  sequence.groups_[static_cast<size_t>(group)].length = length;
+  if (own != published) copies_.push_back({.group = group, .from = published, .to = own});
+}
+
+void KvCache::save_state(SequenceBlocks& sequence, int64_t position) {
+  PL_CHECK(position % block_size_ == 0, "a state is saved at a block boundary");
+  PL_CHECK(sequence.saves_.empty() || sequence.saves_.back().position < position,
+           "states are saved in ascending positions");
+  for (int g = 0; g < num_groups(); ++g) {
+    if (!group(g).is_recurrent || pool(g).num_free() == 0) continue;
+    sequence.saves_.push_back({.position = position, .group = g, .block = acquire(g)});
+  }
+}
+
+void KvCache::publish_saves(SequenceBlocks& sequence, NodeId node, int64_t position, bool keep) {
+  auto& saves = sequence.saves_;
+  while (!saves.empty() && saves.front().position <= position) {
+    const SavedState save = saves.front();
+    saves.erase(saves.begin());
+    if (keep && save.position == position && prefixes_.block(node, save.group) == kNoBlock) {
+      set_published(node, save.group, save.block, keep);
+    }
+    release(save.group, save.block);
+  }
+}
+
+void KvCache::publish_end(SequenceBlocks& sequence, int64_t position) {
+  if (position == 0 || position % block_size_ != 0 || sequence.publishing_ended_) return;
+  NodeId node = sequence.tail_;
+  int64_t num_blocks = sequence.num_published_;
+  for (; node != kNoNode && num_blocks > position / block_size_; --num_blocks) {
+    node = prefixes_.parent(node);
+  }
+  if (node == kNoNode || num_blocks * block_size_ != position) return;
+  for (int g = 0; g < num_groups(); ++g) {
+    if (!group(g).is_recurrent || sequence.table(g).empty()) continue;
+    const BlockId own = sequence.table(g).front();
+    if (pool(g).reference_count(own) > 1 || prefixes_.block(node, g) != kNoBlock) continue;
+    set_published(node, g, own, true);
+  }
+}
+
+void KvCache::set_published(NodeId node, int group, BlockId block, bool keep) {
+  prefixes_.set_block(node, group, block);
+  pools_[static_cast<size_t>(group)].publish(block);
+  transient_[static_cast<size_t>(group)][static_cast<size_t>(block)] = !keep;
 }
 
 void KvCache::publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
@@ -89,13 +152,14 @@ void KvCache::publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
                                          block_tokens(tokens, i, block_size_));
     if (node == kNoNode) {
       sequence.publishing_ended_ = true;
-      return;
+      break;
     }
     prefixes_.pin(node);
     if (sequence.tail_ != kNoNode) prefixes_.unpin(sequence.tail_);
     sequence.tail_ = node;
     ++sequence.num_published_;
     for (int g = 0; g < num_groups(); ++g) {
+      if (group(g).is_recurrent) continue;
       const BlockId block = sequence.table(g)[static_cast<size_t>(i)];
       if (block == kNoBlock) continue;
       auto transient = transient_[static_cast<size_t>(g)].begin();
@@ -104,11 +168,11 @@ void KvCache::publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
         if (keep) transient[known] = false;
         continue;
       }
-      prefixes_.set_block(node, g, block);
-      pools_[static_cast<size_t>(g)].publish(block);
-      transient[block] = !keep;
+      set_published(node, g, block, keep);
     }
+    publish_saves(sequence, node, sequence.num_published_ * block_size_, keep);
   }
+  publish_saves(sequence, kNoNode, num_computed, false);  // what can't be published any more
 }
 
 void KvCache::count_holders(const SequenceBlocks& sequence, int group,
@@ -116,8 +180,10 @@ void KvCache::count_holders(const SequenceBlocks& sequence, int group,
   const auto table = sequence.table(group);
   const int64_t first_kept = sequence.first_kept(group);
   const auto num_blocks = static_cast<int64_t>(table.size());
-  PL_CHECK(num_blocks == (sequence.length(group) + block_size_ - 1) / block_size_,
-           "a table is longer or shorter than its sequence");
+  const int64_t size = block_size(group);
+  PL_CHECK(
+      num_blocks == sequence.length(group) / size + (sequence.length(group) % size != 0 ? 1 : 0),
+      "a table is longer or shorter than its sequence");
   PL_CHECK(first_kept >= 0 && first_kept <= num_blocks, "more blocks were given back than held");
   PL_CHECK(first_kept == 0 || groups_[static_cast<size_t>(group)].window > 0,
            "a group without a window gave back a block");
@@ -127,6 +193,9 @@ void KvCache::count_holders(const SequenceBlocks& sequence, int group,
     if (block == kNoBlock) continue;
     PL_CHECK(block >= 0 && block < pool(group).num_blocks(), "a table names no block of its pool");
     ++holders[static_cast<size_t>(block)];
+  }
+  for (const SavedState& save : sequence.saves()) {
+    if (save.group == group) ++holders[static_cast<size_t>(save.block)];
   }
 }
 

@@ -35,6 +35,8 @@ class PrefixIndex {
   void pin(NodeId node);
   void unpin(NodeId node);
 
+  // kNoNode for a chain's first node.
+  NodeId parent(NodeId node) const { return at(node).parent; }
   BlockId block(NodeId node, int group) const { return blocks_[index_of(node, group)]; }
   // The node must have no block in that group.
   void set_block(NodeId node, int group, BlockId block);

@@ -17,6 +17,7 @@ SequenceBlocks::~SequenceBlocks() { clear(); }
 SequenceBlocks::SequenceBlocks(SequenceBlocks&& other) noexcept
     : cache_(std::exchange(other.cache_, nullptr)),
       groups_(std::exchange(other.groups_, {})),
+      saves_(std::exchange(other.saves_, {})),
       tail_(std::exchange(other.tail_, kNoNode)),
       num_published_(std::exchange(other.num_published_, 0)),
       publishing_ended_(other.publishing_ended_) {}
@@ -26,6 +27,7 @@ SequenceBlocks& SequenceBlocks::operator=(SequenceBlocks&& other) noexcept {
   clear();
   cache_ = std::exchange(other.cache_, nullptr);
   groups_ = std::exchange(other.groups_, {});
+  saves_ = std::exchange(other.saves_, {});
   tail_ = std::exchange(other.tail_, kNoNode);
   num_published_ = std::exchange(other.num_published_, 0);
   publishing_ended_ = other.publishing_ended_;

@@ -12,6 +12,13 @@ namespace paceline {
 
 class KvCache;
 
+// A block that gets the sequence's state when it has computed the rows below `position`.
+struct SavedState {
+  int64_t position = 0;
+  int group = 0;
+  BlockId block = kNoBlock;
+};
+
 // Its destructor releases all blocks. Movable; the cache must outlive it.
 class SequenceBlocks {
  public:
@@ -36,6 +43,9 @@ class SequenceBlocks {
   // Flat slot (block * block_size + offset) of `position` in the group's pool.
   int64_t slot(int group, int64_t position) const;
 
+  // The states to save, in ascending positions; publish() takes those that it reaches.
+  std::span<const SavedState> saves() const { return saves_; }
+
   // Full blocks of its chain that are in the prefix index, or were when it computed them.
   int64_t num_published() const { return num_published_; }
 
@@ -54,6 +64,7 @@ class SequenceBlocks {
 
   KvCache* cache_ = nullptr;
   std::vector<Group> groups_;
+  std::vector<SavedState> saves_;
   NodeId tail_ = kNoNode;  // the node of its last published block, pinned
   int64_t num_published_ = 0;
   bool publishing_ended_ = false;  // its chain can't be continued in the index

@@ -8,6 +8,9 @@
 namespace paceline {
 namespace {
 
+// A state's block has room for any number of positions.
+constexpr int64_t kWholeSequence = int64_t{1} << 62;
+
 class Planner {
  public:
   Planner(const SchedView& view, const SchedLimits& limits, PlanScratch& scratch, StepPlan& plan)
@@ -23,6 +26,10 @@ class Planner {
   // The slots a group must have for a slice that ends at `slice_end`.
   int64_t length_in(size_t group, int64_t num_tokens, int64_t slice_end) const {
     return view_.groups[group].window == 0 ? num_tokens : slice_end;
+  }
+
+  int64_t block_size(size_t group) const {
+    return view_.groups[group].is_recurrent ? kWholeSequence : limits_.block_size;
   }
 
   SchedBlocks held_by(const SchedRunning& one, size_t group) const;
@@ -81,11 +88,11 @@ int64_t Planner::fitting_count(const SchedRunning& one, int64_t count) const {
     const int64_t available = scratch_.num_free[g];
     const SchedBlocks held = held_by(one, g);
     const int64_t length = length_in(g, one.num_tokens, one.num_computed + count);
-    if (blocks_to_grow(held, length, limits_.block_size) <= available) continue;
+    if (blocks_to_grow(held, length, block_size(g)) <= available) continue;
     if (view_.groups[g].window == 0) return 0;
     const int64_t room =
         static_cast<int64_t>(held.table.size()) + available - (held.copies_last ? 1 : 0);
-    count = std::min(count, room * limits_.block_size - one.num_computed);
+    count = std::min(count, room * block_size(g) - one.num_computed);
     if (count <= 0) return 0;
   }
   return count;
@@ -94,7 +101,7 @@ int64_t Planner::fitting_count(const SchedRunning& one, int64_t count) const {
 void Planner::take_blocks(const SchedRunning& one, int64_t count) {
   for (size_t g = 0; g < view_.groups.size(); ++g) {
     const int64_t length = length_in(g, one.num_tokens, one.num_computed + count);
-    scratch_.num_free[g] -= blocks_to_grow(held_by(one, g), length, limits_.block_size);
+    scratch_.num_free[g] -= blocks_to_grow(held_by(one, g), length, block_size(g));
   }
 }
 
@@ -174,14 +181,14 @@ int64_t Planner::admissible_count(const SchedWaiting& one, int64_t budget) {
   int64_t count = one.is_whole ? missing : std::min({missing, budget, limits_.max_slice});
   const auto needed = [&](size_t g, int64_t slice_end) {
     const int64_t length = length_in(g, one.num_tokens, slice_end);
-    return divide_up(length, limits_.block_size) - one.prefix_length / limits_.block_size +
-           one.prefix_revived[g];
+    const int64_t size = block_size(g);
+    return divide_up(length, size) - one.prefix_length / size + one.prefix_revived[g];
   };
   for (size_t g = 0; g < view_.groups.size(); ++g) {
     const int64_t available = scratch_.num_free[g];
     if (needed(g, one.prefix_length + count) <= available) continue;
     if (view_.groups[g].window == 0 || one.is_whole) return 0;
-    count = std::min(count, (available - one.prefix_revived[g]) * limits_.block_size);
+    count = std::min(count, (available - one.prefix_revived[g]) * block_size(g));
     if (count <= 0) return 0;
   }
   for (size_t g = 0; g < view_.groups.size(); ++g) {
@@ -247,8 +254,8 @@ bool Planner::grant_row(PlannedSlice& slice) {
   const int64_t end = slice.first + slice.count;
   const auto num_new = [&](size_t g) {
     const SchedBlocks& held = one.groups[g];
-    return blocks_to_grow(held, end + 1, limits_.block_size) -
-           blocks_to_grow(held, end, limits_.block_size);
+    const int64_t size = block_size(g);
+    return blocks_to_grow(held, end + 1, size) - blocks_to_grow(held, end, size);
   };
   for (size_t g = 0; g < view_.groups.size(); ++g) {
     if (num_new(g) > scratch_.num_free[g]) return false;
@@ -302,8 +309,8 @@ bool Planner::has_blocks_for(int64_t num_steps) const {
     for (const SchedRunning& one : view_.running) {
       const int64_t first = one.num_computed + 1;
       const int64_t last = one.num_computed + std::min(num_steps, one.num_run_steps);
-      needed += blocks_to_grow(one.groups[g], last, limits_.block_size) -
-                blocks_to_grow(one.groups[g], first, limits_.block_size);
+      needed += blocks_to_grow(one.groups[g], last, block_size(g)) -
+                blocks_to_grow(one.groups[g], first, block_size(g));
     }
     if (needed > scratch_.num_free[g]) return false;
   }

@@ -10,6 +10,7 @@ namespace paceline {
 // A cache group as the policy sees it. Layers with one attention window share a group.
 struct SchedGroup {
   int64_t window = 0;                         // 0: blocks are held to the end
+  bool is_recurrent = false;                  // a block holds a whole sequence's state
   int64_t num_free = 0;                       // blocks to acquire now, cached ones included
   std::span<const int32_t> reference_counts;  // by block
 };
@@ -135,7 +136,8 @@ void plan_step(const SchedView& view, const SchedLimits& limits, PlanScratch& sc
 void order_waiting(std::span<const SchedWaiting> waiting, int64_t step, int64_t aging_steps,
                    std::vector<int32_t>& order);
 
-// Blocks that are missing for `length` reserved slots.
+// Blocks that are missing for `length` reserved slots, of a block size that holds any length in
+// groups of states.
 int64_t blocks_to_grow(const SchedBlocks& held, int64_t length, int64_t block_size);
 
 }  // namespace paceline
