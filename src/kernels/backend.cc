@@ -9,6 +9,12 @@
 namespace paceline {
 namespace {
 
+// The elements that the CPU can check: none of a device's.
+template <class T, class Device>
+std::span<T> checkable(const OperandSpan<T, Device>& operand) {
+  return operand.is_on_device() ? std::span<T>() : operand.host();
+}
+
 void check_scales(ShapeCheck& check, const KvStore& store) {
   check.tensor("key_scales", store.key_scales, {"blocks", "kv_heads", "block_size"});
   check.tensor("value_scales", store.value_scales, {"blocks", "kv_heads", "block_size"});
@@ -194,12 +200,12 @@ PackedMatrix Backend::gather_columns(const PackedMatrix& matrix, std::span<const
   return do_gather_columns(matrix, columns);
 }
 
-void Backend::gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) {
+void Backend::gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) {
   ShapeCheck check("gather_rows");
   check.tensor("x", x, {"any", "width"});
-  check.dimension("rows", "rows", std::ssize(rows));
+  check.dimension("rows", "rows", rows.size());
   check.tensor("out", out, {"rows", "width"});
-  for (const int32_t row : rows) {
+  for (const int32_t row : checkable(rows)) {
     PL_CHECK(row >= 0 && row < x.size(0), fmt::format("gather_rows: row {} of {}", row, x.size(0)));
   }
   if (!out.empty()) do_gather_rows(x, rows, out);
@@ -225,11 +231,11 @@ void Backend::add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
   if (!x.empty()) do_add_scaled_rows(x, rows, weights, out);
 }
 
-void Backend::finite_rows(const Tensor& x, std::span<uint8_t> out) {
+void Backend::finite_rows(const Tensor& x, RowFlags out) {
   ShapeCheck check("finite_rows");
   check.tensor("x", x, {"rows", "width"});
-  check.dimension("out", "rows", std::ssize(out));
-  if (!out.empty()) do_finite_rows(x, out);
+  check.dimension("out", "rows", out.size());
+  if (out.size() > 0) do_finite_rows(x, out);
 }
 
 void Backend::pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
@@ -252,17 +258,17 @@ void Backend::copy_blocks(const KvStore& store, std::span<const BlockMove> moves
   if (!moves.empty()) do_copy_blocks(store, moves);
 }
 
-std::unique_ptr<DecodeSlots> Backend::make_decode_slots(const DecodeArrays& /*arrays*/) {
+std::unique_ptr<DecodeSlots> Backend::make_decode_slots(const DecodeShape& /*shape*/) {
   return nullptr;
 }
 
-void Backend::embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+void Backend::embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,
                         const Tensor& out) {
   ShapeCheck check("embedding");
-  check.dimension("ids", "rows", static_cast<int64_t>(ids.size()));
+  check.dimension("ids", "rows", ids.size());
   check.dimension("table", "hidden", table.k);
   check.tensor("out", out, {"rows", "hidden"});
-  for (const int32_t id : ids) {
+  for (const int32_t id : checkable(ids)) {
     PL_CHECK(id >= 0 && id < table.n, fmt::format("embedding: id {} of {}", id, table.n));
   }
   if (!out.empty()) do_embedding(table, ids, scale, out);
@@ -387,10 +393,10 @@ void Backend::do_add_rms_norm(const Tensor& residual, const Tensor& branch,
   do_rms_norm(residual, norm.weight, norm.eps, out);
 }
 
-void Backend::rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+void Backend::rope_table(Indices<int32_t> positions, const Tensor& inv_freq, float scale,
                          const Tensor& table) {
   ShapeCheck check("rope_table");
-  check.dimension("positions", "rows", static_cast<int64_t>(positions.size()));
+  check.dimension("positions", "rows", positions.size());
   check.dimension("a pair", "2", 2);
   check.tensor("inv_freq", inv_freq, {"half"});
   check.tensor("table", table, {"rows", "half", "2"});
@@ -410,14 +416,14 @@ void check_rotated_part(ShapeCheck& check) {
   PL_CHECK(2 * check.size("half") <= check.size("head_dim"), "rope: half is at most head_dim / 2");
 }
 
-void check_stored(ShapeCheck& check, const Tensor& k, const Tensor& v,
-                  std::span<const int64_t> slots, const KvStore& store) {
-  check.dimension("slots", "rows", static_cast<int64_t>(slots.size()));
+void check_stored(ShapeCheck& check, const Tensor& k, const Tensor& v, Indices<int64_t> slots,
+                  const KvStore& store) {
+  check.dimension("slots", "rows", slots.size());
   check.tensor("k", k, {"rows", "kv_heads", "head_dim"});
   check.tensor("v", v, {"rows", "kv_heads", "head_dim"});
   check_store(check, store);
   const int64_t num_slots = check.size("blocks") * check.size("block_size");
-  for (const int64_t slot : slots) {
+  for (const int64_t slot : checkable(slots)) {
     PL_CHECK(slot >= 0 && slot < num_slots,
              fmt::format("store_kv: slot {} of {}", slot, num_slots));
   }
@@ -433,7 +439,7 @@ void Backend::rope(const Tensor& table, RopePairs pairs, const Tensor& x) {
   if (!x.empty() && !table.empty()) do_rope(table, pairs, x);
 }
 
-void Backend::store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+void Backend::store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots,
                        const KvStore& store) {
   ShapeCheck check("store_kv");
   check_stored(check, k, v, slots, store);
@@ -441,7 +447,7 @@ void Backend::store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t
 }
 
 void Backend::place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
-                          const Tensor& v, std::span<const int64_t> slots, const KvStore& store) {
+                          const Tensor& v, Indices<int64_t> slots, const KvStore& store) {
   ShapeCheck check("place_heads");
   check_stored(check, k, v, slots, store);
   check.tensor("q", q, {"rows", "heads", "head_dim"});
@@ -456,8 +462,7 @@ void Backend::place_heads(const HeadPlacement& placement, const Tensor& q, const
 }
 
 void Backend::do_place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
-                             const Tensor& v, std::span<const int64_t> slots,
-                             const KvStore& store) {
+                             const Tensor& v, Indices<int64_t> slots, const KvStore& store) {
   if (placement.q_norm) do_rms_norm(q, placement.q_norm->weight, placement.q_norm->eps, q);
   if (placement.k_norm) do_rms_norm(k, placement.k_norm->weight, placement.k_norm->eps, k);
   if (placement.rope_table != nullptr && !placement.rope_table->empty()) {
@@ -467,9 +472,9 @@ void Backend::do_place_heads(const HeadPlacement& placement, const Tensor& q, co
   do_store_kv(k, v, slots, store);
 }
 
-void Backend::attention(const Tensor& q, const KvStore& store,
-                        std::span<const AttentionSlice> slices, const AttentionParams& params,
-                        const Tensor& out, const Tensor* log_sum_exp) {
+void Backend::attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
+                        const AttentionParams& params, const Tensor& out,
+                        const Tensor* log_sum_exp) {
   ShapeCheck check("attention");
   check.tensor("q", q, {"rows", "heads", "head_dim"});
   check.tensor("out", out, {"rows", "heads", "head_dim"});
@@ -479,10 +484,10 @@ void Backend::attention(const Tensor& q, const KvStore& store,
            fmt::format("attention: {} heads on {} kv heads", check.size("heads"),
                        check.size("kv_heads")));
   PL_CHECK(params.window >= 0 && params.soft_cap >= 0.0f, "attention: negative window or cap");
-  for (const AttentionSlice& slice : slices) {
+  for (const AttentionSlice& slice : checkable(slices)) {
     check_slice(slice, check.size("rows"), store, params);
   }
-  if (!out.empty() && !slices.empty()) {
+  if (!out.empty() && slices.size() > 0) {
     do_attention(q, store, slices, params, out, log_sum_exp);
   }
 }

@@ -19,12 +19,12 @@ namespace paceline {
 class DecodeSlots;
 class GradientOps;
 class RecurrentOps;
-struct DecodeArrays;
+struct DecodeShape;
 class RowSampler;
 
 // Activations, logits, keys and values, packed matrices and vectors of weights live in memory().
 // Only these operations read and write them: the CPU may have no access. Spans, and tensors of
-// checkpoints, are in the CPU's memory.
+// checkpoints, are in the CPU's memory; an OperandSpan says in which it is.
 //
 // Shapes are checked by name in the front door; a mismatch is a bug of the program. Inputs have a
 // contiguous last dimension and any strides before it; `out` may be the input where a line says
@@ -50,9 +50,8 @@ class Backend {
   // that are read.
   virtual RowSampler* row_sampler() { return nullptr; }
 
-  // Slots for the rows of `arrays`, which must outlive them; nullptr where the CPU has to begin
-  // each step, as it does by default.
-  virtual std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeArrays& arrays);
+  // nullptr where the CPU has to begin each step, as it does by default.
+  virtual std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeShape& shape);
 
   // The elements of x where the CPU can read them: x's own, or a copy in `staging`. Valid until
   // either is written.                    x contiguous float32 of any shape
@@ -73,7 +72,7 @@ class Backend {
   PackedMatrix gather_columns(const PackedMatrix& matrix, std::span<const int32_t> columns);
 
   // out[i] = x[rows[i]].                  x [any, width], out [rows, width], no part of x
-  void gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out);
+  void gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out);
 
   // out = 0.                              out [rows, width]
   void clear(const Tensor& out);
@@ -84,7 +83,7 @@ class Backend {
                        std::span<const float> weights, const Tensor& out);
 
   // out[r] = 1 when every element of x[r] is finite, else 0.    x [rows, width], out [rows]
-  void finite_rows(const Tensor& x, std::span<uint8_t> out);
+  void finite_rows(const Tensor& x, RowFlags out);
 
   // Combines the rows of x, at positions first_position and following, with `pooled`, one after
   // another and in double: calls for parts of the rows, in order, give the bits of one call.
@@ -96,8 +95,7 @@ class Backend {
 
   // out[r] = row ids[r] of table * scale.         table [vocab, hidden], ids [rows], out [rows,
   // hidden]
-  void embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
-                 const Tensor& out);
+  void embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale, const Tensor& out);
 
   // out = x * w^T + bias; x is rounded to bfloat16 first when w is bfloat16, and to the
   // ActivationType of quantised weights.
@@ -154,7 +152,7 @@ class Backend {
   // table[r, i] = {cos, sin}(positions[r] * inv_freq[i]) * scale. With the positions negated it
   // holds the same cosines and the negated sines: rope with it is the gradient of rope.
   //                                       inv_freq [half], table [rows, half, 2]
-  void rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+  void rope_table(Indices<int32_t> positions, const Tensor& inv_freq, float scale,
                   const Tensor& table);
 
   // Rotates each pair of elements of x by table[r, i], in place; elements from 2 * half on stay as
@@ -165,21 +163,20 @@ class Backend {
   // to the store's dtype. In int8 the scale of a row's head is its largest magnitude / 127, and
   // codes are elements / scale, ties to even (a scale that underflows to 0 has codes 0); where an
   // element isn't finite the scale is NaN. k, v [rows, kv_heads, head_dim], slots [rows]
-  void store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
-                const KvStore& store);
+  void store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots, const KvStore& store);
 
   // q and k become what `placement` says, q in place; then store_kv of k and v. The bits are those
   // of single operations; what k holds afterwards is undefined.
   //                                       q [rows, heads, head_dim], k, v, slots like store_kv
   void place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
-                   const Tensor& v, std::span<const int64_t> slots, const KvStore& store);
+                   const Tensor& v, Indices<int64_t> slots, const KvStore& store);
 
   // out[r, h] = softmax(scale * q[r, h] . K) V over the keys that row r may see, in chunks of 64
   // absolute positions combined in position order, in place. K and V are read as stored; the
   // slices' own keys must be stored already. Head h reads kv head h / (heads / kv_heads). Where
   // there is a log_sum_exp, it becomes the log of the sum of exp(score), with no other bit of out.
   //                                       q, out [rows, heads, head_dim], log_sum_exp [rows, heads]
-  void attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+  void attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
                  const AttentionParams& params, const Tensor& out,
                  const Tensor* log_sum_exp = nullptr);
 
@@ -216,8 +213,7 @@ class Backend {
                                const Tensor& out);
   // By default by do_rms_norm, do_rope and do_store_kv.
   virtual void do_place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
-                              const Tensor& v, std::span<const int64_t> slots,
-                              const KvStore& store);
+                              const Tensor& v, Indices<int64_t> slots, const KvStore& store);
 
  private:
   virtual std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) = 0;
@@ -227,16 +223,15 @@ class Backend {
                                       ActivationType activations) = 0;
   virtual PackedMatrix do_gather_columns(const PackedMatrix& matrix,
                                          std::span<const int32_t> columns) = 0;
-  virtual void do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
-                              const Tensor& out) = 0;
+  virtual void do_gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) = 0;
   virtual void do_clear(const Tensor& out) = 0;
   virtual void do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                                   std::span<const float> weights, const Tensor& out) = 0;
-  virtual void do_finite_rows(const Tensor& x, std::span<uint8_t> out) = 0;
+  virtual void do_finite_rows(const Tensor& x, RowFlags out) = 0;
   virtual void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
                             std::span<double> pooled) = 0;
   virtual void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) = 0;
-  virtual void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+  virtual void do_embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,
                             const Tensor& out) = 0;
   virtual void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                          const Tensor& out) = 0;
@@ -251,14 +246,14 @@ class Backend {
   virtual void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;
   virtual void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
                              const Tensor& out) = 0;
-  virtual void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
-                             float scale, const Tensor& table) = 0;
+  virtual void do_rope_table(Indices<int32_t> positions, const Tensor& inv_freq, float scale,
+                             const Tensor& table) = 0;
   virtual void do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) = 0;
-  virtual void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+  virtual void do_store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots,
                            const KvStore& store) = 0;
-  virtual void do_attention(const Tensor& q, const KvStore& store,
-                            std::span<const AttentionSlice> slices, const AttentionParams& params,
-                            const Tensor& out, const Tensor* log_sum_exp) = 0;
+  virtual void do_attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
+                            const AttentionParams& params, const Tensor& out,
+                            const Tensor* log_sum_exp) = 0;
   virtual void do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks,
                               const Tensor& out) = 0;
   virtual void do_gated_activation(Activation kind, const Tensor& gate, const Tensor& up,

@@ -41,27 +41,24 @@ struct DecodeSlot {
   RowDraw draw = {};  // without a forced token; its position doesn't count
 };
 
-// The arrays of a batch with one row for each slot. Where one of them, or its first rows, is given
-// to an operation of the backend, the operation uses the slots' state instead of the elements,
-// which have to be valid and mean nothing.
-struct DecodeArrays {
-  struct Group {
-    std::span<const int64_t> slots;  // of keys and values
-    std::span<const AttentionSlice> slices;
-    int64_t window = 0;
-  };
-  std::span<const int32_t> tokens;
-  std::span<const int32_t> positions;
-  std::span<const int32_t> output_rows;
-  std::span<uint8_t> finite;  // of finite_rows, read by the slots' next step
-  std::vector<Group> groups;  // of the cache
+// What decode slots are made for.
+struct DecodeShape {
+  int64_t num_slots = 0;
+  std::vector<int64_t> windows;  // of the cache's groups
   int64_t block_size = 16;
   int64_t num_products = 0;  // that the slots' adapters may change
 };
 
-// Computes a step of the first `rows` slots with the backend's operations: the arrays in, draw() of
-// every slot out. Nothing may be read from the backend, and mix_experts has up to kMostMixedRows.
-using ComputeStep = std::function<void(int64_t rows)>;
+// A step of the first slots, a row each: the slots' state on the device.
+struct DecodeStep {
+  BatchArrays arrays;
+  RowFlags finite;            // of finite_rows, read by the slots' next step
+  bool has_adapters = false;  // then add_lora() belongs to it
+};
+
+// Computes a step with the backend's operations: the arrays in, draw() of every row out. Nothing
+// may be read from the backend, and mix_experts has up to kMostMixedRows.
+using ComputeStep = std::function<void(const DecodeStep& step)>;
 
 constexpr int64_t kMostMixedRows = 16;
 
@@ -78,7 +75,7 @@ class DecodeSlots {
   virtual void load(std::span<const DecodeSlot> slots,
                     std::span<const std::span<const AttentionSlice>> groups,
                     std::span<const std::vector<LoraSegment>> lora, const ComputeStep& compute) = 0;
-  // Part of a ComputeStep where there are adapters: add_lora with the segments of the product.
+  // Part of a ComputeStep that has adapters: add_lora with the segments of the product.
   //                                       x [rows, k], out [rows, n]
   virtual void add_lora(int64_t product, const Tensor& x, const Tensor& out) = 0;
   // Part of a ComputeStep: draws the tokens of slots first_slot and following, one for each row.

@@ -4,11 +4,16 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "kernels/operand_span.h"
 #include "kernels/packed_matrix.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
+namespace cuda {
+struct AttentionRow;  // cuda/code/attention_chunk.h
+}
 
 // clamped_swiglu is gpt-oss's: with gate = min(gate, 7) and up within [-7, 7], it is
 // gate * sigmoid(1.702 gate) * (up + 1). The others are functions of gate, times up.
@@ -58,6 +63,29 @@ struct AttentionSlice {
   int64_t num_rows = 0;
   int64_t first_position = 0;
   std::span<const int32_t> block_table;
+};
+
+// Slices of one row each, in a device's memory.
+struct DeviceSlices {
+  const cuda::AttentionRow* rows = nullptr;
+  const int32_t* tables = nullptr;  // the block tables of all rows
+  int64_t most_chunks = 0;          // of keys that a row comes to see
+};
+using AttentionSlices = OperandSpan<const AttentionSlice, DeviceSlices>;
+
+// What a decoder reads of a batch of rows.
+struct BatchArrays {
+  // Where keys and values are stored and read, in the layers of one cache group.
+  struct Group {
+    Indices<int64_t> slots;  // [rows] flat slot of each row's own key and value
+    AttentionSlices slices;
+  };
+  Indices<int32_t> tokens;       // [rows]
+  Indices<int32_t> positions;    // [rows]
+  Indices<int32_t> output_rows;  // rows whose hidden states are outputs, in any order
+  std::vector<Group> groups;     // one per cache group
+
+  int64_t num_rows() const { return tokens.size(); }
 };
 
 struct AttentionParams {

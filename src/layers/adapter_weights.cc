@@ -49,15 +49,21 @@ int64_t AdapterWeights::max_ranks() const {
   return most;
 }
 
+std::span<const AdapterRows> adapter_rows(const BatchAdapters& adapters) {
+  const auto* const rows = std::get_if<std::span<const AdapterRows>>(&adapters);
+  return rows != nullptr ? *rows : std::span<const AdapterRows>();
+}
+
 bool BlockAdapters::change(BlockProduct product) const {
-  return slots_ != nullptr || std::ranges::any_of(rows_, [&](const AdapterRows& rows) {
-           return !pairs(rows, product).empty();
-         });
+  if (std::holds_alternative<AdapterSlots>(adapters_)) return true;
+  return std::ranges::any_of(adapter_rows(adapters_), [&](const AdapterRows& rows) {
+    return !pairs(rows, product).empty();
+  });
 }
 
 void BlockAdapters::list(BlockProduct product, std::vector<LoraSegment>& segments) const {
   segments.clear();
-  for (const AdapterRows& rows : rows_) {
+  for (const AdapterRows& rows : adapter_rows(adapters_)) {
     for (const AdapterPair& pair : pairs(rows, product)) {
       segments.push_back(segment_of(pair, rows.first_row, rows.num_rows));
     }
@@ -66,20 +72,23 @@ void BlockAdapters::list(BlockProduct product, std::vector<LoraSegment>& segment
 
 void BlockAdapters::add(Backend& backend, BlockProduct product, const Tensor& x,
                         const Tensor& out) const {
-  if (slots_ != nullptr) return slots_->add_lora(product_index(block_, product), x, out);
+  if (const auto* const slots = std::get_if<AdapterSlots>(&adapters_)) {
+    return slots->get().add_lora(product_index(block_, product), x, out);
+  }
   list(product, segments_);
   if (!segments_.empty()) backend.add_lora(x, segments_, out);
 }
 
 bool BlockAdapters::change_experts() const {
-  return std::ranges::any_of(
-      rows_, [&](const AdapterRows& rows) { return !rows.weights->experts[block_].empty(); });
+  return std::ranges::any_of(adapter_rows(adapters_), [&](const AdapterRows& rows) {
+    return !rows.weights->experts[block_].empty();
+  });
 }
 
 void BlockAdapters::list_expert(size_t expert, BlockProduct product,
                                 std::span<const int32_t> batch_rows, int64_t first_row,
                                 std::vector<LoraSegment>& segments) const {
-  for (const AdapterRows& rows : rows_) {
+  for (const AdapterRows& rows : adapter_rows(adapters_)) {
     const auto& experts = rows.weights->experts[block_];
     if (experts.empty()) continue;
     const auto begin = std::ranges::lower_bound(batch_rows, rows.first_row);

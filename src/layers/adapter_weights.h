@@ -4,8 +4,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "kernels/operands.h"
@@ -56,16 +58,22 @@ struct AdapterRows {
   const AdapterWeights* weights = nullptr;
 };
 
-// The pairs of one block for the rows of a batch.
+// Decode slots add the adapters that they were loaded with.
+using AdapterSlots = std::reference_wrapper<DecodeSlots>;
+// The adapters of a batch: of rows, sorted, none twice, or those of decode slots.
+using BatchAdapters = std::variant<std::span<const AdapterRows>, AdapterSlots>;
+
+// None with decode slots.
+std::span<const AdapterRows> adapter_rows(const BatchAdapters& adapters);
+
+// The adapters of a batch in one block.
 class BlockAdapters {
  public:
-  // `rows` are sorted and don't overlap; where there are `slots`, theirs count instead. `segments`
-  // is memory to use; all must outlive it.
-  BlockAdapters(std::span<const AdapterRows> rows, size_t block, std::vector<LoraSegment>& segments,
-                DecodeSlots* slots = nullptr)
-      : rows_(rows), block_(block), segments_(segments), slots_(slots) {}
+  // `segments` is memory to use; it and what the adapters refer to must outlive it.
+  BlockAdapters(const BatchAdapters& adapters, size_t block, std::vector<LoraSegment>& segments)
+      : adapters_(adapters), block_(block), segments_(segments) {}
 
-  // Whether a row's product is changed. With slots any may be.
+  // Whether a row's product is changed. With decode slots any may be.
   bool change(BlockProduct product) const;
   // The segments of a product.
   void list(BlockProduct product, std::vector<LoraSegment>& segments) const;
@@ -82,10 +90,9 @@ class BlockAdapters {
     return rows.weights->blocks[block_][static_cast<size_t>(product)];
   }
 
-  std::span<const AdapterRows> rows_;
+  BatchAdapters adapters_;
   size_t block_;
   std::vector<LoraSegment>& segments_;
-  DecodeSlots* slots_;
 };
 
 }  // namespace paceline

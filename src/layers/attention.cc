@@ -126,7 +126,7 @@ void SelfAttention::place_heads(Backend& backend, const PositionInputs& position
 }
 
 void SelfAttention::place_and_store(Backend& backend, const PositionInputs& positions,
-                                    const AttentionHeads& heads, std::span<const int64_t> slots,
+                                    const AttentionHeads& heads, Indices<int64_t> slots,
                                     const KvStore& store) const {
   HeadPlacement placement{.rope_table = positions.rope_table, .pairs = config_.rope_pairs};
   if (config_.qk_norm == QkNorm::head && config_.norm.kind == NormKind::rms) {
@@ -140,7 +140,7 @@ void SelfAttention::place_and_store(Backend& backend, const PositionInputs& posi
 }
 
 void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInputs& positions,
-                            const GroupBatch& group, const BlockAdapters& adapters,
+                            const BatchArrays::Group& group, const BlockAdapters& adapters,
                             const KvStore& store, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const int64_t q_width = config_.num_heads * config_.head_dim;

@@ -55,7 +55,7 @@ class SelfAttention {
 
   // In place; x, out [rows, hidden].
   void forward(Backend& backend, const Tensor& x, const PositionInputs& positions,
-               const GroupBatch& group, const BlockAdapters& adapters, const KvStore& store,
+               const BatchArrays::Group& group, const BlockAdapters& adapters, const KvStore& store,
                Scratch& scratch, const Tensor& out) const;
   // The part of it between the products and the cache, from q and k of `from` to those of `heads`:
   // norms, rotation, factors of q.
@@ -63,7 +63,7 @@ class SelfAttention {
                    const AttentionHeads& heads) const;
   // The same in place, and stores keys and values; what heads.k holds afterwards is undefined.
   void place_and_store(Backend& backend, const PositionInputs& positions,
-                       const AttentionHeads& heads, std::span<const int64_t> slots,
+                       const AttentionHeads& heads, Indices<int64_t> slots,
                        const KvStore& store) const;
 
   std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }

@@ -1,7 +1,9 @@
 // Batch is the input of one ragged forward: any mix of sequences as flat arrays, without padding.
+// BatchView is what a decoder reads of it, or of decode slots.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/operands.h"
@@ -17,17 +19,32 @@ struct GroupBatch {
   std::vector<BlockMove> copies;  // in this order, before anything is stored
 };
 
+struct BatchView {
+  BatchArrays arrays;
+  BatchAdapters adapters = {};
+  std::span<const StretchedRows> stretched = {};
+};
+
 struct Batch {
   std::vector<int32_t> tokens;           // [rows]
   std::vector<int32_t> positions;        // [rows]
   std::vector<GroupBatch> groups;        // one per cache group
   std::vector<AdapterRows> adapters;     // in ascending order; other rows have no adapter
-  DecodeSlots* slots = nullptr;          // whose adapters the rows have instead
   std::vector<StretchedRows> stretched;  // in ascending order; other rows aren't
   std::vector<int32_t> output_rows;      // rows whose hidden states are outputs, in any order
 
   int64_t num_rows() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_outputs() const { return static_cast<int64_t>(output_rows.size()); }
+
+  BatchView view() const {
+    BatchView made{.arrays = {tokens, positions, output_rows, {}},
+                   .adapters = adapters,
+                   .stretched = stretched};
+    for (const GroupBatch& group : groups) {
+      made.arrays.groups.push_back({group.slots, group.slices});
+    }
+    return made;
+  }
 
   // Empties every array and keeps its memory.
   void clear() {

@@ -23,22 +23,21 @@ Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend)
   }
 }
 
-Tensor Rope::table(Backend& backend, std::span<const int32_t> positions,
+Tensor Rope::table(Backend& backend, Indices<int32_t> positions,
                    std::span<const StretchedRows> stretched, Scratch& scratch) const {
-  const Tensor table =
-      scratch.take(DType::f32, {static_cast<int64_t>(positions.size()), inv_freq_.view.size(0), 2});
+  const Tensor table = scratch.take(DType::f32, {positions.size(), inv_freq_.view.size(0), 2});
   write_table(backend, positions, stretched, table);
   return table;
 }
 
-void Rope::write_table(Backend& backend, std::span<const int32_t> positions,
+void Rope::write_table(Backend& backend, Indices<int32_t> positions,
                        std::span<const StretchedRows> stretched, const Tensor& table) const {
   backend.rope_table(positions, inv_freq_.view, attention_factor_, table);
   for (const StretchedRows& rows : stretched) {
     const int64_t length = config_.stretched_length(rows.length);
     if (length == 0) continue;  // another rope of the model is stretched
-    const auto of_rows =
-        positions.subspan(static_cast<size_t>(rows.first_row), static_cast<size_t>(rows.num_rows));
+    const auto of_rows = positions.host().subspan(static_cast<size_t>(rows.first_row),
+                                                  static_cast<size_t>(rows.num_rows));
     const Tensor part = table.slice(0, rows.first_row, rows.first_row + rows.num_rows);
     if (config_.scaling != RopeScaling::dynamic) {
       backend.rope_table(of_rows, long_inv_freq_.view, attention_factor_, part);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/operand_span.h"
 #include "layers/scratch.h"
 
 namespace paceline {
@@ -54,10 +55,10 @@ class Rope {
   Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend);
 
   // [rows, rotary_dim / 2, 2] cosines and sines, taken from `scratch`.
-  Tensor table(Backend& backend, std::span<const int32_t> positions,
+  Tensor table(Backend& backend, Indices<int32_t> positions,
                std::span<const StretchedRows> stretched, Scratch& scratch) const;
   // The same written to `table`.
-  void write_table(Backend& backend, std::span<const int32_t> positions,
+  void write_table(Backend& backend, Indices<int32_t> positions,
                    std::span<const StretchedRows> stretched, const Tensor& table) const;
   int64_t num_frequencies() const { return inv_freq_.view.size(0); }
 

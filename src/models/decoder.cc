@@ -109,7 +109,7 @@ void DecoderBlock::add_branch(Backend& backend, const Addition& addition) const 
 }
 
 void DecoderBlock::forward(Backend& backend, const PositionInputs& positions,
-                           const GroupBatch& group, const BlockAdapters& adapters,
+                           const BatchArrays::Group& group, const BlockAdapters& adapters,
                            const KvStore& store, Scratch& scratch, const Tensor& residual,
                            const Tensor& branch, const Norm* next) const {
   if (is_parallel_) {
@@ -130,7 +130,7 @@ void DecoderBlock::forward(Backend& backend, const PositionInputs& positions,
 }
 
 void DecoderBlock::forward_parallel(Backend& backend, const PositionInputs& positions,
-                                    const GroupBatch& group, const BlockAdapters& adapters,
+                                    const BatchArrays::Group& group, const BlockAdapters& adapters,
                                     const KvStore& store, Scratch& scratch, const Tensor& residual,
                                     const Tensor& normed, const Norm* next) const {
   const Scratch::Frame frame(scratch);
@@ -175,23 +175,23 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
   num_parameters_ = context.weights.num_elements_read();
 }
 
-Tensor Decoder::embed(Backend& backend, const Batch& batch, Scratch& scratch) const {
-  const Tensor residual = scratch.take_rows(batch.num_rows(), config_.hidden_size);
-  backend.embedding(embedding_, batch.tokens, config_.embedding_scale, residual);
+Tensor Decoder::embed(Backend& backend, const BatchView& batch, Scratch& scratch) const {
+  const Tensor residual = scratch.take_rows(batch.arrays.num_rows(), config_.hidden_size);
+  backend.embedding(embedding_, batch.arrays.tokens, config_.embedding_scale, residual);
   return residual;
 }
 
-void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv, Scratch& scratch,
-                      const ForwardResult& result) const {
+void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage& kv,
+                      Scratch& scratch, const ForwardResult& result) const {
   const Scratch::Frame frame(scratch);
   const Tensor residual = embed(backend, batch, scratch);  // [rows, hidden]
-  const Tensor branch = result.out.slice(0, 0, batch.num_rows());
+  const Tensor branch = result.out.slice(0, 0, batch.arrays.num_rows());
   std::vector<Tensor> rope_tables;
   for (const Rope& rope : ropes_) {
-    rope_tables.push_back(rope.table(backend, batch.positions, batch.stretched, scratch));
+    rope_tables.push_back(rope.table(backend, batch.arrays.positions, batch.stretched, scratch));
   }
-  const std::vector<float> query_factors = config_.query_factors(batch.positions);
-  for (const AdapterRows& rows : batch.adapters) {
+  const std::vector<float> query_factors = config_.query_factors(batch.arrays.positions);
+  for (const AdapterRows& rows : adapter_rows(batch.adapters)) {
     PL_CHECK(rows.weights->blocks.size() == blocks_.size(), "an adapter of another decoder");
   }
   std::vector<LoraSegment> segments;
@@ -201,19 +201,19 @@ void Decoder::forward(Backend& backend, const Batch& batch, const KvStorage& kv,
   if (const Norm* const first = norm_before(0)) first->forward(backend, residual, branch);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
-    const BlockAdapters adapters(batch.adapters, i, segments, batch.slots);
+    const BlockAdapters adapters(batch.adapters, i, segments);
     const auto group = static_cast<size_t>(block_groups_[i]);
     const int rope = config_.layers[i].rope_index;
     const PositionInputs positions = {
         .rope_table = rope == kNoRope ? nullptr : &rope_tables[static_cast<size_t>(rope)],
         .query_factors = query_factors};
-    blocks_[i].forward(backend, positions, batch.groups[group], adapters, kv.layer(layer), scratch,
-                       residual, branch, norm_before(i + 1));
+    blocks_[i].forward(backend, positions, batch.arrays.groups[group], adapters, kv.layer(layer),
+                       scratch, residual, branch, norm_before(i + 1));
   }
   // A row attends to itself, so its state shows a NaN or an infinity in its keys or values.
-  if (!result.finite.empty()) backend.finite_rows(residual, result.finite);
-  const Tensor outputs = result.out.slice(0, 0, batch.num_outputs());
-  backend.gather_rows(residual, batch.output_rows, outputs);
+  if (result.finite.size() > 0) backend.finite_rows(residual, result.finite);
+  const Tensor outputs = result.out.slice(0, 0, batch.arrays.output_rows.size());
+  backend.gather_rows(residual, batch.arrays.output_rows, outputs);
   final_norm_.forward(backend, outputs, outputs);
 }
 

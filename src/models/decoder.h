@@ -27,7 +27,7 @@ class DecoderBlock {
   // Updates `residual` [rows, hidden] in place. On entry `branch` [rows, hidden] holds
   // before_attention(residual) if the layer has that norm. On return it holds next(residual), or
   // nothing of use if next is null.
-  void forward(Backend& backend, const PositionInputs& positions, const GroupBatch& group,
+  void forward(Backend& backend, const PositionInputs& positions, const BatchArrays::Group& group,
                const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
                const Tensor& residual, const Tensor& branch, const Norm* next) const;
 
@@ -50,9 +50,10 @@ class DecoderBlock {
   Norm* after_mlp() { return after_mlp_ ? &*after_mlp_ : nullptr; }
 
  private:
-  void forward_parallel(Backend& backend, const PositionInputs& positions, const GroupBatch& group,
-                        const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
-                        const Tensor& residual, const Tensor& normed, const Norm* next) const;
+  void forward_parallel(Backend& backend, const PositionInputs& positions,
+                        const BatchArrays::Group& group, const BlockAdapters& adapters,
+                        const KvStore& store, Scratch& scratch, const Tensor& residual,
+                        const Tensor& normed, const Norm* next) const;
   // residual += branch, which is normalised first if there is an `after`; then out = next of it.
   struct Addition {
     const Tensor& residual;
@@ -78,8 +79,7 @@ struct ForwardResult {
   // [rows or more, hidden]: first the normed states of the batch's output rows; the other rows are
   // scratch.
   Tensor out;
-  std::span<uint8_t>
-      finite;  // [rows]: 0 for a row whose state holds a NaN or an infinity, or empty
+  RowFlags finite;  // [rows]: 0 for a row whose state holds a NaN or an infinity, or empty
 };
 
 class Decoder {
@@ -93,7 +93,7 @@ class Decoder {
   int64_t num_parameters() const { return num_parameters_; }
 
   // Writes `result`, and stores the keys and values of the batch's rows.
-  void forward(Backend& backend, const Batch& batch, const KvStorage& kv, Scratch& scratch,
+  void forward(Backend& backend, const BatchView& batch, const KvStorage& kv, Scratch& scratch,
                const ForwardResult& result) const;
 
   // hidden [rows, hidden] -> out [rows, vocab]
@@ -127,7 +127,7 @@ class Decoder {
   std::vector<KvLayer> kv_layers(std::span<const int64_t> group_num_blocks) const;
 
  private:
-  Tensor embed(Backend& backend, const Batch& batch, Scratch& scratch) const;
+  Tensor embed(Backend& backend, const BatchView& batch, Scratch& scratch) const;
 
   DecoderConfig config_;
   int64_t num_parameters_ = 0;

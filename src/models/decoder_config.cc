@@ -12,11 +12,11 @@ int64_t DecoderConfig::stretched_length(int64_t length) const {
   return longest;
 }
 
-std::vector<float> DecoderConfig::query_factors(std::span<const int32_t> positions) const {
+std::vector<float> DecoderConfig::query_factors(Indices<int32_t> positions) const {
   std::vector<float> factors;
   if (query_growth.beta == 0.0) return factors;
-  factors.reserve(positions.size());
-  for (const int32_t position : positions) {
+  factors.reserve(static_cast<size_t>(positions.size()));
+  for (const int32_t position : positions.host()) {
     const auto periods = static_cast<double>(position / query_growth.context);
     factors.push_back(static_cast<float>(1.0 + query_growth.beta * std::log1p(periods)));
   }

@@ -98,7 +98,7 @@ struct DecoderConfig {
   // the most of RopeConfig::stretched_length. Sequences share keys only where it is the same.
   int64_t stretched_length(int64_t length) const;
   // The factor of each position's queries; none where they don't grow.
-  std::vector<float> query_factors(std::span<const int32_t> positions) const;
+  std::vector<float> query_factors(Indices<int32_t> positions) const;
 
   bool operator==(const DecoderConfig&) const = default;
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }

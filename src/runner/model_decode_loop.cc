@@ -7,9 +7,6 @@
 namespace paceline {
 namespace {
 
-// The block table of rows that stand for slots: it is valid, and not read.
-constexpr int32_t kAnyBlock[] = {0};
-
 // Factors of queries are computed on the CPU.
 bool needs_cpu(const DecoderConfig& config) {
   return config.query_growth.beta != 0.0 || config.bidirectional;
@@ -34,52 +31,21 @@ std::unique_ptr<ModelDecodeLoop> ModelDecodeLoop::make(const Parts& parts, int64
 }
 
 ModelDecodeLoop::ModelDecodeLoop(const Parts& parts, int64_t max_sequences)
-    : parts_(parts), max_sequences_(max_sequences), finite_(static_cast<size_t>(max_sequences)) {
-  const DecoderConfig& config = parts.decoder.config();
-  batch_.groups.resize(cache_group_windows(config).size());
-  resize(max_sequences);
-  slots_ = parts.backend.make_decode_slots(arrays());
-}
+    : parts_(parts),
+      max_sequences_(max_sequences),
+      slots_(parts.backend.make_decode_slots(
+          {.num_slots = max_sequences,
+           .windows = cache_group_windows(parts.decoder.config()),
+           .block_size = parts.kv.layer(0).block_size(),
+           .num_products =
+               parts.decoder.config().num_layers() * static_cast<int64_t>(kNumBlockProducts)})) {}
 
-// The arrays stay where they are: their first size was the largest.
-void ModelDecodeLoop::resize(int64_t rows) {
-  const auto count = static_cast<size_t>(rows);
-  batch_.tokens.assign(count, 0);
-  batch_.positions.assign(count, 0);
-  batch_.output_rows.assign(count, 0);
-  for (GroupBatch& group : batch_.groups) {
-    group.slots.assign(count, 0);
-    group.slices.assign(count, {.num_rows = 1, .block_table = kAnyBlock});
-  }
-  for (size_t i = 0; i < count; ++i) {
-    batch_.output_rows[i] = static_cast<int32_t>(i);
-    for (GroupBatch& group : batch_.groups) group.slices[i].first_row = static_cast<int64_t>(i);
-  }
-}
-
-DecodeArrays ModelDecodeLoop::arrays() {
-  DecodeArrays arrays{.tokens = batch_.tokens,
-                      .positions = batch_.positions,
-                      .output_rows = batch_.output_rows,
-                      .finite = finite_,
-                      .groups = {},
-                      .block_size = parts_.kv.layer(0).block_size(),
-                      .num_products = parts_.decoder.config().num_layers() *
-                                      static_cast<int64_t>(kNumBlockProducts)};
-  const std::vector<int64_t> windows = cache_group_windows(parts_.decoder.config());
-  for (size_t g = 0; g < batch_.groups.size(); ++g) {
-    const GroupBatch& group = batch_.groups[g];
-    arrays.groups.push_back({.slots = group.slots, .slices = group.slices, .window = windows[g]});
-  }
-  return arrays;
-}
-
-void ModelDecodeLoop::compute(int64_t rows) {
-  resize(rows);
-  parts_.decoder.forward(
-      parts_.backend, batch_, parts_.kv, parts_.scratch,
-      {.out = parts_.hidden, .finite = std::span(finite_).first(static_cast<size_t>(rows))});
-  const int64_t at_once = parts_.logits.size(0);
+void ModelDecodeLoop::compute(const DecodeStep& step) {
+  BatchView batch{.arrays = step.arrays};
+  if (step.has_adapters) batch.adapters = std::ref(*slots_);
+  parts_.decoder.forward(parts_.backend, batch, parts_.kv, parts_.scratch,
+                         {.out = parts_.hidden, .finite = step.finite});
+  const int64_t rows = step.arrays.num_rows(), at_once = parts_.logits.size(0);
   for (int64_t first = 0; first < rows; first += at_once) {
     const int64_t count = std::min(at_once, rows - first);
     const Tensor logits = parts_.logits.slice(0, 0, count);
@@ -120,8 +86,8 @@ void ModelDecodeLoop::start(const Batch& batch, std::span<const DecodeTerms> ter
   }
   tables_.clear();
   for (const GroupBatch& group : batch.groups) tables_.emplace_back(group.slices);
-  batch_.slots = batch.adapters.empty() ? nullptr : slots_.get();
-  slots_->load(loaded_, tables_, list_segments(batch), [this](int64_t rows) { compute(rows); });
+  slots_->load(loaded_, tables_, list_segments(batch),
+               [this](const DecodeStep& step) { compute(step); });
   slots_->start_step();
 }
 

@@ -38,16 +38,12 @@ class ModelDecodeLoop final : public DecodeLoop {
  private:
   ModelDecodeLoop(const Parts& parts, int64_t max_sequences);
 
-  void resize(int64_t rows);
-  DecodeArrays arrays();
-  void compute(int64_t rows);
+  void compute(const DecodeStep& step);
   // The segments of all products; none without adapters.
   std::span<const std::vector<LoraSegment>> list_segments(const Batch& batch);
 
   Parts parts_;
   int64_t max_sequences_;
-  Batch batch_;  // of rows that stand for the slots
-  std::vector<uint8_t> finite_;
   std::unique_ptr<DecodeSlots> slots_;
   std::vector<DecodeSlot> loaded_;
   std::vector<std::span<const AttentionSlice>> tables_;  // of the groups

@@ -27,7 +27,8 @@ void ModelRunner::run(const Batch& batch) {
            "a batch with adapters in a runner without");
   copy_blocks(backend_, decoder_, kv_, batch);
   finite_rows_.resize(static_cast<size_t>(batch.num_rows()));
-  decoder_.forward(backend_, batch, kv_, scratch_, {.out = hidden_.view, .finite = finite_rows_});
+  decoder_.forward(backend_, batch.view(), kv_, scratch_,
+                   {.out = hidden_.view, .finite = finite_rows_});
 }
 
 DecodeLoop* ModelRunner::decode_loop() {

@@ -19,7 +19,6 @@ namespace {
 constexpr int64_t kVocab = 96;
 constexpr int64_t kBlockSize = 4;
 constexpr int64_t kInputs = 1100;  // of adapters
-constexpr int32_t kAnyBlock[] = {0};
 using Status = DecodedToken::Status;
 const RowDraw kGreedy = {{.temperature = 0}};
 const RowDraw kWithLogprob = [] {
@@ -47,12 +46,6 @@ class TableModel {
  public:
   TableModel(Backend& backend, const LogitTable& rows, int64_t num_slots)
       : backend_(backend),
-        tokens_(static_cast<size_t>(num_slots)),
-        positions_(tokens_),
-        output_rows_(tokens_),
-        slots_(tokens_.size()),
-        slices_(tokens_.size(), {.num_rows = 1, .block_table = kAnyBlock}),
-        finite_(tokens_.size()),
         states_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})),
         logits_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})),
         zeros_(allocate_tensor(backend.memory(), DType::f32, {num_slots, kVocab})),
@@ -65,15 +58,8 @@ class TableModel {
     }
     table_ = backend.pack_matrix(std::array{table.view}, DType::f32);
     backend.write(std::vector<float>(static_cast<size_t>(num_slots * kInputs), 1.0f), inputs_.view);
-    DecodeArrays arrays{.tokens = tokens_,
-                        .positions = positions_,
-                        .output_rows = output_rows_,
-                        .finite = finite_,
-                        .groups = {},
-                        .block_size = kBlockSize,
-                        .num_products = 1};
-    arrays.groups.push_back({.slots = slots_, .slices = slices_, .window = 0});
-    decode_ = backend.make_decode_slots(arrays);
+    decode_ = backend.make_decode_slots(
+        {.num_slots = num_slots, .windows = {0}, .block_size = kBlockSize, .num_products = 1});
   }
 
   DecodeSlots& slots() { return *decode_; }
@@ -86,7 +72,8 @@ class TableModel {
                             static_cast<size_t>((end + kBlockSize - 1) / kBlockSize))});
     }
     const std::span<const AttentionSlice> group = slices;
-    decode_->load(slots, std::array{group}, lora, [this](int64_t rows) { compute(rows); });
+    decode_->load(slots, std::array{group}, lora,
+                  [this](const DecodeStep& step) { compute(step); });
   }
   // The next `count` steps, each started before the one before it is read.
   std::vector<std::vector<DecodedToken>> steps(int64_t count) {
@@ -104,19 +91,15 @@ class TableModel {
   int64_t num_computed = 0;  // steps that were computed by the CPU's calls
 
  private:
-  template <class T>
-  static std::span<T> first(std::vector<T>& values, int64_t rows) {
-    return std::span(values).first(static_cast<size_t>(rows));
-  }
-  void compute(int64_t rows) {
+  void compute(const DecodeStep& step) {
     ++num_computed;
+    const int64_t rows = step.arrays.num_rows();
     const Tensor states = states_.view.slice(0, 0, rows), logits = logits_.view.slice(0, 0, rows);
-    backend_.embedding(table_, first(tokens_, rows), 1.0f, states);
+    backend_.embedding(table_, step.arrays.tokens, 1.0f, states);
     backend_.scale(states, std::array{1.0f}, states);
-    if (!lora.empty()) decode_->add_lora(0, inputs_.view.slice(0, 0, rows), states);
-    backend_.finite_rows(checks_states ? states : zeros_.view.slice(0, 0, rows),
-                         first(finite_, rows));
-    backend_.gather_rows(states, first(output_rows_, rows), logits);
+    if (step.has_adapters) decode_->add_lora(0, inputs_.view.slice(0, 0, rows), states);
+    backend_.finite_rows(checks_states ? states : zeros_.view.slice(0, 0, rows), step.finite);
+    backend_.gather_rows(states, step.arrays.output_rows, logits);
     constexpr int64_t kPart = 3;  // rows of logits at once
     for (int64_t begin = 0; begin < rows; begin += kPart) {
       decode_->draw(begin, logits.slice(0, begin, std::min(begin + kPart, rows)));
@@ -124,10 +107,6 @@ class TableModel {
   }
 
   Backend& backend_;
-  std::vector<int32_t> tokens_, positions_, output_rows_;
-  std::vector<int64_t> slots_;
-  std::vector<AttentionSlice> slices_;
-  std::vector<uint8_t> finite_;
   OwnedTensor states_, logits_, zeros_;
   OwnedTensor inputs_;  // of the adapters; ones
   PackedMatrix table_;
@@ -221,7 +200,7 @@ TEST(CudaDecodeSlots, CaptureAStepOnceForANumberOfSlots) {
   EXPECT_EQ(model.num_computed, before + 2);
 }
 
-TEST(CudaDecodeSlots, HaveOneOwnerAtATime) {
+TEST(CudaDecodeSlots, MayEndBeforeTheirStepIsRead) {
   EmulatedBackend backend;
   const LogitTable rows = random_rows(3);
   const DecodeSlot slot{.token = 1, .position = 3, .num_steps = 6, .draw = kGreedy};

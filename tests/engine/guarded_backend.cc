@@ -91,13 +91,12 @@ void GuardedBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t
   inner_->add_scaled_rows(x, rows, weights, out);
 }
 
-void GuardedBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
-                                    const Tensor& out) {
+void GuardedBackend::do_gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) {
   const GuardedPages::Opened opened(pages_);
   inner_->gather_rows(x, rows, out);
 }
 
-void GuardedBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
+void GuardedBackend::do_finite_rows(const Tensor& x, RowFlags out) {
   const GuardedPages::Opened opened(pages_);
   inner_->finite_rows(x, out);
 }
@@ -114,8 +113,8 @@ void GuardedBackend::do_copy_blocks(const KvStore& store, std::span<const BlockM
   inner_->copy_blocks(store, moves);
 }
 
-void GuardedBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids,
-                                  float scale, const Tensor& out) {
+void GuardedBackend::do_embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,
+                                  const Tensor& out) {
   const GuardedPages::Opened opened(pages_);
   inner_->embedding(table, ids, scale, out);
 }
@@ -166,8 +165,8 @@ void GuardedBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const 
   inner_->layer_norm(x, weight, bias, eps, out);
 }
 
-void GuardedBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
-                                   float scale, const Tensor& table) {
+void GuardedBackend::do_rope_table(Indices<int32_t> positions, const Tensor& inv_freq, float scale,
+                                   const Tensor& table) {
   const GuardedPages::Opened opened(pages_);
   inner_->rope_table(positions, inv_freq, scale, table);
 }
@@ -177,16 +176,15 @@ void GuardedBackend::do_rope(const Tensor& table, RopePairs pairs, const Tensor&
   inner_->rope(table, pairs, x);
 }
 
-void GuardedBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+void GuardedBackend::do_store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots,
                                  const KvStore& store) {
   const GuardedPages::Opened opened(pages_);
   inner_->store_kv(k, v, slots, store);
 }
 
 void GuardedBackend::do_attention(const Tensor& q, const KvStore& store,
-                                  std::span<const AttentionSlice> slices,
-                                  const AttentionParams& params, const Tensor& out,
-                                  const Tensor* log_sum_exp) {
+                                  const AttentionSlices& slices, const AttentionParams& params,
+                                  const Tensor& out, const Tensor* log_sum_exp) {
   const GuardedPages::Opened opened(pages_);
   inner_->attention(q, store, slices, params, out, log_sum_exp);
 }

@@ -62,12 +62,12 @@ class GuardedBackend final : public Backend {
   void do_clear(const Tensor& out) override;
   void do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                           std::span<const float> weights, const Tensor& out) override;
-  void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
-  void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
+  void do_gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) override;
+  void do_finite_rows(const Tensor& x, RowFlags out) override;
   void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
                     std::span<double> pooled) override;
   void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) override;
-  void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+  void do_embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,
                     const Tensor& out) override;
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                  const Tensor& out) override;
@@ -82,12 +82,12 @@ class GuardedBackend final : public Backend {
   void do_rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) override;
   void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
                      const Tensor& out) override;
-  void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+  void do_rope_table(Indices<int32_t> positions, const Tensor& inv_freq, float scale,
                      const Tensor& table) override;
   void do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) override;
-  void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+  void do_store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots,
                    const KvStore& store) override;
-  void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+  void do_attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
                     const AttentionParams& params, const Tensor& out,
                     const Tensor* log_sum_exp) override;
   void do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks, const Tensor& out) override;

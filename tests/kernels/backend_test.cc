@@ -77,6 +77,15 @@ TEST_F(FrontDoorDeathTest, RefusesIndicesOutOfRange) {
                "store_kv: slot -1");
 }
 
+TEST_F(FrontDoorDeathTest, RefusesADevicesIndicesOnTheCpu) {
+  const int32_t row = 7;  // which is not read
+  const auto elsewhere = Indices<int32_t>::on_device(&row, 1);
+  EXPECT_DEATH(backend_->gather_rows(rows(3, 5), elsewhere, rows(2, 5)),
+               "gather_rows: out has rows = 2, but rows has 1");
+  EXPECT_DEATH(backend_->gather_rows(rows(3, 5), elsewhere, rows(1, 5)),
+               "an operand on the device");
+}
+
 TEST_F(FrontDoorDeathTest, RefusesGradientsThatDoNotFit) {
   GradientOps& ops = backend_->gradients();
   const PackedMatrix w = random_matrix(memory_, threads_, DType::f32, 8, 5, 1);

@@ -214,7 +214,7 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
       allocate_tensor(memory, DType::f32, {batch.num_rows(), decoder_->config().hidden_size});
   const OwnedTensor logits =
       allocate_tensor(memory, DType::f32, {batch.num_rows(), decoder_->config().vocab_size});
-  decoder_->forward(*backend_, batch, *kv_, *scratch_, {.out = hidden.view, .finite = {}});
+  decoder_->forward(*backend_, batch.view(), *kv_, *scratch_, {.out = hidden.view, .finite = {}});
   decoder_->logits(*backend_, hidden.view, logits.view);
   std::vector<float> staging;
   const std::span<const float> all = backend_->read(logits.view, staging);

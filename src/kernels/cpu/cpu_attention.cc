@@ -40,7 +40,7 @@ int64_t run_length(std::span<const int64_t> slots, int64_t row, int64_t end, int
 
 }  // namespace
 
-void CpuBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+void CpuBackend::do_store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots,
                              const KvStore& store) {
   const auto dtype = static_cast<size_t>(store.keys.dtype());
   const auto element_bytes = static_cast<int64_t>(dtype_bytes(store.keys.dtype()));
@@ -48,7 +48,7 @@ void CpuBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const i
   const int64_t block_size = store.block_size();
 
   const auto store_run = [&](int64_t row, int64_t count, int64_t head) {
-    const int64_t slot = slots[static_cast<size_t>(row)];
+    const int64_t slot = slots.host()[static_cast<size_t>(row)];
     const int64_t block = slot / block_size, offset = slot % block_size;
     kernels_.store_keys[dtype]({.rows = k.row<float>(row) + head * k.stride(1),
                                 .row_stride = k.stride(0),
@@ -72,7 +72,7 @@ void CpuBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const i
   for_each_row(groups * heads, 2 * std::min(rows, kStoreRows) * head_dim, [&](int64_t unit) {
     const int64_t end = std::min(rows, (unit / heads + 1) * kStoreRows);
     for (int64_t row = unit / heads * kStoreRows; row < end;) {
-      const int64_t count = run_length(slots, row, end, block_size);
+      const int64_t count = run_length(slots.host(), row, end, block_size);
       store_run(row, count, unit % heads);
       row += count;
     }
@@ -137,10 +137,10 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
   }
 }
 
-void CpuBackend::do_attention(const Tensor& q, const KvStore& store,
-                              std::span<const AttentionSlice> slices, const AttentionParams& params,
-                              const Tensor& out, const Tensor* log_sum_exp) {
-  plan_attention(q, store, slices, params, out, log_sum_exp);
+void CpuBackend::do_attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
+                              const AttentionParams& params, const Tensor& out,
+                              const Tensor* log_sum_exp) {
+  plan_attention(q, store, slices.host(), params, out, log_sum_exp);
   AttentionNeed need;
   for (const AttentionTask& task : tasks_) {
     const int64_t chunks = kernels_.attention_num_chunks(task);

@@ -43,17 +43,18 @@ CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
       mixer_(kernels_, threads, tuner_, memory),
       lora_inner_(memory) {}
 
-void CpuBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+void CpuBackend::do_embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,
                               const Tensor& out) {
   if (table.groups) {
     const GroupPanels weights = group_panels(table);
     return for_each_row(out.size(0), table.k, [&](int64_t row) {
-      kernels_.embedding_groups(weights, ids[static_cast<size_t>(row)], scale, out.row<float>(row));
+      kernels_.embedding_groups(weights, ids.host()[static_cast<size_t>(row)], scale,
+                                out.row<float>(row));
     });
   }
   const auto kernel = kernels_.embedding[static_cast<size_t>(table.dtype)];
   for_each_row(out.size(0), table.k, [&](int64_t row) {
-    const int64_t id = ids[static_cast<size_t>(row)];
+    const int64_t id = ids.host()[static_cast<size_t>(row)];
     kernel(table.panel(id / kPanelWidth), id % kPanelWidth, table.k, scale, out.row<float>(row));
   });
 }
@@ -76,11 +77,11 @@ void CpuBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Tens
   });
 }
 
-void CpuBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
-                               float scale, const Tensor& table) {
+void CpuBackend::do_rope_table(Indices<int32_t> positions, const Tensor& inv_freq, float scale,
+                               const Tensor& table) {
   const int64_t half = table.size(1);
   for_each_row(table.size(0), half * kSineElements, [&](int64_t row) {
-    kernels_.rope_table(static_cast<float>(positions[static_cast<size_t>(row)]),
+    kernels_.rope_table(static_cast<float>(positions.host()[static_cast<size_t>(row)]),
                         inv_freq.elements<float>(), half, scale, table.row<float>(row));
   });
 }

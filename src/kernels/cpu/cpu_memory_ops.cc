@@ -79,10 +79,10 @@ PackedMatrix CpuBackend::do_gather_columns(const PackedMatrix& matrix,
   return paceline::gather_columns(matrix, columns, memory_);
 }
 
-void CpuBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) {
+void CpuBackend::do_gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) {
   const int64_t width = out.size(1);
   for_each_row(out.size(0), width, [&](int64_t row) {
-    const auto* const from = x.row<float>(rows[static_cast<size_t>(row)]);
+    const auto* const from = x.row<float>(rows.host()[static_cast<size_t>(row)]);
     std::copy(from, from + width, out.row<float>(row));
   });
 }
@@ -107,10 +107,10 @@ void CpuBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> ro
   });
 }
 
-void CpuBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
+void CpuBackend::do_finite_rows(const Tensor& x, RowFlags out) {
   const auto width = static_cast<size_t>(x.size(1));
   for_each_row(x.size(0), x.size(1), [&](int64_t row) {
-    out[static_cast<size_t>(row)] = is_finite({x.row<float>(row), width}) ? 1 : 0;
+    out.host()[static_cast<size_t>(row)] = is_finite({x.row<float>(row), width}) ? 1 : 0;
   });
 }
 

@@ -72,7 +72,7 @@ void with_tiles(const KvStore& store, Body&& body) {
 
 }  // namespace
 
-void CudaBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+void CudaBackend::do_store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots,
                               const KvStore& store) {
   const auto [on_device] = staging_.upload(slots);
   const Grid grid{static_cast<uint32_t>(k.size(0)), static_cast<uint32_t>(k.size(1))};
@@ -82,8 +82,7 @@ void CudaBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const 
 }
 
 void CudaBackend::do_place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
-                                 const Tensor& v, std::span<const int64_t> slots,
-                                 const KvStore& store) {
+                                 const Tensor& v, Indices<int64_t> slots, const KvStore& store) {
   if (q.size(2) > kMostHeadDim) return Backend::do_place_heads(placement, q, k, v, slots, store);
   const auto [on_device] = staging_.upload(slots);
   const auto norm_of = [](const std::optional<RmsNormWeights>& norm) {
@@ -111,23 +110,21 @@ void CudaBackend::do_place_heads(const HeadPlacement& placement, const Tensor& q
   with_stored(store.keys.dtype(), place);
 }
 
-CudaBackend::PlacedRows CudaBackend::place_rows(std::span<const AttentionSlice> slices,
+CudaBackend::PlacedRows CudaBackend::place_rows(const AttentionSlices& slices,
                                                 const AttentionParams& params,
                                                 const AttentionSizes& sizes) {
-  if (const BoundSlices* const bound = bound_.find(slices)) {
-    return {.rows = bound->rows,
-            .tables = bound->tables,
-            .parts = decoding_parts(std::ssize(slices), bound->most_chunks, sizes)};
+  if (slices.is_on_device()) {
+    const DeviceSlices placed = slices.device();
+    return {.rows = placed.rows,
+            .tables = placed.tables,
+            .parts = decoding_parts(slices.size(), placed.most_chunks, sizes)};
   }
-  AttentionPlan plan = plan_attention(slices, params, sizes);
-  const auto [rows, tables, tiles] = staging_.upload(std::span<const AttentionRow>(plan.rows),
-                                                     std::span<const int32_t>(plan.tables),
-                                                     std::span<const AttentionTile>(plan.tiles));
+  AttentionPlan plan = plan_attention(slices.host(), params, sizes);
+  const auto [rows, tables, tiles] = staging_.upload(plan.rows, plan.tables, plan.tiles);
   return {.rows = rows, .tables = tables, .tiles = tiles, .parts = std::move(plan.parts)};
 }
 
-void CudaBackend::do_attention(const Tensor& q, const KvStore& store,
-                               std::span<const AttentionSlice> slices,
+void CudaBackend::do_attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
                                const AttentionParams& params, const Tensor& out,
                                const Tensor* log_sum_exp) {
   if (q.size(2) > kMostHeadDim) {

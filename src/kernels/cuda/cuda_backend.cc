@@ -56,7 +56,7 @@ GradientOps& CudaBackend::gradients() {
               fmt::format("{}: training runs on the CPU only; use --device cpu", name_));
 }
 
-void CudaBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+void CudaBackend::do_embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,
                                const Tensor& out) {
   const auto [on_device] = staging_.upload(ids);
   if (table.groups) {
@@ -117,8 +117,8 @@ void CudaBackend::do_layer_norm(const Tensor& x, const Tensor& weight, const Ten
   run<LayerNorm>({static_cast<uint32_t>(rows)}, params);
 }
 
-void CudaBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
-                                float scale, const Tensor& table) {
+void CudaBackend::do_rope_table(Indices<int32_t> positions, const Tensor& inv_freq, float scale,
+                                const Tensor& table) {
   const auto [on_device] = staging_.upload(positions);
   run<RopeTable>(element_grid(table.size(0), table.size(1)),
                  {on_device, inv_freq.elements<float>(), table.size(1), scale, rows_of(table)});
@@ -166,12 +166,12 @@ void CudaBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
   run<SoftCap>(grid_of(out), params);
 }
 
-void CudaBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
-  uint8_t* const bound = bound_.find(out);
-  auto* const results = bound != nullptr ? bound : results_.reserve_as<uint8_t>(std::ssize(out));
+void CudaBackend::do_finite_rows(const Tensor& x, RowFlags out) {
+  auto* const results =
+      out.is_on_device() ? out.device() : results_.reserve_as<uint8_t>(out.size());
   run<FiniteRows>({static_cast<uint32_t>(x.size(0))}, {const_rows_of(x), x.size(1), results});
-  if (bound != nullptr) return;
-  device_.copy_from_device(out.data(), results, out.size_bytes());
+  if (out.is_on_device()) return;
+  device_.copy_from_device(out.host().data(), results, out.host().size_bytes());
 }
 
 void CudaBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
@@ -180,9 +180,9 @@ void CudaBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
   device_.copy_from_device(out.data(), results, out.size_bytes());
 }
 
-std::unique_ptr<DecodeSlots> CudaBackend::make_decode_slots(const DecodeArrays& arrays) {
-  if (std::ssize(arrays.groups) > kMostSlotGroups) return nullptr;
-  return std::make_unique<CudaDecodeSlots>(device_, scratch_memory_, bound_, arrays);
+std::unique_ptr<DecodeSlots> CudaBackend::make_decode_slots(const DecodeShape& shape) {
+  if (std::ssize(shape.windows) > kMostSlotGroups) return nullptr;
+  return std::make_unique<CudaDecodeSlots>(device_, scratch_memory_, shape);
 }
 
 std::unique_ptr<Backend> make_cuda_backend(CudaDevice& device, ThreadPool& threads) {

@@ -6,7 +6,6 @@
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/attention_plan.h"
-#include "kernels/cuda/bound_spans.h"
 #include "kernels/cuda/call_staging.h"
 #include "kernels/cuda/code/attention_chunk.h"
 #include "kernels/cuda/code/matmul_codes.h"
@@ -36,7 +35,7 @@ class CudaBackend final : public Backend {
   Memory& memory() override { return memory_; }
   // Throws Error unsupported.
   GradientOps& gradients() override;
-  std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeArrays& arrays) override;
+  std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeShape& shape) override;
   RowSampler* row_sampler() override { return &row_sampler_; }
 
  private:
@@ -47,15 +46,15 @@ class CudaBackend final : public Backend {
                               ActivationType activations) override;
   PackedMatrix do_gather_columns(const PackedMatrix& matrix,
                                  std::span<const int32_t> columns) override;
-  void do_gather_rows(const Tensor& x, std::span<const int32_t> rows, const Tensor& out) override;
+  void do_gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) override;
   void do_clear(const Tensor& out) override;
   void do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                           std::span<const float> weights, const Tensor& out) override;
-  void do_finite_rows(const Tensor& x, std::span<uint8_t> out) override;
+  void do_finite_rows(const Tensor& x, RowFlags out) override;
   void do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
                     std::span<double> pooled) override;
   void do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) override;
-  void do_embedding(const PackedMatrix& table, std::span<const int32_t> ids, float scale,
+  void do_embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,
                     const Tensor& out) override;
   void do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                  const Tensor& out) override;
@@ -73,15 +72,14 @@ class CudaBackend final : public Backend {
                        const Tensor& out) override;
   void do_layer_norm(const Tensor& x, const Tensor& weight, const Tensor* bias, float eps,
                      const Tensor& out) override;
-  void do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq, float scale,
+  void do_rope_table(Indices<int32_t> positions, const Tensor& inv_freq, float scale,
                      const Tensor& table) override;
   void do_rope(const Tensor& table, RopePairs pairs, const Tensor& x) override;
-  void do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+  void do_store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots,
                    const KvStore& store) override;
   void do_place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
-                      const Tensor& v, std::span<const int64_t> slots,
-                      const KvStore& store) override;
-  void do_attention(const Tensor& q, const KvStore& store, std::span<const AttentionSlice> slices,
+                      const Tensor& v, Indices<int64_t> slots, const KvStore& store) override;
+  void do_attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
                     const AttentionParams& params, const Tensor& out,
                     const Tensor* log_sum_exp) override;
   void do_apply_sinks(const Tensor& log_sum_exp, const Tensor& sinks, const Tensor& out) override;
@@ -155,7 +153,7 @@ class CudaBackend final : public Backend {
     const AttentionTile* tiles = nullptr;
     AttentionParts parts;
   };
-  PlacedRows place_rows(std::span<const AttentionSlice> slices, const AttentionParams& params,
+  PlacedRows place_rows(const AttentionSlices& slices, const AttentionParams& params,
                         const AttentionSizes& sizes);
   // The queries in memory of their own.
   Tensor copy_queries(const Tensor& q);
@@ -184,8 +182,7 @@ class CudaBackend final : public Backend {
   Memory& memory_;
   Memory host_memory_;  // of weights while they are packed
   ScratchMemory scratch_memory_{memory_};
-  BoundSpans bound_;
-  CallStaging staging_{device_, scratch_memory_, bound_};
+  CallStaging staging_{device_, scratch_memory_};
   ScratchBuffer results_{scratch_memory_};  // that are copied back
   ScratchBuffer segment_sums_{scratch_memory_};
   Buffer arrivals_;  // zeros between kernels

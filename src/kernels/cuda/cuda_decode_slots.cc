@@ -140,29 +140,25 @@ struct CudaDecodeSlots::Arrays {
   int32_t* numbers;
 };
 
-CudaDecodeSlots::CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory, BoundSpans& bound,
-                                 const DecodeArrays& arrays)
+CudaDecodeSlots::CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory,
+                                 const DecodeShape& shape)
     : device_(device),
       scratch_(memory),
-      bound_(bound),
-      arrays_(arrays),
-      num_slots_(std::ssize(arrays.tokens)),
+      shape_(shape),
       layout_(lay_out()),
       state_(memory),
       scores_(memory),
       sums_(memory),
       adjusted_(memory),
       lora_inner_(memory),
-      lora_tables_(static_cast<size_t>(arrays.num_products)),
-      bound_slices_(arrays.groups.size()),
+      lora_tables_(static_cast<size_t>(shape.num_products)),
       ring_(static_cast<SlotToken*>(device.allocate_pinned(ring_bytes()))),
       score_ring_(static_cast<TokenScore*>(device.allocate_pinned(score_ring_bytes()))) {
-  PL_CHECK(std::ssize(arrays.groups) <= kMostSlotGroups, "decode slots: too many cache groups");
+  PL_CHECK(std::ssize(shape.windows) <= kMostSlotGroups, "decode slots: too many cache groups");
   for (auto& event : events_) event = device.make_event();
 }
 
 CudaDecodeSlots::~CudaDecodeSlots() {
-  unbind();
   try {
     device_.synchronize();  // steps that were not read write to the ring
   } catch (const Error&) {  // the device is spoiled and writes nothing any more
@@ -172,41 +168,15 @@ CudaDecodeSlots::~CudaDecodeSlots() {
 }
 
 size_t CudaDecodeSlots::ring_bytes() const {
-  return static_cast<size_t>(kRingSteps * num_slots_) * sizeof(SlotToken);
+  return static_cast<size_t>(kRingSteps * shape_.num_slots) * sizeof(SlotToken);
 }
 
 size_t CudaDecodeSlots::score_ring_bytes() const {
-  return static_cast<size_t>(kRingSteps * num_slots_ * kMostScores) * sizeof(TokenScore);
-}
-
-void CudaDecodeSlots::unbind() {
-  for (const void* begin : {static_cast<const void*>(arrays_.tokens.data()),
-                            static_cast<const void*>(arrays_.positions.data()),
-                            static_cast<const void*>(arrays_.output_rows.data()),
-                            static_cast<const void*>(arrays_.finite.data())}) {
-    bound_.unbind(begin);
-  }
-  for (const DecodeArrays::Group& group : arrays_.groups) {
-    bound_.unbind(group.slots.data());
-    bound_.unbind(group.slices.data());
-  }
-}
-
-void CudaDecodeSlots::bind() {
-  const Arrays arrays = view(state_address_);
-  bound_.bind(arrays_.tokens, arrays.tokens);
-  bound_.bind(arrays_.positions, arrays.positions);
-  bound_.bind(arrays_.output_rows, arrays.output_rows);
-  bound_.bind(arrays_.finite, arrays.finite);
-  for (size_t g = 0; g < arrays.groups.size(); ++g) {
-    bound_slices_[g] = {.rows = arrays.groups[g].rows, .tables = arrays.numbers};
-    bound_.bind(arrays_.groups[g].slots, arrays.groups[g].kv_slots);
-    bound_.bind(arrays_.groups[g].slices, &bound_slices_[g]);
-  }
+  return static_cast<size_t>(kRingSteps * shape_.num_slots * kMostScores) * sizeof(TokenScore);
 }
 
 CudaDecodeSlots::Layout CudaDecodeSlots::lay_out() const {
-  const auto slots = static_cast<size_t>(num_slots_);
+  const auto slots = static_cast<size_t>(shape_.num_slots);
   size_t end = 0;
   const auto take = [&end](size_t bytes) {
     const size_t begin = end;
@@ -223,8 +193,8 @@ CudaDecodeSlots::Layout CudaDecodeSlots::lay_out() const {
   layout.output_rows = take(slots * sizeof(int32_t));
   layout.drawn = take(slots * sizeof(DrawnToken));
   layout.finite = take(slots);
-  layout.lora = take(static_cast<size_t>(arrays_.num_products) * sizeof(LoraLists));
-  for (size_t g = 0; g < arrays_.groups.size(); ++g) {
+  layout.lora = take(static_cast<size_t>(shape_.num_products) * sizeof(LoraLists));
+  for (size_t g = 0; g < shape_.windows.size(); ++g) {
     const size_t kv_slots = take(slots * sizeof(int64_t));
     layout.groups.push_back({.kv_slots = kv_slots, .rows = take(slots * sizeof(AttentionRow))});
   }
@@ -248,7 +218,7 @@ CudaDecodeSlots::Arrays CudaDecodeSlots::view(std::byte* state) const {
   for (size_t g = 0; g < layout_.groups.size(); ++g) {
     arrays.groups.push_back({.kv_slots = array_at<int64_t>(state, layout_.groups[g].kv_slots),
                              .rows = array_at<AttentionRow>(state, layout_.groups[g].rows),
-                             .window = arrays_.groups[g].window});
+                             .window = shape_.windows[g]});
   }
   return arrays;
 }
@@ -267,7 +237,7 @@ std::vector<std::byte> CudaDecodeSlots::image(
     return NumberSpan{.first = first, .count = static_cast<int32_t>(values.size())};
   };
   const Arrays arrays = view(state.data());
-  for (int64_t i = 0; i < num_slots_; ++i) {
+  for (int64_t i = 0; i < shape_.num_slots; ++i) {
     arrays.output_rows[i] = static_cast<int32_t>(i);
     for (const SlotGroup& group : arrays.groups) {
       group.kv_slots[i] = -1;
@@ -286,7 +256,7 @@ std::vector<std::byte> CudaDecodeSlots::image(
     for (size_t g = 0; g < arrays.groups.size(); ++g) {
       const std::span<const int32_t> table = groups[g][i].block_table;
       const SlotGroup& group = arrays.groups[g];
-      const int64_t position = slot.position, size = arrays_.block_size;
+      const int64_t position = slot.position, size = shape_.block_size;
       PL_CHECK(position + slot.num_steps <= std::ssize(table) * size,
                "decode slots: a sequence's blocks reach to its last step");
       group.kv_slots[i] = table[static_cast<size_t>(position / size)] * size + position % size;
@@ -310,12 +280,12 @@ void CudaDecodeSlots::relocate(std::vector<std::byte>& state) const {
     list = reinterpret_cast<T*>(state_address_ + reinterpret_cast<uintptr_t>(list));
   };
   const Arrays arrays = view(state.data());
-  for (int64_t i = 0; i < arrays_.num_products; ++i) {
+  for (int64_t i = 0; i < shape_.num_products; ++i) {
     place(arrays.lora[i].shrinks);
     place(arrays.lora[i].expands);
   }
   DrawRow* const draws = arrays.draws;
-  for (int64_t i = 0; i < num_slots_; ++i) {
+  for (int64_t i = 0; i < shape_.num_slots; ++i) {
     place(draws[i].history);
     place(draws[i].biases);
     place(draws[i].allowed);
@@ -330,37 +300,25 @@ void CudaDecodeSlots::upload(std::vector<std::byte> state) {
   if (state.size() > state_bytes_) {
     state_bytes_ = std::max(2 * state.size(), layout_.numbers + kFirstNumbers);
   }
-  auto* const address = static_cast<std::byte*>(state_.reserve(state_bytes_));
-  if (address != state_address_) {
-    state_address_ = address;
-    unbind();
-    bind();
-  }
-  scores_address_ = scores_.reserve_as<TokenScore>(num_slots_ * kMostScores);
-  sums_.reserve_as<float>(num_slots_);
+  state_address_ = static_cast<std::byte*>(state_.reserve(state_bytes_));
+  scores_address_ = scores_.reserve_as<TokenScore>(shape_.num_slots * kMostScores);
+  sums_.reserve_as<float>(shape_.num_slots);
   relocate(state);
   device_.copy_to_device(state_address_, state.data(), state.size());
-}
-
-void CudaDecodeSlots::bind_slices(int64_t chunks) {
-  for (size_t g = 0; g < bound_slices_.size(); ++g) {
-    const int64_t window = arrays_.groups[g].window;
-    // A window may begin and end inside of a chunk.
-    bound_slices_[g].most_chunks = window > 0 ? std::min(chunks, window / kChunkKeys + 2) : chunks;
-  }
 }
 
 void CudaDecodeSlots::load(std::span<const DecodeSlot> slots,
                            std::span<const std::span<const AttentionSlice>> groups,
                            std::span<const std::vector<LoraSegment>> lora,
                            const ComputeStep& compute) {
-  PL_CHECK(std::ssize(slots) > 0 && std::ssize(slots) <= num_slots_, "decode slots: there is room");
-  PL_CHECK(groups.size() == arrays_.groups.size(), "decode slots: a table for each group");
-  PL_CHECK(lora.empty() || std::ssize(lora) == arrays_.num_products,
+  PL_CHECK(std::ssize(slots) > 0 && std::ssize(slots) <= shape_.num_slots,
+           "decode slots: there is room");
+  PL_CHECK(groups.size() == shape_.windows.size(), "decode slots: a table for each group");
+  PL_CHECK(lora.empty() || std::ssize(lora) == shape_.num_products,
            "decode slots: segments for each product");
   num_started_ = num_read_ = 0;
   num_loaded_ = std::ssize(slots);
-  loaded_ = {.rows = bucket_of(num_loaded_, num_slots_),
+  loaded_ = {.rows = bucket_of(num_loaded_, shape_.num_slots),
              .chunks = most_chunks(slots),
              .adjusts = std::ranges::any_of(slots, draws_from_others),
              .scores = std::ranges::any_of(
@@ -380,16 +338,31 @@ void CudaDecodeSlots::load(std::span<const DecodeSlot> slots,
 void CudaDecodeSlots::capture(const GraphKey& key, const ComputeStep& compute) {
   if (graphs_.size() >= kMostGraphs) graphs_.clear();
   captured_ = key;
-  bind_slices(key.chunks);
   upload(image({}, {}, {}));
-  compute_step(key.rows, compute);
+  compute_step(compute);
   GraphCapture capture(device_);
-  compute_step(key.rows, compute);
+  compute_step(compute);
   graphs_[key] = {.graph = capture.finish(), .num_moves = scratch_.num_moves};
 }
 
-void CudaDecodeSlots::compute_step(int64_t rows, const ComputeStep& compute) {
-  compute(rows);
+void CudaDecodeSlots::compute_step(const ComputeStep& compute) {
+  const int64_t rows = captured_.rows, chunks = captured_.chunks;
+  const Arrays arrays = view(state_address_);
+  DecodeStep step{.arrays = {.tokens = Indices<int32_t>::on_device(arrays.tokens, rows),
+                             .positions = Indices<int32_t>::on_device(arrays.positions, rows),
+                             .output_rows = Indices<int32_t>::on_device(arrays.output_rows, rows),
+                             .groups = {}},
+                  .finite = RowFlags::on_device(arrays.finite, rows),
+                  .has_adapters = captured_.ranks > 0};
+  for (const SlotGroup& group : arrays.groups) {
+    // A window may begin and end inside of a chunk.
+    const int64_t most =
+        group.window > 0 ? std::min(chunks, group.window / kChunkKeys + 2) : chunks;
+    const DeviceSlices slices{.rows = group.rows, .tables = arrays.numbers, .most_chunks = most};
+    step.arrays.groups.push_back({.slots = Indices<int64_t>::on_device(group.kv_slots, rows),
+                                  .slices = AttentionSlices::on_device(slices, rows)});
+  }
+  compute(step);
   advance(rows);
 }
 
@@ -402,7 +375,7 @@ void CudaDecodeSlots::draw(int64_t first_slot, const Tensor& logits) {
                    .logits = const_rows_of(logits),
                    .drawn = arrays.drawn + first_slot};
   if (captured_.adjusts) draws.adjusted = {adjusted_.reserve_as<float>(rows * width), width};
-  if (captured_.scores) draws.log_sum_exp = sums_.reserve_as<float>(num_slots_) + first_slot;
+  if (captured_.scores) draws.log_sum_exp = sums_.reserve_as<float>(shape_.num_slots) + first_slot;
   launch_draws(device_, draws);
   if (!captured_.adjusts) return;
   cuda::launch<CountTokens>(device_, {static_cast<uint32_t>(rows)},
@@ -412,8 +385,7 @@ void CudaDecodeSlots::draw(int64_t first_slot, const Tensor& logits) {
 // Inner sums are as wide as any adapters' of this graph.
 void CudaDecodeSlots::add_lora(int64_t product, const Tensor& x, const Tensor& out) {
   const int64_t rows = x.size(0), ranks = captured_.ranks;
-  PL_CHECK(product < arrays_.num_products, "decode slots: there is such a product");
-  if (ranks == 0) return;  // adapters that change nothing
+  PL_CHECK(product < shape_.num_products && ranks > 0, "decode slots: an adapter's product");
   launch_lora(device_,
               {.bound = view(state_address_).lora + product,
                .num_rows = rows,
@@ -425,7 +397,7 @@ void CudaDecodeSlots::add_lora(int64_t product, const Tensor& x, const Tensor& o
 void CudaDecodeSlots::advance(int64_t rows) {
   const Arrays arrays = view(state_address_);
   AdvanceSlots::Params params{.num_slots = rows,
-                              .block_size = arrays_.block_size,
+                              .block_size = shape_.block_size,
                               .tokens = arrays.tokens,
                               .positions = arrays.positions,
                               .steps_left = arrays.steps_left,
@@ -439,7 +411,7 @@ void CudaDecodeSlots::advance(int64_t rows) {
                               .ring_size = static_cast<int32_t>(kRingSteps),
                               .ring = ring_,
                               .scores = score_ring_,
-                              .ring_stride = num_slots_,
+                              .ring_stride = shape_.num_slots,
                               .scores_stride = kMostScores,
                               .step = arrays.step};
   std::copy(arrays.groups.begin(), arrays.groups.end(), params.groups);
@@ -457,7 +429,7 @@ void CudaDecodeSlots::start_step() {
 std::span<const DecodedToken> CudaDecodeSlots::read_step() {
   PL_CHECK(num_read_ < num_started_, "decode slots: a step is started before it is read");
   device_.wait(*events_[static_cast<size_t>(num_read_ % kMostInFlight)]);
-  const int64_t first = num_read_ % kRingSteps * num_slots_;
+  const int64_t first = num_read_ % kRingSteps * shape_.num_slots;
   ++num_read_;
   tokens_.resize(static_cast<size_t>(num_loaded_));
   for (int64_t i = 0; i < num_loaded_; ++i) {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cuda/bound_spans.h"
 #include "kernels/cuda/code/decode_step.h"
 #include "kernels/cuda/cuda_lora.h"
 #include "kernels/cuda/cuda_row_sampler.h"
@@ -21,8 +20,7 @@ namespace paceline::cuda {
 class CudaDecodeSlots final : public DecodeSlots {
  public:
   // Everything referred to must outlive it. At most kMostSlotGroups groups.
-  CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory, BoundSpans& bound,
-                  const DecodeArrays& arrays);
+  CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory, const DecodeShape& shape);
   ~CudaDecodeSlots() override;
   CudaDecodeSlots(const CudaDecodeSlots&) = delete;
   CudaDecodeSlots& operator=(const CudaDecodeSlots&) = delete;
@@ -64,22 +62,17 @@ class CudaDecodeSlots final : public DecodeSlots {
   std::vector<std::byte> image(std::span<const DecodeSlot> slots,
                                std::span<const std::span<const AttentionSlice>> groups,
                                std::span<const LoraTables> lora) const;
-  void bind();
-  void unbind();
   void relocate(std::vector<std::byte>& state) const;
   void upload(std::vector<std::byte> state);
   size_t ring_bytes() const;
   size_t score_ring_bytes() const;
-  void bind_slices(int64_t chunks);
   void capture(const GraphKey& key, const ComputeStep& compute);
-  void compute_step(int64_t rows, const ComputeStep& compute);
+  void compute_step(const ComputeStep& compute);
   void advance(int64_t rows);
 
   CudaDevice& device_;
   ScratchMemory& scratch_;
-  BoundSpans& bound_;
-  DecodeArrays arrays_;
-  int64_t num_slots_;
+  DecodeShape shape_;
   Layout layout_;
   ScratchBuffer state_;
   ScratchBuffer scores_;    // [slots, kMostScores]
@@ -88,11 +81,10 @@ class CudaDecodeSlots final : public DecodeSlots {
   ScratchBuffer lora_inner_;
   std::vector<LoraTables> lora_tables_;  // of the products; reused
   size_t state_bytes_ = 0;               // reserved
-  std::byte* state_address_ = nullptr;   // that is bound
+  std::byte* state_address_ = nullptr;
   TokenScore* scores_address_ = nullptr;
-  std::vector<BoundSlices> bound_slices_;  // of the groups
-  SlotToken* ring_;                        // pinned [kRingSteps, slots]
-  TokenScore* score_ring_;                 // pinned [kRingSteps, slots, kMostScores]
+  SlotToken* ring_;         // pinned [kRingSteps, slots]
+  TokenScore* score_ring_;  // pinned [kRingSteps, slots, kMostScores]
   std::array<std::unique_ptr<CudaEvent>, kMostInFlight> events_;
   std::map<GraphKey, Graph> graphs_;
   GraphKey captured_{};  // the step that is being captured

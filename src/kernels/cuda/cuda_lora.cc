@@ -89,8 +89,7 @@ void CudaBackend::add_lora_segment(const Tensor& x, const LoraSegment& segment, 
 void CudaBackend::add_lora_tables(const Tensor& x, int64_t first_row, const Tensor& out) {
   LoraTables& tables = lora_tables_;
   if (tables.shrinks.empty()) return;
-  const auto [shrinks, expands] = staging_.upload(std::span<const LoraShrink>(tables.shrinks),
-                                                  std::span<const LoraExpand>(tables.expands));
+  const auto [shrinks, expands] = staging_.upload(tables.shrinks, tables.expands);
   const int64_t rows = tables.end_row - first_row;
   launch_lora(device_,
               {.lists = {shrinks, expands, static_cast<uint32_t>(tables.shrinks.size()),

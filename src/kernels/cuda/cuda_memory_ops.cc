@@ -128,8 +128,7 @@ PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,
   return gathered;
 }
 
-void CudaBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
-                                 const Tensor& out) {
+void CudaBackend::do_gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) {
   const auto [on_device] = staging_.upload(rows);
   run<GatherRows>(element_grid(out.size(0), out.size(1)),
                   {const_rows_of(x), on_device, rows_of(out), out.size(1)});
@@ -141,7 +140,7 @@ void CudaBackend::do_clear(const Tensor& out) {
 
 void CudaBackend::do_pool_rows(RowPooling how, const Tensor& x, int64_t first_position,
                                std::span<double> pooled) {
-  const auto [on_device] = staging_.upload(std::span<const double>(pooled));
+  const auto [on_device] = staging_.upload(pooled);
   run<PoolRows>({element_grid(1, x.size(1)).y}, {.x = const_rows_of(x),
                                                  .num_rows = x.size(0),
                                                  .width = x.size(1),

@@ -114,9 +114,8 @@ HostRouting CudaBackend::do_read_routing(const Routing& routing) {
 void CudaBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32_t> rows,
                                      std::span<const float> weights, const Tensor& out) {
   const AddedRows sorted = sort_added_rows(rows);
-  const auto [order, first_of, targets, of_rows] = staging_.upload(
-      std::span<const int32_t>(sorted.order), std::span<const int32_t>(sorted.first_of),
-      std::span<const int32_t>(sorted.targets), weights);
+  const auto [order, first_of, targets, of_rows] =
+      staging_.upload(sorted.order, sorted.first_of, sorted.targets, weights);
   run<AddScaledRows>(element_grid(std::ssize(sorted.targets), x.size(1)), {.x = const_rows_of(x),
                                                                            .order = order,
                                                                            .first_of = first_of,
@@ -148,8 +147,7 @@ void CudaBackend::mix_rows(std::span<const GatedMlpWeights> experts,
   const SortedSlots sorted = sort_slots(chosen, slots, std::ssize(experts));
   const Tensor inputs = scratch(expert_inputs_, total, x.size(1));
   const Tensor products = scratch(expert_products_, total, out.size(1));
-  const auto [rows, places] = staging_.upload(std::span<const int32_t>(sorted.rows),
-                                              std::span<const int32_t>(sorted.places));
+  const auto [rows, places] = staging_.upload(sorted.rows, sorted.places);
   run<GatherRows>(element_grid(total, x.size(1)),
                   {const_rows_of(x), rows, rows_of(inputs), x.size(1)});
   for (size_t i = 0; i < experts.size(); ++i) {

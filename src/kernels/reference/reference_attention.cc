@@ -159,15 +159,15 @@ void store_codes(const NewSlot& slot, const KvStore& store) {
 
 }  // namespace
 
-void ReferenceBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<const int64_t> slots,
+void ReferenceBackend::do_store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots,
                                    const KvStore& store) {
   const int64_t block_size = store.block_size();
   for (int64_t r = 0; r < k.size(0); ++r) {
     for (int64_t h = 0; h < k.size(1); ++h) {
       const NewSlot slot = {.key = k.row<float>(r) + h * k.stride(1),
                             .value = v.row<float>(r) + h * v.stride(1),
-                            .block = slots[static_cast<size_t>(r)] / block_size,
-                            .offset = slots[static_cast<size_t>(r)] % block_size,
+                            .block = slots.host()[static_cast<size_t>(r)] / block_size,
+                            .offset = slots.host()[static_cast<size_t>(r)] % block_size,
                             .head = h};
       if (store.has_scales()) {
         store_codes(slot, store);
@@ -179,11 +179,10 @@ void ReferenceBackend::do_store_kv(const Tensor& k, const Tensor& v, std::span<c
 }
 
 void ReferenceBackend::do_attention(const Tensor& q, const KvStore& store,
-                                    std::span<const AttentionSlice> slices,
-                                    const AttentionParams& params, const Tensor& out,
-                                    const Tensor* log_sum_exp) {
+                                    const AttentionSlices& slices, const AttentionParams& params,
+                                    const Tensor& out, const Tensor* log_sum_exp) {
   const int64_t group = q.size(1) / store.keys.size(1);
-  for (const AttentionSlice& slice : slices) {
+  for (const AttentionSlice& slice : slices.host()) {
     for (int64_t i = 0; i < slice.num_rows; ++i) {
       const int64_t row = slice.first_row + i;
       for (int64_t h = 0; h < q.size(1); ++h) {

@@ -128,10 +128,9 @@ PackedMatrix ReferenceBackend::do_gather_columns(const PackedMatrix& matrix,
   return paceline::gather_columns(matrix, columns, memory_);
 }
 
-void ReferenceBackend::do_gather_rows(const Tensor& x, std::span<const int32_t> rows,
-                                      const Tensor& out) {
+void ReferenceBackend::do_gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) {
   for (int64_t i = 0; i < out.size(0); ++i) {
-    const int64_t row = rows[static_cast<size_t>(i)];
+    const int64_t row = rows.host()[static_cast<size_t>(i)];
     copy_elements(x.slice(0, row, row + 1), out.slice(0, i, i + 1));
   }
 }
@@ -150,10 +149,10 @@ void ReferenceBackend::do_add_scaled_rows(const Tensor& x, std::span<const int32
   }
 }
 
-void ReferenceBackend::do_finite_rows(const Tensor& x, std::span<uint8_t> out) {
+void ReferenceBackend::do_finite_rows(const Tensor& x, RowFlags out) {
   for (int64_t r = 0; r < x.size(0); ++r) {
     const float* const row = x.row<float>(r);
-    out[static_cast<size_t>(r)] =
+    out.host()[static_cast<size_t>(r)] =
         std::all_of(row, row + x.size(1), [](float v) { return std::isfinite(v); }) ? 1 : 0;
   }
 }
@@ -184,11 +183,11 @@ void ReferenceBackend::do_copy_blocks(const KvStore& store, std::span<const Bloc
   }
 }
 
-void ReferenceBackend::do_embedding(const PackedMatrix& table, std::span<const int32_t> ids,
-                                    float scale, const Tensor& out) {
+void ReferenceBackend::do_embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,
+                                    const Tensor& out) {
   for (int64_t r = 0; r < out.size(0); ++r) {
     float* row = out.row<float>(r);
-    unpack_row(table, ids[static_cast<size_t>(r)], row);
+    unpack_row(table, ids.host()[static_cast<size_t>(r)], row);
     for (int64_t i = 0; i < out.size(1); ++i) row[i] *= scale;
   }
 }
@@ -284,14 +283,14 @@ void ReferenceBackend::do_layer_norm(const Tensor& x, const Tensor& weight, cons
   });
 }
 
-void ReferenceBackend::do_rope_table(std::span<const int32_t> positions, const Tensor& inv_freq,
+void ReferenceBackend::do_rope_table(Indices<int32_t> positions, const Tensor& inv_freq,
                                      float scale, const Tensor& table) {
   for (int64_t r = 0; r < table.size(0); ++r) {
     for (int64_t i = 0; i < table.size(1); ++i) {
       // The angle is a float32 product, as in HF's rotary embeddings: that is what models were
       // trained on.
-      const float angle =
-          static_cast<float>(positions[static_cast<size_t>(r)]) * inv_freq.elements<float>()[i];
+      const float angle = static_cast<float>(positions.host()[static_cast<size_t>(r)]) *
+                          inv_freq.elements<float>()[i];
       float* pair = table.row<float>(r) + 2 * i;
       pair[0] = static_cast<float>(std::cos(double{angle}) * double{scale});
       pair[1] = static_cast<float>(std::sin(double{angle}) * double{scale});
