@@ -63,15 +63,26 @@ struct DeltaInputs {
   Tensor beta;       // [rows, value_heads]
 };
 
-// A block holds the last inputs of its sequence, [ring_rows, channels]: those of position p are in
-// row p % ring_rows.
+// A block holds the inputs before the chunk that is open, [num_states, taps - 1, padded channels],
+// and the last inputs of its sequence, [ring_rows, padded channels]: those of position p are in row
+// p % ring_rows.
 struct ConvolutionShape {
   int64_t channels = 0;
   int64_t taps = 0;
   int64_t num_states = 1;  // as DeltaShape's
 
+  int64_t padded_channels() const { return DeltaShape::padded(channels); }
   int64_t ring_rows() const { return taps - 1 + (num_states - 1) * kStateChunk; }
-  int64_t block_elements() const { return ring_rows() * DeltaShape::padded(channels); }
+  int64_t ring_begin() const { return num_states * (taps - 1) * padded_channels(); }
+  int64_t block_elements() const { return ring_begin() + ring_rows() * padded_channels(); }
+  // Where the inputs of `position` stand, below a chunk that begins at `chunk`, and in the ring.
+  int64_t before_chunk(int64_t chunk, int64_t position) const {
+    const int64_t row = chunk / kStateChunk % num_states * (taps - 1) + position - chunk + taps - 1;
+    return row * padded_channels();
+  }
+  int64_t in_ring(int64_t position) const {
+    return ring_begin() + position % ring_rows() * padded_channels();
+  }
 };
 
 struct ConvolutionWeights {

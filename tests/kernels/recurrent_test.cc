@@ -255,6 +255,34 @@ TEST_P(RecurrentTest, ConvolutionsHaveTheSameBitsHoweverTheyAreCut) {
   }
 }
 
+TEST_P(RecurrentTest, InputsOfConvolutionsAreTakenBack) {
+  Draws draws(29);
+  const ConvolutionShape shape{.channels = 20, .taps = 4, .num_states = 2};
+  constexpr int64_t kRows = 150;
+  const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, 20}, 1);
+  const OwnedTensor other = random_tensor(memory_, DType::f32, {kRows, 20}, 2);
+  const OwnedTensor taps = random_tensor(memory_, DType::f32, {4, 20}, 3);
+  const ConvolutionWeights weights{.taps = taps.view};
+  const OwnedTensor blocks = garbage_blocks(memory_, 1, shape.block_elements());
+  const auto run_rows = [&](const Tensor& inputs, int64_t begin, int64_t end, const Tensor& out) {
+    const StateSlice slice{.num_rows = end - begin, .first_position = begin};
+    ops().short_convolution(shape, inputs.slice(0, begin, end), weights, std::span(&slice, 1),
+                            blocks.view, out.slice(0, begin, end));
+  };
+  const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {kRows, 20});
+  run_rows(x.view, 0, kRows, expected.view);
+  const OwnedTensor out = allocate_tensor(memory_, DType::f32, {kRows, 20});
+  const OwnedTensor unused = allocate_tensor(memory_, DType::f32, {kRows, 20});
+  for (int64_t begin = 0; begin < kRows;) {
+    const int64_t end = std::min(kRows, begin + 1 + draws.below(9));
+    run_rows(x.view, begin, end, out.view);
+    begin = end;
+    const int64_t wrong = std::min(kRows, end + draws.below(kStateChunk + 1));
+    if (wrong > end) run_rows(other.view, end, wrong, unused.view);
+  }
+  EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view));
+}
+
 TEST_P(RecurrentTest, DecayGates) {
   const OwnedTensor x = random_tensor(memory_, DType::f32, {9, 21}, 1, 30.0f);
   const OwnedTensor bias = random_tensor(memory_, DType::f32, {21}, 2, 4.0f);

@@ -42,24 +42,39 @@ class SliceChannels {
     }
   }
 
-  // Writes the last inputs below `end` to the block's ring.
-  void keep_inputs(int64_t end, int32_t block) const {
+  // Writes what the block, and those of saves, keep of the slice's inputs.
+  void keep_inputs() const {
+    const int64_t end = slice_.first_position + slice_.num_rows;
+    for (const StateSave& save : slice_.saves) keep_start(save.position, save.block);
+    for (int64_t chunk = (slice_.first_position / kStateChunk + 1) * kStateChunk; chunk <= end;
+         chunk += kStateChunk) {
+      if (chunk > end - shape_.num_states * kStateChunk) keep_start(chunk, slice_.block);
+    }
     for (int64_t p = std::max<int64_t>(0, end - shape_.ring_rows()); p < end; ++p) {
-      const float* const from = inputs_at(p);
-      float* const to = kept_at(block, p);
-      if (from != to) std::memcpy(to, from, static_cast<size_t>(count_) * sizeof(float));
+      copy(inputs_at(p), element(slice_.block, shape_.in_ring(p)));
     }
   }
 
  private:
-  float* kept_at(int32_t block, int64_t position) const {
-    const int64_t row = position % shape_.ring_rows();
-    return blocks_.row<float>(block) + row * DeltaShape::padded(shape_.channels) + first_;
+  void keep_start(int64_t chunk, int32_t block) const {
+    for (int64_t p = chunk - shape_.taps + 1; p < chunk; ++p) {
+      copy(inputs_at(p), element(block, shape_.before_chunk(chunk, p)));
+    }
+  }
+  void copy(const float* from, float* to) const {
+    if (from != to) std::memcpy(to, from, static_cast<size_t>(count_) * sizeof(float));
+  }
+  float* element(int32_t block, int64_t begin) const {
+    return blocks_.row<float>(block) + begin + first_;
   }
   const float* inputs_at(int64_t position) const {
     if (position < 0) return nullptr;
-    if (position < slice_.first_position) return kept_at(slice_.block, position);
-    return x_.row<float>(slice_.first_row + position - slice_.first_position) + first_;
+    if (position >= slice_.first_position) {
+      return x_.row<float>(slice_.first_row + position - slice_.first_position) + first_;
+    }
+    return element(slice_.block, slice_.first_position % kStateChunk == 0
+                                     ? shape_.before_chunk(slice_.first_position, position)
+                                     : shape_.in_ring(position));
   }
 
   const ConvolutionShape& shape_;
@@ -117,18 +132,17 @@ void CpuRecurrent::do_short_convolution(const ConvolutionShape& shape, const Ten
                                         const Tensor& out) {
   PL_CHECK(shape.taps <= kMostTaps, "a short convolution has at most 8 taps");
   const int64_t parts = divide_up(shape.channels, kTaskChannels);
-  threads_.parallel_for(
-      parts * std::ssize(slices), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
-        for (int64_t task = begin; task < end; ++task) {
-          const StateSlice& slice = slices[static_cast<size_t>(task / parts)];
-          const int64_t first = task % parts * kTaskChannels;
-          SliceChannels channels(shape, slice, x, blocks, first,
-                                 std::min(kTaskChannels, shape.channels - first));
-          channels.convolve(kernels_, weights, out);
-          for (const StateSave& save : slice.saves) channels.keep_inputs(save.position, save.block);
-          channels.keep_inputs(slice.first_position + slice.num_rows, slice.block);
-        }
-      });
+  threads_.parallel_for(parts * std::ssize(slices), 1,
+                        [&](int64_t begin, int64_t end, int /*thread*/) {
+                          for (int64_t task = begin; task < end; ++task) {
+                            const StateSlice& slice = slices[static_cast<size_t>(task / parts)];
+                            const int64_t first = task % parts * kTaskChannels;
+                            SliceChannels channels(shape, slice, x, blocks, first,
+                                                   std::min(kTaskChannels, shape.channels - first));
+                            channels.convolve(kernels_, weights, out);
+                            channels.keep_inputs();
+                          }
+                        });
 }
 
 void CpuRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,

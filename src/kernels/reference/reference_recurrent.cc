@@ -8,22 +8,33 @@
 namespace paceline {
 namespace {
 
-// The inputs of position `position` of a slice: a row of x, or of the block's ring; null before 0.
+// The inputs of position `position` of a slice: a row of x, or of the block; null before 0.
 const float* inputs_at(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
-                       const float* ring, int64_t position) {
+                       const float* block, int64_t position) {
   if (position < 0) return nullptr;
   if (position >= slice.first_position) {
     return x.row<float>(slice.first_row + position - slice.first_position);
   }
-  return ring + position % shape.ring_rows() * DeltaShape::padded(shape.channels);
+  return block + (slice.first_position % kStateChunk == 0
+                      ? shape.before_chunk(slice.first_position, position)
+                      : shape.in_ring(position));
 }
 
-// Writes the last inputs below `end` to a ring, which may be the one that they come from.
-void keep_inputs(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
-                 const float* from, int64_t end, float* to) {
-  for (int64_t p = std::max<int64_t>(0, end - shape.ring_rows()); p < end; ++p) {
+// Writes the inputs before a chunk to a block, the slice's own or another.
+void keep_start(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
+                const float* from, int64_t chunk, float* to) {
+  for (int64_t p = chunk - shape.taps + 1; p < chunk; ++p) {
     const float* const row = inputs_at(shape, slice, x, from, p);
-    float* const kept = to + p % shape.ring_rows() * DeltaShape::padded(shape.channels);
+    std::copy(row, row + shape.channels, to + shape.before_chunk(chunk, p));
+  }
+}
+
+void keep_last(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
+               float* block) {
+  const int64_t end = slice.first_position + slice.num_rows;
+  for (int64_t p = std::max<int64_t>(0, end - shape.ring_rows()); p < end; ++p) {
+    const float* const row = inputs_at(shape, slice, x, block, p);
+    float* const kept = block + shape.in_ring(p);
     if (row != kept) std::copy(row, row + shape.channels, kept);
   }
 }
@@ -151,23 +162,26 @@ void ReferenceRecurrent::do_short_convolution(const ConvolutionShape& shape, con
                                               std::span<const StateSlice> slices,
                                               const Tensor& blocks, const Tensor& out) {
   for (const StateSlice& slice : slices) {
-    float* const ring = blocks.row<float>(slice.block);
+    float* const block = blocks.row<float>(slice.block);
     const int64_t end = slice.first_position + slice.num_rows;
     for (int64_t p = slice.first_position; p < end; ++p) {
       float* const row = out.row<float>(slice.first_row + p - slice.first_position);
       for (int64_t c = 0; c < shape.channels; ++c) {
         double sum = weights.bias != nullptr ? double{weights.bias->elements<float>()[c]} : 0.0;
         for (int64_t j = 0; j < shape.taps; ++j) {
-          const float* const inputs = inputs_at(shape, slice, x, ring, p - shape.taps + 1 + j);
+          const float* const inputs = inputs_at(shape, slice, x, block, p - shape.taps + 1 + j);
           if (inputs != nullptr) sum += double{weights.taps.row<float>(j)[c]} * double{inputs[c]};
         }
         row[c] = static_cast<float>(sum);
       }
     }
     for (const StateSave& save : slice.saves) {
-      keep_inputs(shape, slice, x, ring, save.position, blocks.row<float>(save.block));
+      keep_start(shape, slice, x, block, save.position, blocks.row<float>(save.block));
     }
-    keep_inputs(shape, slice, x, ring, end, ring);
+    for (int64_t p = slice.first_position + 1; p <= end; ++p) {
+      if (p % kStateChunk == 0) keep_start(shape, slice, x, block, p, block);
+    }
+    keep_last(shape, slice, x, block);
   }
 }
 
