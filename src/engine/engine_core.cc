@@ -6,6 +6,7 @@
 
 #include "base/device_lost.h"
 #include "base/error.h"
+#include "base/state_chunk.h"
 #include "base/time_source.h"
 
 namespace paceline {
@@ -34,7 +35,7 @@ EngineCore::EngineCore(const Engine& engine, Runner& runner, Memory& memory, KvC
       batch_(cache),
       budget_({.slowdown = limits.max_step_slowdown, .free_seconds = limits.free_step_seconds},
               limits.max_batched_tokens),
-      speculation_(limits.speculation, drafter, runner.vocab_size()),
+      speculation_(limits.speculation, drafter, runner.vocab_size(), cache.has_states()),
       run_(runner, limits.bidirectional ? 1 : limits.max_run_steps) {
   if (limits.bidirectional) limits_.prefix_cache = false;
   plan_limits_ = {.block_size = cache.block_size(),
@@ -219,11 +220,11 @@ void EngineCore::draft() {
 // was not accepted in settle_drafts().
 void EngineCore::apply() {
   admitted_.clear();
+  cache_.clear_copies();
   if (plan_.starved && !drop_oldest_hold()) fail_starved_sequence();
   const size_t num_running = running_.size();
   for (const PlannedAdmission& admission : plan_.admitted) admit(admission);
   std::erase(waiting_, nullptr);
-  cache_.clear_copies();
   for (const int32_t index : plan_.preempted) preempt(static_cast<size_t>(index));
   batch_.clear();
   for (const PlannedSlice& slice : plan_.slices) {
@@ -235,11 +236,39 @@ void EngineCore::apply() {
                                         slice.first + slice.count - slice.num_drafted + more);
     PL_CHECK(!missing.has_value(), "the plan counted blocks that aren't there");
   }
+  if (cache_.has_states() && limits_.prefix_cache) save_states();
+}
+
+// With the blocks that the plan left: every kSavedTokens, and where the prompt ends, as what
+// follows a prompt differs most.
+void EngineCore::save_states() {
+  constexpr int64_t kSavedTokens = 512;
+  const int64_t unit = std::lcm(cache_.block_size(), kStateChunk);
+  const int64_t apart = std::lcm(unit, kSavedTokens);
+  const size_t num_running = running_.size();
+  for (const PlannedSlice& slice : plan_.slices) {
+    const auto index = static_cast<size_t>(slice.sequence);
+    Sequence& sequence = index < num_running ? *running_[index] : *admitted_[index - num_running];
+    if (sequence.request().prefix.write != PrefixUse::Write::keep) continue;
+    const int64_t end = slice.first + slice.count - slice.num_drafted;
+    const int64_t of_prompt = sequence.prompt_length / unit * unit;
+    for (int64_t p = slice.first / unit * unit + unit; p <= end; p += unit) {
+      if (p % apart == 0 || p == of_prompt) cache_.save_state(sequence.blocks, p);
+    }
+  }
+}
+
+// The state of a sequence that leaves is that at the start of its open chunk.
+void EngineCore::keep_state(Sequence& sequence) {
+  if (!cache_.has_states() || !limits_.prefix_cache) return;
+  if (sequence.request().prefix.write != PrefixUse::Write::keep) return;
+  cache_.publish_end(sequence.blocks, sequence.num_computed / kStateChunk * kStateChunk);
 }
 
 // Releases its blocks (published ones stay findable); it keeps its arrival id and tokens.
 void EngineCore::preempt(size_t index) {
   Sequence& sequence = *running_[index];
+  keep_state(sequence);
   sequence.blocks.clear();
   sequence.draft_state.reset();
   sequence.num_computed = 0;

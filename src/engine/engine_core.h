@@ -78,6 +78,8 @@ class EngineCore {
   void apply();
   void preempt(size_t index);
   void admit(const PlannedAdmission& admission);
+  void save_states();
+  void keep_state(Sequence& sequence);
   bool drop_oldest_hold();
   void fail_starved_sequence();
 

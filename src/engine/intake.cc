@@ -165,6 +165,7 @@ void EngineCore::end(Sequence& sequence, TokenEvent&& event, const Finish& finis
   if (sequence.request().prefix.hold && is_whole) {
     holds_.emplace_back(sequence.shared->id, std::move(sequence.blocks));
   } else {
+    if (is_whole) keep_state(sequence);
     sequence.blocks.clear();
   }
   for (int32_t k = 0; k < sequence.num_unforked; ++k) {  // the choices that never began

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/state_chunk.h"
 #include "base/time_source.h"
 
 namespace paceline {
@@ -21,8 +22,9 @@ bool decodes(const Sequence& sequence) {
 
 }  // namespace
 
-Speculation::Speculation(const SpeculationLimits& limits, Drafter* drafter, int64_t vocab_size)
-    : limits_(limits), drafter_(drafter), vocab_size_(vocab_size) {
+Speculation::Speculation(const SpeculationLimits& limits, Drafter* drafter, int64_t vocab_size,
+                         bool has_states)
+    : limits_(limits), drafter_(drafter), vocab_size_(vocab_size), has_states_(has_states) {
   PL_CHECK(limits.num_tokens >= 0 && limits.num_tokens <= kMaxSpeculativeTokens,
            "drafts have a bounded length");
 }
@@ -57,7 +59,9 @@ void Speculation::wish(std::span<const std::unique_ptr<Sequence>> running) {
 // 0 where the drafter has nothing to propose.
 int64_t Speculation::most_drafted(Sequence& sequence) {
   // A draft of k tokens gives k + 1 at most.
-  const int64_t left = sequence.request().max_tokens - sequence.stats.output_tokens - 1;
+  int64_t left = sequence.request().max_tokens - sequence.stats.output_tokens - 1;
+  // Rows of the chunk that is open can be taken back, while its last one isn't computed.
+  if (has_states_) left = std::min(left, kStateChunk - 1 - sequence.num_tokens() % kStateChunk);
   if (sequence.constraint != nullptr && !sequence.constraint->forced().empty()) {
     sequence.draft_is_forced = true;
     return std::min(left, std::ssize(sequence.constraint->forced()));

@@ -20,7 +20,9 @@ namespace paceline {
 class Speculation {
  public:
   // `drafter` may be null: then only requests with a prediction have drafts.
-  Speculation(const SpeculationLimits& limits, Drafter* drafter, int64_t vocab_size);
+  // With `has_states`, drafts leave open the chunk that their rows are in.
+  Speculation(const SpeculationLimits& limits, Drafter* drafter, int64_t vocab_size,
+              bool has_states);
 
   // Sets how many tokens each running sequence would like to draft in the coming step.
   void wish(std::span<const std::unique_ptr<Sequence>> running);
@@ -52,6 +54,7 @@ class Speculation {
   Drafter* drafter_;
   PredictionDrafter predictions_;
   int64_t vocab_size_;
+  bool has_states_;
   RowCost cost_;
   AcceptanceRate acceptance_;  // of all sequences
   DraftLengths lengths_;

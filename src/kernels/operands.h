@@ -65,6 +65,33 @@ struct AttentionSlice {
   std::span<const int32_t> block_table;
 };
 
+// After the rows below `position`, a multiple of kStateChunk, a state is written to `block` too.
+struct StateSave {
+  int64_t position = 0;
+  int32_t block = 0;
+};
+
+// Rows [first_row, first_row + num_rows) of a batch are consecutive positions of one sequence, from
+// first_position on, whose state stands in `block`. A slice that begins at position 0 begins
+// without a state, whatever the block holds.
+struct StateSlice {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  int64_t first_position = 0;
+  int32_t block = 0;
+  int64_t first_save = 0;  // among the batch's: in ascending positions, within the slice's rows
+  int64_t num_saves = 0;
+};
+struct StateSlices {
+  std::span<const StateSlice> slices;
+  std::span<const StateSave> saves = {};  // of all slices
+
+  std::span<const StateSave> saves_of(const StateSlice& slice) const {
+    return saves.subspan(static_cast<size_t>(slice.first_save),
+                         static_cast<size_t>(slice.num_saves));
+  }
+};
+
 // Slices of one row each, in a device's memory.
 struct DeviceSlices {
   const cuda::AttentionRow* rows = nullptr;
@@ -75,10 +102,11 @@ using AttentionSlices = OperandSpan<const AttentionSlice, DeviceSlices>;
 
 // What a decoder reads of a batch of rows.
 struct BatchArrays {
-  // Where keys and values are stored and read, in the layers of one cache group.
+  // Where keys and values, or states, are stored and read, in the layers of one cache group.
   struct Group {
     Indices<int64_t> slots;  // [rows] flat slot of each row's own key and value
     AttentionSlices slices;
+    StateSlices states = {};  // in place of those two, in layers with states
   };
   Indices<int32_t> tokens;       // [rows]
   Indices<int32_t> positions;    // [rows]

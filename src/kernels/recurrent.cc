@@ -6,14 +6,14 @@
 namespace paceline {
 namespace {
 
-void check_slices(std::span<const StateSlice> slices, int64_t rows, int64_t num_blocks) {
-  for (const StateSlice& slice : slices) {
+void check_slices(const StateSlices& states, int64_t rows, int64_t num_blocks) {
+  for (const StateSlice& slice : states.slices) {
     PL_CHECK(slice.num_rows > 0 && slice.first_row >= 0 && slice.first_position >= 0 &&
                  slice.first_row + slice.num_rows <= rows,
              "a slice has rows of the batch");
     PL_CHECK(slice.block >= 0 && slice.block < num_blocks, "a slice's block exists");
     int64_t after = slice.first_position;
-    for (const StateSave& save : slice.saves) {
+    for (const StateSave& save : states.saves_of(slice)) {
       PL_CHECK(save.position > after && save.position % kStateChunk == 0 &&
                    save.position <= slice.first_position + slice.num_rows,
                "states are saved at ends of the slice's chunks");
@@ -27,9 +27,8 @@ void check_slices(std::span<const StateSlice> slices, int64_t rows, int64_t num_
 }  // namespace
 
 void RecurrentOps::short_convolution(const ConvolutionShape& shape, const Tensor& x,
-                                     const ConvolutionWeights& weights,
-                                     std::span<const StateSlice> slices, const Tensor& blocks,
-                                     const Tensor& out) {
+                                     const ConvolutionWeights& weights, const StateSlices& states,
+                                     const Tensor& blocks, const Tensor& out) {
   ShapeCheck check("short_convolution");
   check.dimension("shape", "channels", shape.channels);
   check.dimension("shape", "taps", shape.taps);
@@ -41,8 +40,8 @@ void RecurrentOps::short_convolution(const ConvolutionShape& shape, const Tensor
   check.tensor("out", out, {"rows", "channels"});
   PL_CHECK(shape.taps > 1 && x.elements<float>() != out.elements<float>(),
            "a convolution has taps before its own, and isn't in place");
-  check_slices(slices, x.size(0), blocks.size(0));
-  if (!out.empty()) do_short_convolution(shape, x, weights, slices, blocks, out);
+  check_slices(states, x.size(0), blocks.size(0));
+  if (!out.empty()) do_short_convolution(shape, x, weights, states, blocks, out);
 }
 
 void RecurrentOps::decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
@@ -56,8 +55,7 @@ void RecurrentOps::decay_gates(const Tensor& x, const Tensor& bias, const Tensor
 }
 
 void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                              std::span<const StateSlice> slices, const Tensor& blocks,
-                              const Tensor& out) {
+                              const StateSlices& states, const Tensor& blocks, const Tensor& out) {
   ShapeCheck check("delta_rule");
   check.dimension("shape", "key_heads", shape.key_heads);
   check.dimension("shape", "value_heads", shape.value_heads);
@@ -72,8 +70,8 @@ void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs
   check.tensor("blocks", blocks, {"blocks", "block_elements"});
   check.tensor("out", out, {"rows", "value_heads", "value_dim"});
   PL_CHECK(shape.value_heads % shape.key_heads == 0, "key heads serve value heads alike");
-  check_slices(slices, out.size(0), blocks.size(0));
-  if (!out.empty()) do_delta_rule(shape, inputs, slices, blocks, out);
+  check_slices(states, out.size(0), blocks.size(0));
+  if (!out.empty()) do_delta_rule(shape, inputs, states, blocks, out);
 }
 
 void RecurrentOps::copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {

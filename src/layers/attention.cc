@@ -10,7 +10,7 @@ namespace {
 
 Linear load_qkv(const LoadContext& context, const std::string& name,
                 const AttentionConfig& config) {
-  const int64_t q_width = config.num_heads * config.head_dim;
+  const int64_t q_width = config.query_width();
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
   const auto bias = config.qkv_bias ? Linear::Bias::stored : Linear::Bias::none;
   if (config.fused_qkv) {
@@ -45,9 +45,10 @@ Tensor as_rows(const Tensor& heads) {
 }  // namespace
 
 AttentionHeads::AttentionHeads(const Tensor& qkv, const AttentionConfig& config)
-    : q(heads_of(qkv, 0, config.num_heads, config.head_dim)),
-      k(heads_of(qkv, config.num_heads * config.head_dim, config.num_kv_heads, config.head_dim)),
-      v(heads_of(qkv, (config.num_heads + config.num_kv_heads) * config.head_dim,
+    : q(qkv.as_strided({qkv.size(0), config.num_heads, config.head_dim},
+                       {qkv.stride(0), config.query_width() / config.num_heads, 1})),
+      k(heads_of(qkv, config.query_width(), config.num_kv_heads, config.head_dim)),
+      v(heads_of(qkv, config.query_width() + config.num_kv_heads * config.head_dim,
                  config.num_kv_heads, config.head_dim)) {}
 
 SelfAttention::SelfAttention(const LoadContext& context, const std::string& name,
@@ -143,25 +144,38 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
                             const BatchArrays::Group& group, const BlockAdapters& adapters,
                             const KvStore& store, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const int64_t q_width = config_.num_heads * config_.head_dim;
+  const int64_t rows = x.size(0), q_width = config_.num_heads * config_.head_dim;
   const int64_t kv_width = config_.num_kv_heads * config_.head_dim;
 
-  const Tensor qkv = scratch.take_rows(x.size(0), q_width + 2 * kv_width);
+  const Tensor qkv = scratch.take_rows(rows, config_.query_width() + 2 * kv_width);
   qkv_.forward(backend, x, qkv);
   adapters.add(backend, BlockProduct::qkv, x, qkv);
   const AttentionHeads heads(qkv, config_);
   place_and_store(backend, positions, heads, group.slots, store);
 
+  const Tensor attended =
+      config_.has_gate ? scratch.take_rows(rows, q_width) : qkv.slice(1, 0, q_width);
+  const Tensor read = heads_of(attended, 0, config_.num_heads, config_.head_dim);
   if (sinks_) {
-    const Tensor log_sum_exp = scratch.take(DType::f32, {x.size(0), config_.num_heads});
-    backend.attention(heads.q, store, group.slices, config_.params, heads.q, &log_sum_exp);
-    backend.apply_sinks(log_sum_exp, sinks_->view, heads.q);
+    const Tensor log_sum_exp = scratch.take(DType::f32, {rows, config_.num_heads});
+    backend.attention(heads.q, store, group.slices, config_.params, read, &log_sum_exp);
+    backend.apply_sinks(log_sum_exp, sinks_->view, read);
   } else {
-    backend.attention(heads.q, store, group.slices, config_.params, heads.q);
+    backend.attention(heads.q, store, group.slices, config_.params, read);
   }
-  const Tensor attended = qkv.slice(1, 0, q_width);
+  if (config_.has_gate) gate_heads(backend, qkv, attended);
   output_.forward(backend, attended, out);
   adapters.add(backend, BlockProduct::output, attended, out);
+}
+
+// The gates of a head stand behind its queries.
+void SelfAttention::gate_heads(Backend& backend, const Tensor& qkv, const Tensor& attended) const {
+  const int64_t size = config_.head_dim;
+  for (int64_t head = 0; head < config_.num_heads; ++head) {
+    const Tensor gates = qkv.slice(1, (2 * head + 1) * size, (2 * head + 2) * size);
+    const Tensor read = attended.slice(1, head * size, (head + 1) * size);
+    backend.gated_activation(Activation::sigmoid, gates, read, read);
+  }
 }
 
 }  // namespace paceline

@@ -29,16 +29,20 @@ struct AttentionConfig {
   bool qkv_bias = false;
   bool output_bias = false;
   bool sinks = false;      // a score without a value for each head, beside those of the keys
+  bool has_gate = false;   // q_proj has gates behind each head's queries: out *= sigmoid(gate)
   bool fused_qkv = false;  // the files hold q, k and v as one matrix, qkv_proj
   NormOptions norm;
+
+  // Columns of q_proj.
+  int64_t query_width() const { return (has_gate ? 2 : 1) * num_heads * head_dim; }
 };
 
 // Queries, keys and values side by side in rows.
 struct AttentionHeads {
-  Tensor q;     // [rows, heads, head_dim]
+  Tensor q;     // [rows, heads, head_dim]; with gates these stand between its heads
   Tensor k, v;  // [rows, kv_heads, head_dim]
 
-  // Views of qkv [rows, (heads + 2 kv_heads) * head_dim].
+  // Views of qkv [rows, (heads + 2 kv_heads) * head_dim], or with gates (2 heads + 2 kv_heads).
   AttentionHeads(const Tensor& qkv, const AttentionConfig& config);
 };
 
@@ -87,6 +91,7 @@ class SelfAttention {
  private:
   void load_norms(const LoadContext& context, const std::string& name);
   void normalise(Backend& backend, const AttentionHeads& from, const AttentionHeads& heads) const;
+  void gate_heads(Backend& backend, const Tensor& qkv, const Tensor& attended) const;
   void scale_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
 
   AttentionConfig config_;

@@ -12,11 +12,14 @@
 
 namespace paceline {
 
-// Where the rows' keys and values are stored and read, for the layers of one cache group.
+// Where the rows' keys and values, or states, are stored and read, for the layers of one cache
+// group.
 struct GroupBatch {
   std::vector<int64_t> slots;  // [rows] flat slot of each row's own key and value
   std::vector<AttentionSlice> slices;
-  std::vector<BlockMove> copies;  // in this order, before anything is stored
+  std::vector<StateSlice> states;  // in place of those two, in layers with states
+  std::vector<StateSave> saves;    // what these refer to
+  std::vector<BlockMove> copies;   // in this order, before anything is stored
 };
 
 struct BatchView {
@@ -41,7 +44,7 @@ struct Batch {
                    .adapters = adapters,
                    .stretched = stretched};
     for (const GroupBatch& group : groups) {
-      made.arrays.groups.push_back({group.slots, group.slices});
+      made.arrays.groups.push_back({group.slots, group.slices, {group.states, group.saves}});
     }
     return made;
   }
@@ -56,6 +59,8 @@ struct Batch {
     for (GroupBatch& group : groups) {
       group.slots.clear();
       group.slices.clear();
+      group.states.clear();
+      group.saves.clear();
       group.copies.clear();
     }
   }

@@ -26,6 +26,7 @@ KvStore store_at(char* bytes, const KvLayer& layer, int64_t block_size, DType dt
 }  // namespace
 
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
+  if (layer.state_elements > 0) return static_cast<size_t>(layer.state_elements) * sizeof(float);
   return static_cast<size_t>(2 * layer.num_kv_heads * block_size) *
          (static_cast<size_t>(layer.head_dim) * dtype_bytes(dtype) + scale_bytes(dtype));
 }
@@ -37,7 +38,14 @@ KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType 
   for (const KvLayer& layer : layers) {
     Buffer& buffer = buffers_.emplace_back(
         memory, static_cast<size_t>(layer.num_blocks) * kv_block_bytes(layer, block_size, dtype));
+    if (layer.state_elements > 0) {
+      states_.emplace_back(buffer.get(), DType::f32,
+                           Extents{layer.num_blocks, layer.state_elements});
+      stores_.emplace_back();
+      continue;
+    }
     stores_.push_back(store_at(static_cast<char*>(buffer.get()), layer, block_size, dtype));
+    states_.emplace_back();
   }
 }
 

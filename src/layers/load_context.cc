@@ -20,12 +20,17 @@ std::optional<OwnedTensor> prepared_vector(const LoadContext& context, std::stri
   return context.prepared->vector(name, size);
 }
 
-std::vector<float> read_vector(const LoadContext& context, std::string_view name, int64_t size) {
-  const Tensor stored = context.weights.read(name, {size});
-  std::vector<float> elements(static_cast<size_t>(size));
-  copy_elements(stored, Tensor(elements.data(), DType::f32, {size}));
+std::vector<float> read_elements(const LoadContext& context, std::string_view name,
+                                 const Extents& shape) {
+  const Tensor stored = context.weights.read(name, shape);
+  std::vector<float> elements(static_cast<size_t>(stored.num_elements()));
+  copy_elements(stored, Tensor(elements.data(), DType::f32, shape));
   context.weights.release(name);
   return elements;
+}
+
+std::vector<float> read_vector(const LoadContext& context, std::string_view name, int64_t size) {
+  return read_elements(context, name, {size});
 }
 
 OwnedTensor store_vector(const LoadContext& context, std::string_view name,

@@ -12,11 +12,14 @@ namespace paceline {
 namespace {
 
 // Bytes of one block over all layers of a group.
-size_t group_block_bytes(const DecoderConfig& config, int64_t window, const CacheRequest& request) {
-  const KvLayer layer{.num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim};
+size_t group_block_bytes(const DecoderConfig& config, size_t group, const CacheRequest& request) {
   size_t bytes = 0;
-  for (const LayerConfig& one : config.layers) {
-    if (one.window == window) bytes += kv_block_bytes(layer, request.block_size, request.dtype);
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    if (static_cast<size_t>(cache_group_of(config, i)) != group) continue;
+    const KvLayer layer{.num_kv_heads = config.num_kv_heads,
+                        .head_dim = config.head_dim,
+                        .state_elements = state_elements(config, i)};
+    bytes += kv_block_bytes(layer, request.block_size, request.dtype);
   }
   return bytes;
 }
@@ -31,18 +34,33 @@ int64_t sequence_blocks(int64_t window, int64_t length, const CacheRequest& requ
 size_t bytes_for(const DecoderConfig& config, const CacheRequest& request,
                  const std::vector<CacheGroup>& groups) {
   size_t bytes = 0;
-  for (const CacheGroup& group : groups) {
-    bytes +=
-        static_cast<size_t>(group.num_blocks) * group_block_bytes(config, group.window, request);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    bytes += static_cast<size_t>(groups[g].num_blocks) * group_block_bytes(config, g, request);
   }
   return bytes;
+}
+
+// Of the last group, after those before it.
+int64_t state_blocks(const DecoderConfig& config, const CacheRequest& request,
+                     const std::vector<CacheGroup>& others, int64_t context) {
+  constexpr int64_t kSavedTokens = 512;
+  const size_t bytes = bytes_for(config, request, others);
+  const auto affordable =
+      static_cast<int64_t>(bytes / group_block_bytes(config, others.size(), request));
+  const int64_t most = request.max_num_seqs * (2 + context / kSavedTokens);
+  return std::clamp<int64_t>(affordable, 1, most);
 }
 
 // The groups, if full-attention ones have `full_blocks`.
 std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequest& request,
                                     int64_t full_blocks, int64_t context) {
   std::vector<CacheGroup> groups;
-  for (const int64_t window : cache_group_windows(config)) {
+  for (const auto& [is_recurrent, window] : cache_groups(config)) {
+    if (is_recurrent) {
+      groups.push_back(
+          {.num_blocks = state_blocks(config, request, groups, context), .is_recurrent = true});
+      continue;
+    }
     const int64_t one = sequence_blocks(window, context, request);
     const int64_t all = one * request.max_num_seqs;
     const int64_t wanted = window == 0 ? full_blocks : std::max(one, std::min(all, full_blocks));
@@ -54,7 +72,8 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
 // What the smallest cache holds, and what would make it smaller.
 std::string describe_smallest(const std::vector<CacheGroup>& groups, const CacheRequest& request) {
   const std::string block = fmt::format("a block of {} tokens", request.block_size);
-  const CacheGroup& last = groups.back();  // of the longest window, or the only group
+  const CacheGroup& last = groups.back();  // of states, of the longest window, or the only group
+  if (last.is_recurrent) return block + ", and a state of a sequence";
   if (last.window == 0) return block;
   return fmt::format(
       "{}{} blocks for a window of {} tokens and the {} of a step: a smaller "
@@ -67,7 +86,9 @@ std::string describe_smallest(const std::vector<CacheGroup>& groups, const Cache
 
 size_t kv_token_bytes(const DecoderConfig& config, DType dtype) {
   const KvLayer layer{.num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim};
-  return config.layers.size() * kv_block_bytes(layer, 1, dtype);
+  const auto num_layers =
+      std::ranges::count(config.layers, MixerKind::attention, &LayerConfig::mixer);
+  return static_cast<size_t>(num_layers) * kv_block_bytes(layer, 1, dtype);
 }
 
 DType choose_kv_dtype(const std::string& name, DType automatic) {

@@ -47,6 +47,7 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .qkv_bias = config.qkv_bias,
           .output_bias = config.output_bias,
           .sinks = config.attention_sinks,
+          .has_gate = config.attention_gate,
           .fused_qkv = config.fused_qkv,
           .norm = qk_norm};
 }
@@ -59,6 +60,16 @@ MlpConfig mlp_config(const DecoderConfig& config) {
           .gated = config.gated_mlp,
           .fused_gate_up = config.fused_gate_up,
           .names = config.mlp_names};
+}
+
+Mixer load_mixer(const LoadContext& context, const DecoderConfig& config, int64_t layer_index) {
+  if (config.layers[static_cast<size_t>(layer_index)].mixer == MixerKind::delta_net) {
+    PL_CHECK(config.delta_net.has_value(), "a delta net without its description");
+    return Mixer(GatedDeltaNet(context, layer_name(layer_index, "linear_attn"), config.hidden_size,
+                               config.norm_eps, *config.delta_net));
+  }
+  return Mixer(SelfAttention(context, layer_name(layer_index, "self_attn"),
+                             attention_config(config, layer_index)));
 }
 
 FeedForward load_feed_forward(const LoadContext& context, const DecoderConfig& config,
@@ -90,8 +101,7 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
       residual_scale_(config.residual_scale),
       before_attention_(
           load_optional_norm(context, config, layer_index, config.norms.before_attention)),
-      attention_(context, layer_name(layer_index, "self_attn"),
-                 attention_config(config, layer_index)),
+      mixer_(load_mixer(context, config, layer_index)),
       after_attention_(
           load_optional_norm(context, config, layer_index, config.norms.after_attention)),
       before_mlp_(load_optional_norm(context, config, layer_index, config.norms.before_mlp)),
@@ -108,43 +118,34 @@ void DecoderBlock::add_branch(Backend& backend, const Addition& addition) const 
   next->add_forward(backend, residual, branch, is_apart ? nullptr : after, out);
 }
 
-void DecoderBlock::forward(Backend& backend, const PositionInputs& positions,
-                           const BatchArrays::Group& group, const BlockAdapters& adapters,
-                           const KvStore& store, Scratch& scratch, const Tensor& residual,
-                           const Tensor& branch, const Norm* next) const {
-  if (is_parallel_) {
-    return forward_parallel(backend, positions, group, adapters, store, scratch, residual, branch,
-                            next);
-  }
-  attention_.forward(backend, before_attention_ ? branch : residual, positions, group, adapters,
-                     store, scratch, branch);
+void DecoderBlock::forward(Backend& backend, const MixerInputs& in, Scratch& scratch,
+                           const Tensor& residual, const Tensor& branch, const Norm* next) const {
+  if (is_parallel_) return forward_parallel(backend, in, scratch, residual, branch, next);
+  mixer_.forward(backend, before_attention_ ? branch : residual, in, scratch, branch);
   add_branch(backend, {.residual = residual,
                        .branch = branch,
                        .after = after_attention(),
                        .next = before_mlp(),
                        .out = branch});
-  mlp_.forward(backend, before_mlp_ ? branch : residual, adapters, scratch, branch);
+  mlp_.forward(backend, before_mlp_ ? branch : residual, in.adapters, scratch, branch);
   add_branch(
       backend,
       {.residual = residual, .branch = branch, .after = after_mlp(), .next = next, .out = branch});
 }
 
-void DecoderBlock::forward_parallel(Backend& backend, const PositionInputs& positions,
-                                    const BatchArrays::Group& group, const BlockAdapters& adapters,
-                                    const KvStore& store, Scratch& scratch, const Tensor& residual,
-                                    const Tensor& normed, const Norm* next) const {
+void DecoderBlock::forward_parallel(Backend& backend, const MixerInputs& in, Scratch& scratch,
+                                    const Tensor& residual, const Tensor& normed,
+                                    const Norm* next) const {
   const Scratch::Frame frame(scratch);
   const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
-  attention_.forward(backend, normed, positions, group, adapters, store, scratch, branch);
+  mixer_.forward(backend, normed, in, scratch, branch);
   add_branch(backend, {.residual = residual, .branch = branch, .out = branch});
-  mlp_.forward(backend, normed, adapters, scratch, branch);
+  mlp_.forward(backend, normed, in.adapters, scratch, branch);
   add_branch(backend, {.residual = residual, .branch = branch, .next = next, .out = normed});
 }
 
 void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const {
-  for (const Linear* const product : attention_.products()) {
-    for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
-  }
+  mixer_.list_weights(weights);
   mlp_.list_weights(weights);
 }
 
@@ -207,8 +208,12 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
     const PositionInputs positions = {
         .rope_table = rope == kNoRope ? nullptr : &rope_tables[static_cast<size_t>(rope)],
         .query_factors = query_factors};
-    blocks_[i].forward(backend, positions, batch.arrays.groups[group], adapters, kv.layer(layer),
-                       scratch, residual, branch, norm_before(i + 1));
+    const MixerInputs in{.positions = positions,
+                         .group = batch.arrays.groups[group],
+                         .adapters = adapters,
+                         .memory = kv,
+                         .layer = layer};
+    blocks_[i].forward(backend, in, scratch, residual, branch, norm_before(i + 1));
   }
   // A row attends to itself, so its state shows a NaN or an infinity in its keys or values.
   if (result.finite.size() > 0) backend.finite_rows(residual, result.finite);
@@ -246,10 +251,11 @@ std::vector<const PackedMatrix*> Decoder::weights() const {
 
 std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_blocks) const {
   std::vector<KvLayer> layers;
-  for (const int group : block_groups_) {
+  for (int64_t i = 0; i < config_.num_layers(); ++i) {
     layers.push_back({.num_kv_heads = config_.num_kv_heads,
                       .head_dim = config_.head_dim,
-                      .num_blocks = group_num_blocks[static_cast<size_t>(group)]});
+                      .num_blocks = group_num_blocks[static_cast<size_t>(cache_group(i))],
+                      .state_elements = state_elements(config_, i)});
   }
   return layers;
 }
@@ -264,7 +270,10 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   const int64_t q_width = config.num_heads * config.head_dim;
   const int64_t kv_width = config.num_kv_heads * config.head_dim;
   const size_t sums = config.attention_sinks ? floats(config.num_heads) : 0;
-  const size_t attention = rows_of(q_width + 2 * kv_width) + sums;
+  const int64_t q_parts = config.attention_gate ? 2 : 1;
+  const size_t gated = config.attention_gate ? rows_of(q_width) : 0;
+  const size_t attention = rows_of(q_parts * q_width + 2 * kv_width) + sums + gated;
+  const size_t delta = config.delta_net ? delta_net_scratch_bytes(*config.delta_net, max_rows) : 0;
   const bool holds_inner = adapters == AdapterUse::any || !config.gated_mlp;
   const size_t mlp = holds_inner ? rows_of(2 * config.intermediate_size) : 0;
   size_t mixture = config.mixture ? mixture_scratch_bytes(*config.mixture, max_rows) : 0;
@@ -272,7 +281,7 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
     mixture += expert_steps_bytes(*config.mixture, config.hidden_size, max_rows);
   }
   const size_t normed = config.parallel_block ? rows_of(config.hidden_size) : 0;
-  return rows_of(config.hidden_size) + normed + std::max({attention, mlp, mixture}) +
+  return rows_of(config.hidden_size) + normed + std::max({attention, delta, mlp, mixture}) +
          config.ropes.size() * floats(config.rotary_dim);
 }
 

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "layers/attention.h"
 #include "layers/batch.h"
 #include "layers/feed_forward.h"
 #include "layers/kv_storage.h"
+#include "layers/mixer.h"
 #include "layers/norm.h"
 #include "layers/rope.h"
 #include "layers/scratch.h"
@@ -27,33 +27,30 @@ class DecoderBlock {
   // Updates `residual` [rows, hidden] in place. On entry `branch` [rows, hidden] holds
   // before_attention(residual) if the layer has that norm. On return it holds next(residual), or
   // nothing of use if next is null.
-  void forward(Backend& backend, const PositionInputs& positions, const BatchArrays::Group& group,
-               const BlockAdapters& adapters, const KvStore& store, Scratch& scratch,
-               const Tensor& residual, const Tensor& branch, const Norm* next) const;
+  void forward(Backend& backend, const MixerInputs& in, Scratch& scratch, const Tensor& residual,
+               const Tensor& branch, const Norm* next) const;
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
   // Its parts, for a pass that computes them in another way (training).
   const Norm* before_attention() const { return before_attention_ ? &*before_attention_ : nullptr; }
-  const SelfAttention& attention() const { return attention_; }
+  const SelfAttention& attention() const { return mixer_.attention(); }
   const Norm* after_attention() const { return after_attention_ ? &*after_attention_ : nullptr; }
   const Norm* before_mlp() const { return before_mlp_ ? &*before_mlp_ : nullptr; }
   const FeedForward& mlp() const { return mlp_; }
   const Norm* after_mlp() const { return after_mlp_ ? &*after_mlp_ : nullptr; }
   // The same, for training to replace their values.
   Norm* before_attention() { return before_attention_ ? &*before_attention_ : nullptr; }
-  SelfAttention& attention() { return attention_; }
+  SelfAttention& attention() { return mixer_.attention(); }
   Norm* after_attention() { return after_attention_ ? &*after_attention_ : nullptr; }
   Norm* before_mlp() { return before_mlp_ ? &*before_mlp_ : nullptr; }
   FeedForward& mlp() { return mlp_; }
   Norm* after_mlp() { return after_mlp_ ? &*after_mlp_ : nullptr; }
 
  private:
-  void forward_parallel(Backend& backend, const PositionInputs& positions,
-                        const BatchArrays::Group& group, const BlockAdapters& adapters,
-                        const KvStore& store, Scratch& scratch, const Tensor& residual,
-                        const Tensor& normed, const Norm* next) const;
+  void forward_parallel(Backend& backend, const MixerInputs& in, Scratch& scratch,
+                        const Tensor& residual, const Tensor& normed, const Norm* next) const;
   // residual += branch, which is normalised first if there is an `after`; then out = next of it.
   struct Addition {
     const Tensor& residual;
@@ -67,7 +64,7 @@ class DecoderBlock {
   bool is_parallel_;
   float residual_scale_;
   std::optional<Norm> before_attention_;
-  SelfAttention attention_;
+  Mixer mixer_;
   std::optional<Norm> after_attention_;
   std::optional<Norm> before_mlp_;
   FeedForward mlp_;

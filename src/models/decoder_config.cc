@@ -23,16 +23,31 @@ std::vector<float> DecoderConfig::query_factors(Indices<int32_t> positions) cons
   return factors;
 }
 
-std::vector<int64_t> cache_group_windows(const DecoderConfig& config) {
-  std::set<int64_t> windows;
-  for (const LayerConfig& layer : config.layers) windows.insert(layer.window);
-  return {windows.begin(), windows.end()};
+namespace {
+
+LayerGroup group_of(const LayerConfig& layer) {
+  const bool is_recurrent = layer.mixer != MixerKind::attention;
+  return {.is_recurrent = is_recurrent, .window = is_recurrent ? 0 : layer.window};
+}
+
+}  // namespace
+
+std::vector<LayerGroup> cache_groups(const DecoderConfig& config) {
+  std::set<LayerGroup> groups;
+  for (const LayerConfig& layer : config.layers) groups.insert(group_of(layer));
+  return {groups.begin(), groups.end()};
 }
 
 int cache_group_of(const DecoderConfig& config, int64_t layer_index) {
-  const auto windows = cache_group_windows(config);
-  const int64_t window = config.layers[static_cast<size_t>(layer_index)].window;
-  return static_cast<int>(std::find(windows.begin(), windows.end(), window) - windows.begin());
+  const auto groups = cache_groups(config);
+  const LayerGroup own = group_of(config.layers[static_cast<size_t>(layer_index)]);
+  return static_cast<int>(std::find(groups.begin(), groups.end(), own) - groups.begin());
+}
+
+int64_t state_elements(const DecoderConfig& config, int64_t layer_index) {
+  const LayerConfig& layer = config.layers[static_cast<size_t>(layer_index)];
+  if (layer.mixer == MixerKind::attention) return 0;
+  return config.delta_net->block_elements();
 }
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 
 #include "kernels/operands.h"
 #include "layers/attention.h"
+#include "layers/gated_delta_net.h"
 #include "layers/gated_mlp.h"
 #include "layers/mixture_config.h"
 #include "layers/rope.h"
@@ -18,8 +19,12 @@ namespace paceline {
 
 constexpr int kNoRope = -1;  // of a layer whose queries and keys don't rotate
 
+// What mixes the positions of a layer.
+enum class MixerKind : uint8_t { attention, delta_net };
+
 // The properties that differ between layers.
 struct LayerConfig {
+  MixerKind mixer = MixerKind::attention;
   int64_t window = 0;       // as AttentionParams::window; 0: full attention
   int rope_index = 0;       // into DecoderConfig::ropes, or kNoRope
   bool is_mixture = false;  // a mixture of experts instead of one MLP
@@ -76,6 +81,7 @@ struct DecoderConfig {
   bool qkv_bias = false;
   bool output_bias = false;
   bool attention_sinks = false;
+  bool attention_gate = false;  // each head's output is multiplied by sigmoids; q_proj has them too
   bool mlp_bias = false;
   bool gated_mlp = true;
   bool fused_qkv = false;      // stored as one matrix, self_attn.qkv_proj
@@ -85,7 +91,8 @@ struct DecoderConfig {
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
   bool has_head = true;    // false: neither, so the model makes vectors or labels of texts only
 
-  std::optional<MixtureConfig> mixture;  // of the layers that are mixtures
+  std::optional<MixtureConfig> mixture;     // of the layers that are mixtures
+  std::optional<DeltaNetConfig> delta_net;  // of the layers that are one
 
   BlockNorms norms;
   std::vector<RopeConfig> ropes;
@@ -104,9 +111,18 @@ struct DecoderConfig {
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
 };
 
-// The distinct windows of the layers, full attention (0) first: one cache group each.
-std::vector<int64_t> cache_group_windows(const DecoderConfig& config);
-// The index of a layer's window in cache_group_windows.
+// Layers whose memory of a sequence is assigned as one.
+struct LayerGroup {
+  bool is_recurrent = false;  // states, instead of keys and values
+  int64_t window = 0;
+
+  auto operator<=>(const LayerGroup&) const = default;
+};
+// One of each: full attention first, then windows in ascending order, then states.
+std::vector<LayerGroup> cache_groups(const DecoderConfig& config);
+// The index of a layer's group in cache_groups.
 int cache_group_of(const DecoderConfig& config, int64_t layer_index);
+// Elements of a sequence's state in a layer; 0 of attention.
+int64_t state_elements(const DecoderConfig& config, int64_t layer_index);
 
 }  // namespace paceline

@@ -35,6 +35,10 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"ministral3", read_ministral3},
     {"qwen2_moe", read_qwen2_moe},
     {"qwen3_moe", read_qwen3_moe},
+    {"qwen3_5", read_qwen3_5},
+    {"qwen3_5_text", read_qwen3_5},
+    {"qwen3_5_moe", read_qwen3_5_moe},
+    {"qwen3_5_moe_text", read_qwen3_5_moe},
     {"olmoe", read_olmoe},
     {"mixtral", read_mixtral},
     {"glm4_moe", read_glm4_moe},
@@ -178,7 +182,7 @@ DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
   DecoderConfig decoder;
   decoder.vocab_size = config.integer("vocab_size", defaults.vocab_size);
   decoder.hidden_size = config.integer("hidden_size");
-  decoder.intermediate_size = config.integer("intermediate_size");
+  decoder.intermediate_size = config.integer("intermediate_size", defaults.intermediate_size);
   decoder.num_heads = config.integer("num_attention_heads", defaults.num_heads);
   const auto num_kv_heads = config.integer_or_null(
       "num_key_value_heads", defaults.num_kv_heads.value_or(decoder.num_heads));

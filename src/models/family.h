@@ -38,6 +38,7 @@ struct CommonDefaults {
   std::optional<int64_t> num_heads = {};
   std::optional<int64_t> num_kv_heads = {};  // else, and for null, the number of heads
   std::optional<int64_t> head_dim = {};      // else hidden size / heads
+  std::optional<int64_t> intermediate_size = {};
   int64_t max_position = 2048;
   bool tied_head = false;
   std::string_view norm_eps_key = "rms_norm_eps";
@@ -71,6 +72,8 @@ DecoderConfig read_qwen2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen2_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_qwen3_5(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_qwen3_5_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_olmoe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights);

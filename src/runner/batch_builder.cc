@@ -24,6 +24,10 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
   if (rows.stretched > 0) batch_.stretched.push_back({first_row, count, rows.stretched});
   for (int g = 0; g < cache_.num_groups(); ++g) {
     GroupBatch& group = batch_.groups[static_cast<size_t>(g)];
+    if (cache_.group(g).is_recurrent) {
+      add_state(rows, g, first_row, count, group);
+      continue;
+    }
     for (int64_t i = 0; i < count; ++i) {
       group.slots.push_back(rows.blocks.slot(g, rows.first_position + i));
     }
@@ -33,6 +37,20 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
                             .block_table = rows.blocks.table(g)});
   }
   return first_row;
+}
+
+void BatchBuilder::add_state(const BatchRows& rows, int index, int64_t first_row, int64_t count,
+                             GroupBatch& group) {
+  group.states.push_back({.first_row = first_row,
+                          .num_rows = count,
+                          .first_position = rows.first_position,
+                          .block = rows.blocks.table(index).front(),
+                          .first_save = std::ssize(group.saves)});
+  for (const SavedState& save : rows.blocks.saves()) {
+    if (save.group != index) continue;
+    group.saves.push_back({.position = save.position, .block = save.block});
+    ++group.states.back().num_saves;
+  }
 }
 
 void BatchBuilder::add_adapter(const AdapterWeights* weights, int64_t first_row, int64_t count) {

@@ -34,6 +34,8 @@ class BatchBuilder {
   const Batch& batch() const { return batch_; }
 
  private:
+  void add_state(const BatchRows& rows, int index, int64_t first_row, int64_t count,
+                 GroupBatch& group);
   void add_adapter(const AdapterWeights* weights, int64_t first_row, int64_t count);
 
   const KvCache& cache_;

@@ -7,9 +7,15 @@
 namespace paceline {
 namespace {
 
-// Factors of queries are computed on the CPU.
+// Factors of queries are computed on the CPU; states have no slots.
 bool needs_cpu(const DecoderConfig& config) {
-  return config.query_growth.beta != 0.0 || config.bidirectional;
+  return config.query_growth.beta != 0.0 || config.bidirectional || config.delta_net;
+}
+
+std::vector<int64_t> windows_of(const DecoderConfig& config) {
+  std::vector<int64_t> windows;
+  for (const LayerGroup& group : cache_groups(config)) windows.push_back(group.window);
+  return windows;
 }
 
 }  // namespace
@@ -18,7 +24,11 @@ void copy_blocks(Backend& backend, const Decoder& decoder, const KvStorage& kv,
                  const Batch& batch) {
   for (int64_t layer = 0; layer < decoder.config().num_layers(); ++layer) {
     const GroupBatch& group = batch.groups[static_cast<size_t>(decoder.cache_group(layer))];
-    backend.copy_blocks(kv.layer(layer), group.copies);
+    if (kv.has_states(layer)) {
+      backend.recurrent()->copy_states(kv.states(layer), group.copies);
+    } else {
+      backend.copy_blocks(kv.layer(layer), group.copies);
+    }
   }
 }
 
@@ -35,7 +45,7 @@ ModelDecodeLoop::ModelDecodeLoop(const Parts& parts, int64_t max_sequences)
       max_sequences_(max_sequences),
       slots_(parts.backend.make_decode_slots(
           {.num_slots = max_sequences,
-           .windows = cache_group_windows(parts.decoder.config()),
+           .windows = windows_of(parts.decoder.config()),
            .block_size = parts.kv.layer(0).block_size(),
            .num_products =
                parts.decoder.config().num_layers() * static_cast<int64_t>(kNumBlockProducts)})) {}

@@ -21,8 +21,10 @@ constexpr std::array<std::string_view, 6> kPrefixes = {
     "model.language_model.", "model.text_model.", "language_model.model.",
     "language_model.",       kUsualPrefix,        ""};
 
-constexpr std::array<std::string_view, 5> kOtherTowers = {
-    "vision_tower", "vision_model", "multi_modal_projector", "embed_vision", "connector"};
+// Vision towers and their projectors; layers that predict several tokens.
+constexpr std::array<std::string_view, 7> kOtherTowers = {
+    "vision_tower", "vision_model", "visual", "multi_modal_projector",
+    "embed_vision", "connector",    "mtp"};
 
 // The prefix under which the checkpoint has `name`, or `otherwise`.
 std::string find_prefix(const Checkpoint& checkpoint, std::string_view name,

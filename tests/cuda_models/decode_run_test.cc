@@ -47,12 +47,11 @@ class GpuEngine {
                                              .num_threads = 2,
                                              .weight_dtype = types.weights,
                                              .kv_dtype = types.kv}) {
-    const std::vector<int64_t> windows = cache_group_windows(model_.config());
     std::vector<CacheGroup> groups;
-    for (const int64_t window : windows) {
-      groups.push_back({.window = window, .num_blocks = num_blocks});
+    for (const LayerGroup& group : cache_groups(model_.config())) {
+      groups.push_back({.window = group.window, .num_blocks = num_blocks});
     }
-    const std::vector<int64_t> group_blocks(windows.size(), num_blocks);
+    const std::vector<int64_t> group_blocks(groups.size(), num_blocks);
     cache_ = std::make_unique<KvCache>(kBlockSize, groups);
     runner_ = std::make_unique<ModelRunner>(
         model_.decoder(), model_.backend(),

@@ -53,13 +53,12 @@ class SpoiltModel {
   }
 
   std::map<RequestId, DraftedAnswer> answers(Drafter* drafter, SpeculationCounters& counters) {
-    const std::vector<int64_t> windows = cache_group_windows(model_.config());
     std::vector<CacheGroup> groups;
-    for (const int64_t window : windows) {
-      groups.push_back({.window = window, .num_blocks = kDraftBlocks});
+    for (const LayerGroup& group : cache_groups(model_.config())) {
+      groups.push_back({.window = group.window, .num_blocks = kDraftBlocks});
     }
     KvCache cache(kDraftBlockSize, groups);
-    const std::vector<int64_t> blocks(windows.size(), kDraftBlocks);
+    const std::vector<int64_t> blocks(groups.size(), kDraftBlocks);
     ModelRunner runner(model_.decoder(), model_.backend(),
                        KvStorage(model_.decoder().kv_layers(blocks), kDraftBlockSize, kv_dtype_,
                                  model_.backend().memory()),

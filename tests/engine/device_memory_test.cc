@@ -91,8 +91,8 @@ class TinyEngine {
         .weights = weights, .backend = backend, .weight_dtype = types.weights, .activations = {}};
     decoder_ = std::make_unique<Decoder>(context, read_decoder_config(json, weights, where));
     std::vector<CacheGroup> groups;
-    for (const int64_t window : cache_group_windows(decoder_->config())) {
-      groups.push_back({.window = window, .num_blocks = kNumBlocks});
+    for (const LayerGroup& group : cache_groups(decoder_->config())) {
+      groups.push_back({.window = group.window, .num_blocks = kNumBlocks});
     }
     const std::vector<int64_t> num_blocks(groups.size(), kNumBlocks);
     cache_ = std::make_unique<KvCache>(kBlockSize, groups);

@@ -24,9 +24,10 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxRows = 512;
 
 // PACELINE_MODEL_GOLDENS names another folder of goldens (tools/compare_families.py makes them).
-fs::path goldens_directory() {
-  if (const char* const other = std::getenv("PACELINE_MODEL_GOLDENS")) return other;
-  return fs::path(PACELINE_SOURCE_DIR) / "tests" / "goldens" / "models";
+fs::path goldens_directory(const std::string& kind) {
+  const char* const other = std::getenv("PACELINE_MODEL_GOLDENS");
+  if (other != nullptr && kind == "models") return other;
+  return fs::path(PACELINE_SOURCE_DIR) / "tests" / "goldens" / kind;
 }
 
 std::vector<int32_t> int_list(const Json& json, std::string_view key) {
@@ -102,9 +103,9 @@ GoldenWeights::GoldenWeights(const fs::path& directory, const Json& config, Memo
   experts_ = std::make_unique<ExpertCheckpoint>(unpacked_ ? *unpacked_ : *files_, memory, threads);
 }
 
-std::vector<std::string> golden_names() {
+std::vector<std::string> golden_names(const std::string& kind) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(goldens_directory())) {
+  for (const auto& entry : fs::directory_iterator(goldens_directory(kind))) {
     if (entry.is_directory()) names.push_back(entry.path().filename().string());
   }
   std::ranges::sort(names);
@@ -114,15 +115,15 @@ std::vector<std::string> golden_names() {
 std::vector<std::string> dense_golden_names() {
   std::vector<std::string> names = golden_names();
   std::erase_if(names, [](const std::string& name) {
-    const fs::path path = goldens_directory() / name / "config.json";
+    const fs::path path = goldens_directory("models") / name / "config.json";
     return read_text_file(path, 1 << 20).find("num_experts_per_tok") != std::string::npos;
   });
   return names;
 }
 
-Golden read_golden(const std::string& name) {
+Golden read_golden(const std::string& name, const std::string& kind) {
   Golden golden;
-  golden.directory = goldens_directory() / name;
+  golden.directory = goldens_directory(kind) / name;
   const Json json =
       parse_json(read_text_file(golden.directory / "golden.json", 1 << 20), "golden.json");
   golden.prompt_ids = int_list(json, "prompt_ids");
@@ -165,8 +166,10 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   decoder_ = std::make_unique<Decoder>(context, std::move(config));
 
   std::vector<CacheGroup> groups;
-  for (const int64_t window : cache_group_windows(decoder_->config())) {
-    groups.push_back({.window = window, .num_blocks = options.num_blocks});
+  for (const LayerGroup& group : cache_groups(decoder_->config())) {
+    groups.push_back({.window = group.window,
+                      .num_blocks = options.num_blocks,
+                      .is_recurrent = group.is_recurrent});
   }
   const std::vector<int64_t> group_blocks(groups.size(), options.num_blocks);
   cache_ = std::make_unique<KvCache>(options.block_size, groups);
@@ -200,6 +203,13 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
     if (slice.stretched > 0) batch.stretched.push_back({first_row, count, slice.stretched});
     for (int g = 0; g < cache_->num_groups(); ++g) {
       GroupBatch& group = batch.groups[static_cast<size_t>(g)];
+      if (cache_->group(g).is_recurrent) {
+        group.states.push_back({.first_row = first_row,
+                                .num_rows = count,
+                                .first_position = slice.first_position,
+                                .block = slice.blocks->table(g).front()});
+        continue;
+      }
       for (int64_t i = 0; i < count; ++i) {
         group.slots.push_back(slice.blocks->slot(g, slice.first_position + i));
       }

@@ -18,8 +18,8 @@
 
 namespace paceline::testing {
 
-// Every golden folder under tests/goldens/models.
-std::vector<std::string> golden_names();
+// Every golden folder under tests/goldens/KIND: models, or hybrids, whose layers have states.
+std::vector<std::string> golden_names(const std::string& kind = "models");
 std::vector<std::string> dense_golden_names();  // without mixtures of experts
 
 // The files of a golden, with experts one by one.
@@ -43,7 +43,7 @@ struct Golden {
   int64_t vocab_size = 0;
 };
 
-Golden read_golden(const std::string& name);
+Golden read_golden(const std::string& name, const std::string& kind = "models");
 
 // A test's changes to the files' weights.
 struct ModelChanges {

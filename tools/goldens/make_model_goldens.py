@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/models/: tiny checkpoints with logits and greedy tokens of transformers.
+"""Makes tests/goldens/models/ and hybrids/: tiny checkpoints with logits and greedy tokens of transformers.
 
     python tools/goldens/make_model_goldens.py [--only NAME ...] [--out DIR]
 
@@ -28,6 +28,7 @@ from transformers.integrations import mxfp4
 
 from config_variants import PROVABLE, VARIANTS
 from feature_switches import is_mixture, without_feature
+from hybrid_specs import HYBRID_SPECS
 from mixture_specs import MIXTURE_SPECS
 from model_specs import DENSE_SPECS, PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
 
@@ -39,7 +40,7 @@ MAX_ROUNDING = TOLERANCE / 5
 MIN_DISTINCT = 8  # greedy tokens; a loop of two tokens would test little
 MAX_BYTES = 300_000
 NUM_SEEDS = 100
-NORM_STD, BIAS_STD = 0.2, 0.3
+NORM_STD, BIAS_STD, DECAY_STD = 0.2, 0.3, 1.0
 POST_NORMS = ("post_attention_layernorm.weight", "post_feedforward_layernorm.weight")
 
 MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
@@ -72,6 +73,8 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "starcoder2": transformers.Starcoder2ForCausalLM,
     "ministral3": transformers.Ministral3ForCausalLM,
     "mistral3": transformers.Mistral3ForConditionalGeneration,
+    "qwen3_5_text": transformers.Qwen3_5ForCausalLM,
+    "qwen3_5_moe_text": transformers.Qwen3_5MoeForCausalLM,
 }
 
 
@@ -160,12 +163,16 @@ def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generat
     scaled embedding would dominate the residual stream and the tied head repeat the last token.
     """
     gemma = spec.family.startswith("gemma")
+    zero_centred = gemma or spec.family.startswith("qwen3_5")
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if gemma and name.endswith(POST_NORMS):
             parameter.data = 2.0 + NORM_STD * noise
         elif name.endswith("norm.weight") or ".norms." in name:
-            parameter.data = (0.0 if gemma else 1.0) + NORM_STD * noise
+            centre = 0.0 if zero_centred and not name.endswith("linear_attn.norm.weight") else 1.0
+            parameter.data = centre + NORM_STD * noise
+        elif name.endswith("A_log"):
+            parameter.data = DECAY_STD * noise  # rates around 1
         elif name.endswith(("bias", "sinks")):
             parameter.data = BIAS_STD * noise
         else:
@@ -341,7 +348,7 @@ allow {TOLERANCE:g}.
 
 
 def parse_args() -> argparse.Namespace:
-    default_out = Path(__file__).resolve().parents[2] / "tests" / "goldens" / "models"
+    default_out = Path(__file__).resolve().parents[2] / "tests" / "goldens"
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=default_out)
     parser.add_argument("--only", nargs="*", metavar="NAME", help="leaves README.md as it is")
@@ -353,18 +360,19 @@ def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    records = []
-    for spec in DENSE_SPECS + MIXTURE_SPECS:
-        if args.only and spec.name not in args.only:
-            continue
-        golden = find_golden(spec)
-        folder = args.out / spec.name
-        write_golden(spec, golden, folder)
-        check_files(spec, golden, folder)
-        records.append(record_line(spec, golden, folder))
-        print(records[-1])
-    if not args.only:
-        write_readme(args.out, records)
+    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS), ("hybrids", HYBRID_SPECS)):
+        records = []
+        for spec in specs:
+            if args.only and spec.name not in args.only:
+                continue
+            golden = find_golden(spec)
+            folder = args.out / kind / spec.name
+            write_golden(spec, golden, folder)
+            check_files(spec, golden, folder)
+            records.append(record_line(spec, golden, folder))
+            print(records[-1])
+        if not args.only:
+            write_readme(args.out / kind, records)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,15 @@ constexpr int64_t kGateElements = 64;
 // Some channels of one slice's convolution.
 class SliceChannels {
  public:
-  SliceChannels(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
-                const Tensor& blocks, int64_t first, int64_t count)
-      : shape_(shape), slice_(slice), x_(x), blocks_(blocks), first_(first), count_(count) {}
+  SliceChannels(const ConvolutionShape& shape, const StateSlices& states, const StateSlice& slice,
+                const Tensor& x, const Tensor& blocks, int64_t first, int64_t count)
+      : shape_(shape),
+        slice_(slice),
+        saves_(states.saves_of(slice)),
+        x_(x),
+        blocks_(blocks),
+        first_(first),
+        count_(count) {}
 
   void convolve(const KernelTable& kernels, const ConvolutionWeights& weights, const Tensor& out) {
     std::array<const float*, kMostTaps> rows{};
@@ -44,41 +50,39 @@ class SliceChannels {
 
   // Writes what the block, and those of saves, keep of the slice's inputs.
   void keep_inputs() const {
-    const int64_t end = slice_.first_position + slice_.num_rows;
-    for (const StateSave& save : slice_.saves) keep_start(save.position, save.block);
-    for (int64_t chunk = (slice_.first_position / kStateChunk + 1) * kStateChunk; chunk <= end;
-         chunk += kStateChunk) {
-      if (chunk > end - shape_.num_states * kStateChunk) keep_start(chunk, slice_.block);
-    }
-    for (int64_t p = std::max<int64_t>(0, end - shape_.ring_rows()); p < end; ++p) {
-      copy(inputs_at(p), element(slice_.block, shape_.in_ring(p)));
+    const int64_t end = slice_.first_position + slice_.num_rows, open = chunk_of(end);
+    for (const StateSave& save : saves_) keep_before(save.position, save.block);
+    if (open > chunk_of(slice_.first_position)) keep_before(open, slice_.block);
+    for (int64_t p = std::max(open, slice_.first_position); p < end; ++p) {
+      copy(inputs_at(p), element(slice_.block, open, p));
     }
   }
 
  private:
-  void keep_start(int64_t chunk, int32_t block) const {
+  static int64_t chunk_of(int64_t position) { return position / kStateChunk * kStateChunk; }
+
+  void keep_before(int64_t chunk, int32_t block) const {
     for (int64_t p = chunk - shape_.taps + 1; p < chunk; ++p) {
-      copy(inputs_at(p), element(block, shape_.before_chunk(chunk, p)));
+      copy(inputs_at(p), element(block, chunk, p));
     }
   }
   void copy(const float* from, float* to) const {
-    if (from != to) std::memcpy(to, from, static_cast<size_t>(count_) * sizeof(float));
+    std::memcpy(to, from, static_cast<size_t>(count_) * sizeof(float));
   }
-  float* element(int32_t block, int64_t begin) const {
-    return blocks_.row<float>(block) + begin + first_;
+  float* element(int32_t block, int64_t chunk, int64_t position) const {
+    return blocks_.row<float>(block) + shape_.inputs_begin(chunk, position) + first_;
   }
   const float* inputs_at(int64_t position) const {
     if (position < 0) return nullptr;
     if (position >= slice_.first_position) {
       return x_.row<float>(slice_.first_row + position - slice_.first_position) + first_;
     }
-    return element(slice_.block, slice_.first_position % kStateChunk == 0
-                                     ? shape_.before_chunk(slice_.first_position, position)
-                                     : shape_.in_ring(position));
+    return element(slice_.block, chunk_of(slice_.first_position), position);
   }
 
   const ConvolutionShape& shape_;
   const StateSlice& slice_;
+  std::span<const StateSave> saves_;
   const Tensor& x_;
   const Tensor& blocks_;
   int64_t first_;
@@ -113,9 +117,6 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
           .out_stride = out.stride(0),
           .out_head_stride = out.stride(1),
           .states = block + head * shape.key_dim * shape.padded_value(),
-          .state_stride = shape.state_elements(),
-          .num_states = shape.num_states,
-          .ring_rows = shape.ring_rows(),
           .keys = block + shape.keys_begin() + key_head * shape.padded_key(),
           .key_stride = shape.key_heads * shape.padded_key(),
           .updates = block + shape.updates_begin() + head * shape.padded_value(),
@@ -128,21 +129,21 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
 
 void CpuRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
                                         const ConvolutionWeights& weights,
-                                        std::span<const StateSlice> slices, const Tensor& blocks,
+                                        const StateSlices& states, const Tensor& blocks,
                                         const Tensor& out) {
   PL_CHECK(shape.taps <= kMostTaps, "a short convolution has at most 8 taps");
   const int64_t parts = divide_up(shape.channels, kTaskChannels);
-  threads_.parallel_for(parts * std::ssize(slices), 1,
-                        [&](int64_t begin, int64_t end, int /*thread*/) {
-                          for (int64_t task = begin; task < end; ++task) {
-                            const StateSlice& slice = slices[static_cast<size_t>(task / parts)];
-                            const int64_t first = task % parts * kTaskChannels;
-                            SliceChannels channels(shape, slice, x, blocks, first,
-                                                   std::min(kTaskChannels, shape.channels - first));
-                            channels.convolve(kernels_, weights, out);
-                            channels.keep_inputs();
-                          }
-                        });
+  threads_.parallel_for(
+      parts * std::ssize(states.slices), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
+        for (int64_t task = begin; task < end; ++task) {
+          const StateSlice& slice = states.slices[static_cast<size_t>(task / parts)];
+          const int64_t first = task % parts * kTaskChannels;
+          SliceChannels channels(shape, states, slice, x, blocks, first,
+                                 std::min(kTaskChannels, shape.channels - first));
+          channels.convolve(kernels_, weights, out);
+          channels.keep_inputs();
+        }
+      });
 }
 
 void CpuRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
@@ -155,20 +156,19 @@ void CpuRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Ten
 }
 
 void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                                 std::span<const StateSlice> slices, const Tensor& blocks,
+                                 const StateSlices& states, const Tensor& blocks,
                                  const Tensor& out) {
   tasks_.clear();
   saves_.clear();
-  size_t num_saves = 0;
-  for (const StateSlice& slice : slices) num_saves += slice.saves.size();
-  saves_.reserve(num_saves * static_cast<size_t>(shape.key_heads));  // tasks point into it
-  for (const StateSlice& slice : slices) {
+  saves_.reserve(states.saves.size() *
+                 static_cast<size_t>(shape.key_heads));  // tasks point into it
+  for (const StateSlice& slice : states.slices) {
     for (int64_t head = 0; head < shape.key_heads; ++head) {
       DeltaTask task = task_of(shape, inputs, slice, head, blocks, out);
       task.saves = saves_.data() + saves_.size();
-      task.num_saves = std::ssize(slice.saves);
+      task.num_saves = slice.num_saves;
       const int64_t first = head * task.group * shape.key_dim * task.padded_value;
-      for (const StateSave& save : slice.saves) {
+      for (const StateSave& save : states.saves_of(slice)) {
         saves_.push_back(
             {.position = save.position, .states = blocks.row<float>(save.block) + first});
       }

@@ -118,7 +118,7 @@ PL_INLINE float* recalled_of(const DeltaTask& task) {
 
 void begin_chunk(const DeltaTask& task, DeltaChunk& chunk) {
   for (int64_t j = 0; j < chunk.offset + chunk.count; ++j) {
-    float* const key = task.keys + (chunk.first + j) % task.ring_rows * task.key_stride;
+    float* const key = task.keys + j * task.key_stride;
     chunk.keys[j] = key;
     if (j < chunk.offset) continue;
     const int64_t i = j - chunk.offset, row = chunk.row + i;
@@ -223,10 +223,8 @@ void close_chunk(const DeltaTask& task, const DeltaChunk& chunk, const float* fa
 
 void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
   const int64_t head_elements = task.key_dim * task.padded_value;
-  float* const states = task.states + head * head_elements;
-  const int64_t which = chunk.first / kChunk;
-  const float* const state =
-      chunk.first > 0 ? states + which % task.num_states * task.state_stride : nullptr;
+  float* const own = task.states + head * head_elements;
+  const float* const state = chunk.first > 0 ? own : nullptr;
   if (state != nullptr) recall(task, chunk, state);
 
   alignas(64) float decays[kChunk] = {}, factors[kChunk];
@@ -234,9 +232,8 @@ void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
   const float* updates[kChunk];
   const int64_t last = chunk.offset + chunk.count;
   for (int64_t j = 0; j < last; ++j) {
-    const int64_t ring = (chunk.first + j) % task.ring_rows;
-    updates[j] = task.updates + ring * task.update_stride + head * task.padded_value;
-    float& kept = task.decays[ring * task.decay_stride + head];
+    updates[j] = task.updates + j * task.update_stride + head * task.padded_value;
+    float& kept = task.decays[j * task.decay_stride + head];
     if (j >= chunk.offset) {
       const int64_t row = chunk.row + j - chunk.offset;
       kept = task.log_decay[row * task.log_decay_stride + head] + (j > 0 ? decays[j - 1] : 0.0f);
@@ -270,13 +267,11 @@ void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
   float total[kLanes];
   store(total, exp(splat(decays[kChunk - 1])));
   decay_factors(decays, decays[kChunk - 1], factors);
-  float* const closed = states + (which + 1) % task.num_states * task.state_stride;
-  close_chunk(task, chunk, factors, total[0], updates, state, closed);
+  close_chunk(task, chunk, factors, total[0], updates, state, own);
   for (int64_t s = 0; s < task.num_saves; ++s) {
     if (task.saves[s].position != chunk.first + kChunk) continue;
-    float* const saved = task.saves[s].states + head * head_elements +
-                         (which + 1) % task.num_states * task.state_stride;
-    __builtin_memcpy(saved, closed, static_cast<size_t>(head_elements) * sizeof(float));
+    __builtin_memcpy(task.saves[s].states + head * head_elements, own,
+                     static_cast<size_t>(head_elements) * sizeof(float));
   }
 }
 

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/group_task.h"
 #include "kernels/packed_layout.h"
-#include "kernels/state_chunk.h"
+#include "base/state_chunk.h"
 
 namespace paceline {
 
@@ -228,15 +228,12 @@ struct DeltaTask {
   float* out = nullptr;
   int64_t out_stride = 0, out_head_stride = 0;
   // Parts of the slice's block, as DeltaShape lays them out.
-  float* states = nullptr;  // [num_states][state_stride], heads of [key_dim][padded_value]
-  int64_t state_stride = 0;
-  int64_t num_states = 1;
-  int64_t ring_rows = 0;
-  float* keys = nullptr;  // [ring_rows][key_stride]
+  float* states = nullptr;  // heads of [key_dim][padded_value]
+  float* keys = nullptr;    // of each position of a chunk, key_stride apart; likewise the others
   int64_t key_stride = 0;
-  float* updates = nullptr;  // [ring_rows][update_stride], heads of [padded_value]
+  float* updates = nullptr;  // heads of [padded_value]
   int64_t update_stride = 0;
-  float* decays = nullptr;  // [ring_rows][decay_stride]
+  float* decays = nullptr;
   int64_t decay_stride = 0;
   struct Save {
     int64_t position = 0;

@@ -8,6 +8,8 @@
 namespace paceline {
 namespace {
 
+int64_t chunk_of(int64_t position) { return position / kStateChunk * kStateChunk; }
+
 // The inputs of position `position` of a slice: a row of x, or of the block; null before 0.
 const float* inputs_at(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
                        const float* block, int64_t position) {
@@ -15,36 +17,30 @@ const float* inputs_at(const ConvolutionShape& shape, const StateSlice& slice, c
   if (position >= slice.first_position) {
     return x.row<float>(slice.first_row + position - slice.first_position);
   }
-  return block + (slice.first_position % kStateChunk == 0
-                      ? shape.before_chunk(slice.first_position, position)
-                      : shape.in_ring(position));
+  return block + shape.inputs_begin(chunk_of(slice.first_position), position);
 }
 
-// Writes the inputs before a chunk to a block, the slice's own or another.
-void keep_start(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
-                const float* from, int64_t chunk, float* to) {
-  for (int64_t p = chunk - shape.taps + 1; p < chunk; ++p) {
-    const float* const row = inputs_at(shape, slice, x, from, p);
-    std::copy(row, row + shape.channels, to + shape.before_chunk(chunk, p));
-  }
-}
-
-void keep_last(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
-               float* block) {
-  const int64_t end = slice.first_position + slice.num_rows;
-  for (int64_t p = std::max<int64_t>(0, end - shape.ring_rows()); p < end; ++p) {
-    const float* const row = inputs_at(shape, slice, x, block, p);
-    float* const kept = block + shape.in_ring(p);
-    if (row != kept) std::copy(row, row + shape.channels, kept);
+// Writes the inputs of positions [begin, end) to a block whose open chunk is `chunk`.
+void keep_inputs(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
+                 int64_t begin, int64_t end, int64_t chunk, float* block) {
+  for (int64_t p = std::max<int64_t>(0, begin); p < end; ++p) {
+    const float* const row = x.row<float>(slice.first_row + p - slice.first_position);
+    std::copy(row, row + shape.channels, block + shape.inputs_begin(chunk, p));
   }
 }
 
 // One value head of one slice.
 class DeltaHead {
  public:
-  DeltaHead(const DeltaShape& shape, const DeltaInputs& in, const StateSlice& slice, int64_t head,
-            const Tensor& blocks, const Tensor& out)
-      : shape_(shape), in_(in), slice_(slice), head_(head), blocks_(blocks), out_(out) {}
+  DeltaHead(const DeltaShape& shape, const DeltaInputs& in, const StateSlices& states,
+            const StateSlice& slice, int64_t head, const Tensor& blocks, const Tensor& out)
+      : shape_(shape),
+        in_(in),
+        slice_(slice),
+        saves_(states.saves_of(slice)),
+        head_(head),
+        blocks_(blocks),
+        out_(out) {}
 
   void run() {
     const int64_t end = slice_.first_position + slice_.num_rows;
@@ -56,24 +52,22 @@ class DeltaHead {
 
  private:
   float* block(int32_t index) const { return blocks_.row<float>(index); }
-  float* state_at(int32_t index, int64_t position) const {
-    const int64_t which = position / kStateChunk % shape_.num_states;
-    return block(index) + which * shape_.state_elements() +
-           head_ * shape_.key_dim * shape_.padded_value();
+  float* state_in(int32_t index) const {
+    return block(index) + head_ * shape_.key_dim * shape_.padded_value();
   }
   int64_t key_head() const { return head_ / (shape_.value_heads / shape_.key_heads); }
   float* key_at(int64_t position) const {
-    const int64_t row = position % shape_.ring_rows();
+    const int64_t row = position % kStateChunk;
     return block(slice_.block) + shape_.keys_begin() +
            (row * shape_.key_heads + key_head()) * shape_.padded_key();
   }
   float* update_at(int64_t position) const {
-    const int64_t row = position % shape_.ring_rows();
+    const int64_t row = position % kStateChunk;
     return block(slice_.block) + shape_.updates_begin() +
            (row * shape_.value_heads + head_) * shape_.padded_value();
   }
   float& decay_at(int64_t position) const {
-    const int64_t row = position % shape_.ring_rows();
+    const int64_t row = position % kStateChunk;
     return block(slice_.block)[shape_.decays_begin() + row * shape_.value_heads + head_];
   }
   static const float* head_row(const Tensor& heads, int64_t row, int64_t head) {
@@ -87,7 +81,7 @@ class DeltaHead {
   // S^T x, nothing in the first chunk.
   double recall(int64_t position, const float* x, int64_t column) const {
     if (position < kStateChunk) return 0.0;
-    const float* const state = state_at(slice_.block, position);
+    const float* const state = state_in(slice_.block);
     double sum = 0.0;
     for (int64_t i = 0; i < shape_.key_dim; ++i) {
       sum += double{x[i]} * double{state[i * shape_.padded_value() + column]};
@@ -132,8 +126,7 @@ class DeltaHead {
     for (int64_t i = 0; i < shape_.key_dim; ++i) {
       for (int64_t c = 0; c < shape_.value_dim; ++c) {
         const int64_t at = i * shape_.padded_value() + c;
-        double sum =
-            begin == 0 ? 0.0 : std::exp(double{last}) * double{state_at(slice_.block, begin)[at]};
+        double sum = begin == 0 ? 0.0 : std::exp(double{last}) * double{state_in(slice_.block)[at]};
         for (int64_t j = begin; j < end; ++j) {
           sum += std::exp(double{last} - double{decay_at(j)}) * double{key_at(j)[i]} *
                  double{update_at(j)[c]};
@@ -141,15 +134,16 @@ class DeltaHead {
         closed[static_cast<size_t>(at)] = static_cast<float>(sum);
       }
     }
-    std::copy(closed.begin(), closed.end(), state_at(slice_.block, end));
-    for (const StateSave& save : slice_.saves) {
-      if (save.position == end) std::copy(closed.begin(), closed.end(), state_at(save.block, end));
+    std::copy(closed.begin(), closed.end(), state_in(slice_.block));
+    for (const StateSave& save : saves_) {
+      if (save.position == end) std::copy(closed.begin(), closed.end(), state_in(save.block));
     }
   }
 
   const DeltaShape& shape_;
   const DeltaInputs& in_;
   const StateSlice& slice_;
+  std::span<const StateSave> saves_;
   int64_t head_;
   const Tensor& blocks_;
   const Tensor& out_;
@@ -159,9 +153,9 @@ class DeltaHead {
 
 void ReferenceRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
                                               const ConvolutionWeights& weights,
-                                              std::span<const StateSlice> slices,
-                                              const Tensor& blocks, const Tensor& out) {
-  for (const StateSlice& slice : slices) {
+                                              const StateSlices& states, const Tensor& blocks,
+                                              const Tensor& out) {
+  for (const StateSlice& slice : states.slices) {
     float* const block = blocks.row<float>(slice.block);
     const int64_t end = slice.first_position + slice.num_rows;
     for (int64_t p = slice.first_position; p < end; ++p) {
@@ -175,13 +169,18 @@ void ReferenceRecurrent::do_short_convolution(const ConvolutionShape& shape, con
         row[c] = static_cast<float>(sum);
       }
     }
-    for (const StateSave& save : slice.saves) {
-      keep_start(shape, slice, x, block, save.position, blocks.row<float>(save.block));
+    // Row by row, as if each were a slice: the block's own inputs move on when a chunk ends.
+    for (int64_t p = slice.first_position; p < end; ++p) {
+      keep_inputs(shape, slice, x, p, p + 1, chunk_of(p), block);
+      if ((p + 1) % kStateChunk != 0) continue;
+      const float* const last = block + shape.inputs_begin(chunk_of(p), p - shape.taps + 2);
+      std::copy_n(last, (shape.taps - 1) * DeltaShape::padded(shape.channels), block);
+      for (const StateSave& save : states.saves_of(slice)) {
+        if (save.position != p + 1) continue;
+        std::copy_n(block, (shape.taps - 1) * DeltaShape::padded(shape.channels),
+                    blocks.row<float>(save.block));
+      }
     }
-    for (int64_t p = slice.first_position + 1; p <= end; ++p) {
-      if (p % kStateChunk == 0) keep_start(shape, slice, x, block, p, block);
-    }
-    keep_last(shape, slice, x, block);
   }
 }
 
@@ -197,11 +196,11 @@ void ReferenceRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, con
 }
 
 void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                                       std::span<const StateSlice> slices, const Tensor& blocks,
+                                       const StateSlices& states, const Tensor& blocks,
                                        const Tensor& out) {
-  for (const StateSlice& slice : slices) {
+  for (const StateSlice& slice : states.slices) {
     for (int64_t head = 0; head < shape.value_heads; ++head) {
-      DeltaHead(shape, inputs, slice, head, blocks, out).run();
+      DeltaHead(shape, inputs, states, slice, head, blocks, out).run();
     }
   }
 }

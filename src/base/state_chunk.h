@@ -1,5 +1,4 @@
-// Where recurrent states advance; apart from recurrent.h, as kernels of instruction sets include no
-// functions.
+// Where the states of recurrent layers advance.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,61 @@
+// GatedDeltaNet mixes positions by a state that each row corrects instead of by keys and values
+// (Yang, Kautz, Hatamizadeh, "Gated Delta Networks", 2024; transformers' Qwen3_5GatedDeltaNet).
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+
+#include "kernels/recurrent.h"
+#include "layers/linear.h"
+#include "layers/norm.h"
+#include "layers/scratch.h"
+
+namespace paceline {
+
+class Backend;
+struct LoadContext;
+
+struct DeltaNetConfig {
+  int64_t key_heads = 0;
+  int64_t value_heads = 0;
+  int64_t key_dim = 0;    // of a head
+  int64_t value_dim = 0;  // of a head
+  int64_t taps = 0;       // of the convolution over queries, keys and values
+
+  // Channels of the convolution: queries, keys and values side by side.
+  int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
+  int64_t value_width() const { return value_heads * value_dim; }
+  // Of the product of its input: the channels, the gates of its output, and two numbers a head.
+  int64_t input_width() const { return channels() + value_width() + 2 * value_heads; }
+  int64_t block_elements() const;  // of a sequence's state
+
+  bool operator==(const DeltaNetConfig&) const = default;
+};
+
+class GatedDeltaNet {
+ public:
+  // `name` is the canonical prefix, e.g. "layers.0.linear_attn"; `norm_eps` that of its norm.
+  GatedDeltaNet(const LoadContext& context, const std::string& name, int64_t hidden_size,
+                float norm_eps, const DeltaNetConfig& config);
+
+  // x, out [rows, hidden], not in place; states [blocks, block_elements].
+  void forward(Backend& backend, const Tensor& x, const StateSlices& slices, const Tensor& states,
+               Scratch& scratch, const Tensor& out) const;
+
+  std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
+
+ private:
+  DeltaNetConfig config_;
+  Linear input_;      // queries, keys and values; gates of the output; beta; decay
+  OwnedTensor taps_;  // [taps * channels]
+  OwnedTensor decay_bias_, decay_rates_;  // [value_heads]
+  OwnedTensor query_scale_, key_scale_;   // [key_dim], of their norms
+  Norm norm_;
+  Linear output_;
+};
+
+// Bytes of scratch for a forward of up to `max_rows` rows.
+size_t delta_net_scratch_bytes(const DeltaNetConfig& config, int64_t max_rows);
+
+}  // namespace paceline

@@ -1,0 +1,58 @@
+// Mixer is the first branch of a block, which mixes positions: attention, or a layer with a state.
+#pragma once
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "layers/attention.h"
+#include "layers/gated_delta_net.h"
+#include "layers/kv_storage.h"
+
+namespace paceline {
+
+// What a layer is told of a batch, beside its rows.
+struct MixerInputs {
+  const PositionInputs& positions;
+  const BatchArrays::Group& group;
+  const BlockAdapters& adapters;
+  const KvStorage& memory;
+  int64_t layer = 0;
+};
+
+class Mixer {
+ public:
+  explicit Mixer(SelfAttention attention) : part_(std::move(attention)) {}
+  explicit Mixer(GatedDeltaNet delta_net) : part_(std::move(delta_net)) {}
+
+  // In place; x, out [rows, hidden].
+  void forward(Backend& backend, const Tensor& x, const MixerInputs& in, Scratch& scratch,
+               const Tensor& out) const {
+    if (const auto* const delta_net = std::get_if<GatedDeltaNet>(&part_)) {
+      return delta_net->forward(backend, x, in.group.states, in.memory.states(in.layer), scratch,
+                                out);
+    }
+    attention().forward(backend, x, in.positions, in.group, in.adapters, in.memory.layer(in.layer),
+                        scratch, out);
+  }
+
+  // Every matrix that a row is multiplied by.
+  void list_weights(std::vector<const PackedMatrix*>& weights) const {
+    std::visit(
+        [&](const auto& part) {
+          for (const Linear* const product : part.products()) {
+            for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
+          }
+        },
+        part_);
+  }
+
+  // Of a layer that is attention.
+  const SelfAttention& attention() const { return std::get<SelfAttention>(part_); }
+  SelfAttention& attention() { return std::get<SelfAttention>(part_); }
+
+ private:
+  std::variant<SelfAttention, GatedDeltaNet> part_;
+};
+
+}  // namespace paceline

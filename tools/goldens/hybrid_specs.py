@@ -1,0 +1,56 @@
+"""Tiny checkpoints whose layers have states beside attention: folders under tests/goldens/hybrids/."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from model_specs import GoldenSpec
+
+DELTA: dict[str, Any] = {
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 12,
+    "tie_word_embeddings": False,
+}
+
+
+def partial_rope(theta: float, share: float) -> dict[str, Any]:
+    return {"rope_type": "default", "rope_theta": theta, "partial_rotary_factor": share}
+
+
+HYBRID_SPECS = (
+    GoldenSpec(
+        name="qwen3_5_text",
+        family="qwen3_5_text",
+        config={**DELTA, "num_hidden_layers": 4, "intermediate_size": 24, "rope_parameters": partial_rope(10_000.0, 0.5)},
+        features=("qk_norm", "partial_rotary"),
+        variants=(),
+        weight_std=0.1,
+    ),
+    GoldenSpec(
+        name="qwen3_5_tied_pattern",
+        family="qwen3_5_text",
+        config={**DELTA, "num_hidden_layers": 3, "intermediate_size": 40, "linear_num_value_heads": 2,
+                "linear_conv_kernel_dim": 3, "attention_bias": True, "tie_word_embeddings": True,
+                "layer_types": ["full_attention", "linear_attention", "full_attention"],
+                "rope_parameters": partial_rope(100_000.0, 0.25)},
+        features=("qk_norm", "tied_head"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="qwen3_5_moe_text_stacked",
+        family="qwen3_5_moe_text",
+        config={**DELTA, "num_hidden_layers": 2, "num_experts": 6, "num_experts_per_tok": 2,
+                "moe_intermediate_size": 12, "shared_expert_intermediate_size": 16,
+                "layer_types": ["linear_attention", "full_attention"],
+                "rope_parameters": partial_rope(10_000.0, 0.5)},
+        features=("qk_norm",),
+        variants=(),
+        weight_std=0.1,
+        stacked_experts=True,
+    ),
+)
