@@ -3,9 +3,9 @@
 #include <utf8proc.h>
 
 #include <array>
+#include <string>
 
 #include "base/utf8.h"
-#include "chat/python_case_table.h"
 #include "chat/python_character.h"
 #include "chat/python_string.h"
 
@@ -16,14 +16,35 @@ char32_t with(utf8proc_int32_t (*map)(utf8proc_int32_t), char32_t c) {
   return static_cast<char32_t>(map(static_cast<utf8proc_int32_t>(c)));
 }
 
+// The full case folding, of three characters at the most.
+std::u32string folding(char32_t c) {
+  std::array<utf8proc_int32_t, 4> folded{};
+  int last_class = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded.data(),
+                                             folded.size(), UTF8PROC_CASEFOLD, &last_class);
+  return {folded.begin(), folded.begin() + count};
+}
+
 enum class Capital { upper, title };
 
+// Full case mapping, as Unicode's SpecialCasing.txt has it: what folds to several characters has as
+// many in upper case, and in title case unless it has one sign for them.
 void append_capital(std::string& out, char32_t c, Capital capital) {
-  const bool is_upper_wanted = capital == Capital::upper;
-  if (const LongCapital* found = find_long_capital(c)) {
-    out += is_upper_wanted ? found->upper : found->title;
-  } else {
-    append_utf8(out, with(is_upper_wanted ? utf8proc_toupper : utf8proc_totitle, c));
+  constexpr char32_t kIota = 0x3B9;
+  constexpr char32_t kIotaSubscript = 0x345;
+  const char32_t simple = with(capital == Capital::upper ? utf8proc_toupper : utf8proc_totitle, c);
+  const std::u32string folded = folding(c);
+  if (folded.size() < 2 || is_upper(c) || (capital == Capital::title && is_title(simple))) {
+    return append_utf8(out, simple);
+  }
+  bool follows_cased = false;
+  for (const char32_t part : folded) {
+    if (capital == Capital::upper || !follows_cased) {
+      append_utf8(out, with(utf8proc_toupper, part));
+    } else {
+      append_utf8(out, part == kIota ? kIotaSubscript : part);
+    }
+    follows_cased = follows_cased || is_cased(part);
   }
 }
 
@@ -77,15 +98,8 @@ std::string lower_case(std::string_view text) {
 
 std::string case_folded(std::string_view text) {
   std::string out;
-  for_each_code_point(text, [&](char32_t c, std::string_view bytes) {
-    std::array<utf8proc_int32_t, 4> folded{};  // three at the most
-    int last_class = 0;
-    const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), folded.data(),
-                                               folded.size(), UTF8PROC_CASEFOLD, &last_class);
-    if (count < 0) out += bytes;
-    for (utf8proc_ssize_t i = 0; i < count; ++i) {
-      append_utf8(out, static_cast<char32_t>(folded[static_cast<size_t>(i)]));
-    }
+  for_each_code_point(text, [&](char32_t c, std::string_view) {
+    for (const char32_t part : folding(c)) append_utf8(out, part);
   });
   return out;
 }

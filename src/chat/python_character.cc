@@ -44,19 +44,16 @@ utf8proc_category_t category(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
 }
 
+// In the order of the enumeration: letters, marks, numbers, punctuation, symbols, separators,
+// others.
+bool is_between(utf8proc_category_t one, utf8proc_category_t first, utf8proc_category_t last) {
+  return one >= first && one <= last;
+}
+
 }  // namespace
 
 bool is_alpha(char32_t c) {
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return true;
-    default:
-      return false;
-  }
+  return is_between(category(c), UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_LO);
 }
 
 bool is_decimal(char32_t c) { return category(c) == UTF8PROC_CATEGORY_ND; }
@@ -68,31 +65,17 @@ bool is_digit(char32_t c) {
 }
 
 bool is_numeric(char32_t c) {
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return true;
-    default:
-      return std::binary_search(std::begin(kNumericLetters), std::end(kNumericLetters), c);
-  }
+  return is_between(category(c), UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO) ||
+         std::binary_search(std::begin(kNumericLetters), std::end(kNumericLetters), c);
+}
+
+bool is_python_space(char32_t c) {
+  if (c < 0x80) return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20);
+  return c == 0x85 || is_between(category(c), UTF8PROC_CATEGORY_ZS, UTF8PROC_CATEGORY_ZP);
 }
 
 bool is_printable(char32_t c) {
-  if (c == U' ') return true;
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_CN:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS:
-      return false;
-    default:
-      return true;
-  }
+  return c == U' ' || is_between(category(c), UTF8PROC_CATEGORY_LU, UTF8PROC_CATEGORY_SO);
 }
 
 bool is_upper(char32_t c) { return utf8proc_isupper(static_cast<utf8proc_int32_t>(c)) != 0; }

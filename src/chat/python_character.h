@@ -3,8 +3,6 @@
 
 #include <string_view>
 
-#include "chat/python_space.h"
-
 namespace paceline {
 
 bool is_alpha(char32_t c);
@@ -13,7 +11,8 @@ bool is_decimal(char32_t c);
 bool is_numeric(char32_t c);  // also fractions, Roman and Chinese numbers
 inline bool is_alnum(char32_t c) { return is_alpha(c) || is_numeric(c); }
 inline bool is_ascii(char32_t c) { return c < 0x80; }
-bool is_printable(char32_t c);  // repr() writes it as it is
+bool is_python_space(char32_t c);  // also \s of Python's regular expressions
+bool is_printable(char32_t c);     // repr() writes it as it is
 
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);

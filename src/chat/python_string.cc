@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "chat/python_space.h"
+#include "chat/python_character.h"
 #include "chat/template_error.h"
 
 namespace paceline {
@@ -24,6 +24,22 @@ std::string_view last_character(std::string_view text) {
   size_t begin = text.size() - 1;
   while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
   return text.substr(begin);
+}
+
+size_t end_of_spaces(std::string_view text, size_t from) {
+  while (from < text.size()) {
+    const DecodedCodePoint here = decode_utf8(text.substr(from));
+    if (!is_python_space(here.code_point)) break;
+    from += here.size;
+  }
+  return from;
+}
+
+size_t begin_of_last_spaces(std::string_view text) {
+  while (!text.empty() && is_python_space(decode_utf8(last_character(text)).code_point)) {
+    text.remove_suffix(last_character(text).size());
+  }
+  return text.size();
 }
 
 int64_t length_of(std::string_view text) { return count_code_points(text); }

@@ -26,6 +26,10 @@ void for_each_code_point(std::string_view text, Body&& body) {
 // The last code point of `text`, which isn't empty.
 std::string_view last_character(std::string_view text);
 
+// The end of the white space that begins at `from`, and the begin of that at the end.
+size_t end_of_spaces(std::string_view text, size_t from);
+size_t begin_of_last_spaces(std::string_view text);
+
 // The code points of `text`, each as a view.
 std::vector<std::string_view> characters_of(std::string_view text);
 

@@ -13,7 +13,7 @@
 
 #include "base/utf8.h"
 #include "chat/python_character.h"
-#include "chat/python_space.h"
+#include "chat/python_string.h"
 #include "chat/template_error.h"
 #include "chat/template_literal.h"
 

@@ -11,7 +11,6 @@
 #include "chat/python_case.h"
 #include "chat/python_character.h"
 #include "chat/python_padding.h"
-#include "chat/python_space.h"
 #include "chat/python_string.h"
 #include "chat/template_arguments.h"
 #include "chat/template_convert.h"
