@@ -120,4 +120,25 @@ bool contains(const TemplateValue& container, const TemplateValue& item) {
   throw TemplateError("argument of type '{}' is not iterable", container.type_name());
 }
 
+bool compare(CompareOperator op, const TemplateValue& a, const TemplateValue& b) {
+  switch (op) {
+    case CompareOperator::eq:
+      return equal(a, b);
+    case CompareOperator::ne:
+      return !equal(a, b);
+    case CompareOperator::lt:
+      return less(a, b);
+    case CompareOperator::gt:
+      return less(b, a);
+    case CompareOperator::le:
+      return less(a, b) || equal(a, b);
+    case CompareOperator::ge:
+      return less(b, a) || equal(a, b);
+    case CompareOperator::in:
+      return contains(b, a);
+    default:
+      return !contains(b, a);
+  }
+}
+
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // Equality and order of template values like Python's.
 #pragma once
 
+#include "chat/template_tree.h"
 #include "chat/template_value.h"
 
 namespace paceline {
@@ -14,5 +15,8 @@ bool less(const TemplateValue& a, const TemplateValue& b);
 
 // item in container. Throws TemplateError if `container` isn't one.
 bool contains(const TemplateValue& container, const TemplateValue& item);
+
+// a OP b, with the errors of the three above.
+bool compare(CompareOperator op, const TemplateValue& a, const TemplateValue& b);
 
 }  // namespace paceline

@@ -88,7 +88,10 @@ std::optional<TemplateValue> method_of(TemplateRuntime& runtime, const TemplateV
     return value.items()[name == "list" ? 1 : 0];
   }
   if (!has_method(value, name)) return std::nullopt;
-  return TemplateValue(runtime.make<BoundMethod>(runtime, value, name));
+  return runtime.function("builtin_function_or_method",
+                          [&runtime, value, name](TemplateArguments arguments) {
+                            return call_method(runtime, value, name, std::move(arguments));
+                          });
 }
 
 }  // namespace

@@ -12,31 +12,6 @@
 #include "chat/template_tests.h"
 
 namespace paceline {
-namespace {
-
-bool compare(CompareOperator op, const TemplateValue& a, const TemplateValue& b) {
-  switch (op) {
-    case CompareOperator::eq:
-      return equal(a, b);
-    case CompareOperator::ne:
-      return !equal(a, b);
-    case CompareOperator::lt:
-      return less(a, b);
-    case CompareOperator::gt:
-      return less(b, a);
-    case CompareOperator::le:
-      return less(a, b) || equal(a, b);
-    case CompareOperator::ge:
-      return less(b, a) || equal(a, b);
-    case CompareOperator::in:
-      return contains(b, a);
-    default:
-      return !contains(b, a);
-  }
-}
-
-}  // namespace
-
 TemplateValue TemplateInterpreter::evaluate(const TemplateExpression& expression) {
   runtime_.step();
   try {

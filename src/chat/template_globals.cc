@@ -85,13 +85,16 @@ class Cycler final : public TemplateObject {
   explicit Cycler(TemplateRuntime& runtime, TemplateValues items)
       : runtime_(runtime), items_(std::move(items)) {}
   std::string_view type_name() const override { return "Cycler"; }
-  std::optional<TemplateValue> attribute(std::string_view name) override;
-  Value next() {
-    Value value = items_[at_];
-    at_ = (at_ + 1) % items_.size();
-    return value;
+  std::optional<TemplateValue> attribute(std::string_view name) override {
+    if (name == "current") return items_[at_];
+    if (name != "next" && name != "reset") return std::nullopt;
+    return runtime_.function(
+        "method", [this, is_next = name == "next"](TemplateArguments arguments) -> Value {
+          ArgumentReader(is_next ? "next" : "reset", std::move(arguments)).finish();
+          const size_t now = std::exchange(at_, is_next ? (at_ + 1) % items_.size() : 0);
+          return is_next ? items_[now] : Value();
+        });
   }
-  void reset() { at_ = 0; }
 
  private:
   TemplateRuntime& runtime_;
@@ -99,55 +102,20 @@ class Cycler final : public TemplateObject {
   size_t at_ = 0;
 };
 
-// cycler.next and cycler.reset
-class CyclerMethod final : public TemplateObject {
- public:
-  CyclerMethod(Cycler& cycler, bool is_next) : cycler_(cycler), is_next_(is_next) {}
-  std::string_view type_name() const override { return "method"; }
-  bool is_callable() const override { return true; }
-  Value call(TemplateArguments arguments) override {
-    ArgumentReader(is_next_ ? "next" : "reset", std::move(arguments)).finish();
-    if (is_next_) return cycler_.next();
-    cycler_.reset();
-    return {};
-  }
-
- private:
-  Cycler& cycler_;
-  bool is_next_;
-};
-
-std::optional<TemplateValue> Cycler::attribute(std::string_view name) {
-  if (name == "current") return items_[at_];
-  if (name != "next" && name != "reset") return std::nullopt;
-  return Value(runtime_.make<CyclerMethod>(*this, name == "next"));
-}
-
 Value make_cycler(TemplateRuntime& runtime, TemplateArguments arguments) {
   if (arguments.positional.empty()) throw TemplateError("at least one item has to be provided");
   return Value(runtime.make<Cycler>(runtime, std::move(arguments.positional)));
 }
 
-class Joiner final : public TemplateObject {
- public:
-  explicit Joiner(std::string separator) : separator_(std::move(separator)) {}
-  std::string_view type_name() const override { return "Joiner"; }
-  bool is_callable() const override { return true; }
-  Value call(TemplateArguments arguments) override {
-    ArgumentReader("joiner", std::move(arguments)).finish();
-    return std::exchange(used_, true) ? Value(separator_) : Value(std::string());
-  }
-
- private:
-  std::string separator_;
-  bool used_ = false;
-};
-
 Value make_joiner(TemplateRuntime& runtime, TemplateArguments arguments) {
   ArgumentReader reader("joiner", std::move(arguments));
-  std::string separator = reader.text("sep", ", ");
+  const std::string separator = reader.text("sep", ", ");
   reader.finish();
-  return Value(runtime.make<Joiner>(std::move(separator)));
+  const auto join = [separator, is_used = false](TemplateArguments none) mutable {
+    ArgumentReader("joiner", std::move(none)).finish();
+    return std::exchange(is_used, true) ? Value(separator) : Value(std::string());
+  };
+  return runtime.function("Joiner", join);
 }
 
 struct GlobalDefinition {
@@ -162,21 +130,6 @@ constexpr GlobalDefinition kGlobals[] = {{"range", range},
                                          {"joiner", make_joiner},
                                          {"raise_exception", raise_exception},
                                          {"strftime_now", strftime_now}};
-
-class GlobalFunction final : public TemplateObject {
- public:
-  GlobalFunction(TemplateRuntime& runtime, const GlobalDefinition& definition)
-      : runtime_(runtime), definition_(definition) {}
-  std::string_view type_name() const override { return "function"; }
-  bool is_callable() const override { return true; }
-  Value call(TemplateArguments arguments) override {
-    return definition_.call(runtime_, std::move(arguments));
-  }
-
- private:
-  TemplateRuntime& runtime_;
-  const GlobalDefinition& definition_;
-};
 
 }  // namespace
 
@@ -199,7 +152,9 @@ void NamespaceObject::set(std::string name, TemplateValue value) {
 std::optional<TemplateValue> find_global(TemplateRuntime& runtime, std::string_view name) {
   const GlobalDefinition* found = find_named(kGlobals, name);
   if (found == nullptr) return std::nullopt;
-  return Value(runtime.make<GlobalFunction>(runtime, *found));
+  return runtime.function("function", [&runtime, found](TemplateArguments arguments) {
+    return found->call(runtime, std::move(arguments));
+  });
 }
 
 }  // namespace paceline

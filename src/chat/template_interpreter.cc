@@ -47,7 +47,6 @@ class LoopObject final : public TemplateObject {
   std::optional<TemplateValue> attribute(std::string_view name) override;
 
  private:
-  friend class LoopMethod;
   TemplateValue cycle(const TemplateValues& values) const;
   TemplateValue changed(TemplateValues values);
 
@@ -71,22 +70,6 @@ std::optional<TemplateValue> MacroObject::attribute(std::string_view name) {
   for (const std::string& parameter : macro_.parameters) names.emplace_back(parameter);
   return TemplateValue::tuple(std::move(names));
 }
-
-// loop.cycle and loop.changed
-class LoopMethod final : public TemplateObject {
- public:
-  LoopMethod(LoopObject& loop, bool is_cycle) : loop_(loop), is_cycle_(is_cycle) {}
-  std::string_view type_name() const override { return "method"; }
-  bool is_callable() const override { return true; }
-  TemplateValue call(TemplateArguments arguments) override {
-    return is_cycle_ ? loop_.cycle(arguments.positional)
-                     : loop_.changed(std::move(arguments.positional));
-  }
-
- private:
-  LoopObject& loop_;
-  bool is_cycle_;
-};
 
 TemplateValue LoopObject::call(TemplateArguments arguments) {
   if (!loop_.is_recursive) {
@@ -130,7 +113,10 @@ std::optional<TemplateValue> LoopObject::attribute(std::string_view name) {
                               : TemplateValue::undefined("there is no next item");
   }
   if (name != "cycle" && name != "changed") return std::nullopt;
-  return TemplateValue(interpreter_.runtime().make<LoopMethod>(*this, name == "cycle"));
+  return interpreter_.runtime().function(
+      "method", [this, is_cycle = name == "cycle"](TemplateArguments arguments) {
+        return is_cycle ? cycle(arguments.positional) : changed(std::move(arguments.positional));
+      });
 }
 
 }  // namespace
@@ -146,7 +132,7 @@ TemplateInterpreter::~TemplateInterpreter() = default;
 
 std::string TemplateInterpreter::run(const ScopedBody& body) {
   std::string text;
-  const Capture capture(*this, text);
+  const Switched capture(out_, &text);
   hide_names(body);
   run_body(body.statements);
   return text;
@@ -285,8 +271,8 @@ std::string TemplateInterpreter::run_loop(const ForStatement& loop, TemplateScop
                                           TemplateValue items, int64_t depth) {
   const TemplateRuntime::Depth call_depth(runtime_);
   std::string text;
-  const Capture capture(*this, text);
-  const InScope in_scope(scope_, scope);
+  const Switched capture(out_, &text);
+  const Switched in_scope(scope_, &scope);
   run_for(loop, std::move(items), depth);
   return text;
 }
@@ -313,7 +299,7 @@ void TemplateInterpreter::assign(const TemplateTarget& target, TemplateValue val
 
 std::string TemplateInterpreter::captured(const ScopedBody& body) {
   std::string text;
-  const Capture capture(*this, text);
+  const Switched capture(out_, &text);
   const NewScope scope(*this, body);
   run_body(body.statements);
   return text;

@@ -74,7 +74,6 @@ class TemplateInterpreter {
  private:
   enum class Flow : uint8_t { next, break_loop, continue_loop };
   class NewScope;
-  class Capture;
 
   // Statements.
   Flow run_body(const TemplateBody& body);

@@ -1,6 +1,8 @@
 // RAII guards for the interpreter's scopes around blocks.
 #pragma once
 
+#include <utility>
+
 #include "chat/template_interpreter.h"
 
 namespace paceline {
@@ -34,35 +36,18 @@ class TemplateInterpreter::NewScope {
   TemplateScope* mine_;
 };
 
-// Switches to the scope that a macro was defined in, while it runs.
-class InScope {
+// Gives a variable another value while it lives: the scope, or where output goes.
+template <class T>
+class Switched {
  public:
-  InScope(TemplateScope*& current, TemplateScope& scope) : current_(current), before_(current) {
-    current = &scope;
-  }
-  ~InScope() { current_ = before_; }
-  InScope(const InScope&) = delete;
-  InScope& operator=(const InScope&) = delete;
+  Switched(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~Switched() { variable_ = before_; }
+  Switched(const Switched&) = delete;
+  Switched& operator=(const Switched&) = delete;
 
  private:
-  TemplateScope*& current_;
-  TemplateScope* before_;
-};
-
-// Redirects output to `text` while it lives.
-class TemplateInterpreter::Capture {
- public:
-  Capture(TemplateInterpreter& interpreter, std::string& text)
-      : interpreter_(interpreter), before_(interpreter.out_) {
-    interpreter.out_ = &text;
-  }
-  ~Capture() { interpreter_.out_ = before_; }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
-
- private:
-  TemplateInterpreter& interpreter_;
-  std::string* before_;
+  T& variable_;
+  T before_;
 };
 
 }  // namespace paceline

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/utf8.h"
@@ -74,20 +75,12 @@ class Scanner {
   size_t begin_;
 };
 
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // The code point of exactly `count` hexadecimal digits.
 char32_t hex_digits(std::string_view digits, size_t count) {
-  char32_t value = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const int digit = i < digits.size() ? hex_value(digits[i]) : -1;
-    if (digit < 0) throw TemplateError("a string's escape needs {} hexadecimal digits", count);
-    value = value * 16 + static_cast<char32_t>(digit);
+  uint32_t value = 0;
+  const char* const end = digits.data() + std::min(count, digits.size());
+  if (digits.size() < count || std::from_chars(digits.data(), end, value, 16).ptr != end) {
+    throw TemplateError("a string's escape needs {} hexadecimal digits", count);
   }
   if (value > 0x10FFFF) throw TemplateError("a string's escape is beyond U+10FFFF");
   return value;
@@ -103,16 +96,16 @@ char simple_escape(char c) {
 void append_code_point(std::string& out, char32_t code_point, char32_t& high) {
   const bool is_low = code_point >= 0xDC00 && code_point < 0xE000;
   if (high != 0 && is_low) {
-    paceline::append_utf8(out, 0x10000 + ((high - 0xD800) << 10) + (code_point - 0xDC00));
+    append_utf8(out, 0x10000 + ((high - 0xD800) << 10) + (code_point - 0xDC00));
     high = 0;
     return;
   }
-  if (high != 0) paceline::append_utf8(out, kReplacementCharacter);
+  if (high != 0) append_utf8(out, kReplacementCharacter);
   high = 0;
   if (code_point >= 0xD800 && code_point < 0xDC00) {
     high = code_point;
   } else {
-    paceline::append_utf8(out, is_low ? kReplacementCharacter : code_point);
+    append_utf8(out, is_low ? kReplacementCharacter : code_point);
   }
 }
 
@@ -154,15 +147,11 @@ std::string unescape_string(std::string_view text) {
     }
     flush();
     if (c >= '0' && c <= '7') {
-      char32_t value = 0;
-      size_t count = 0;
-      for (; count < 3 && i + 1 + count < text.size() && text[i + 1 + count] >= '0' &&
-             text[i + 1 + count] <= '7';
-           ++count) {
-        value = value * 8 + static_cast<char32_t>(text[i + 1 + count] - '0');
-      }
+      uint32_t value = 0;
+      const std::string_view octal = text.substr(i + 1, 3);
+      const auto read = std::from_chars(octal.data(), octal.data() + octal.size(), value, 8);
       append_utf8(out, value);
-      i += 1 + count;
+      i = static_cast<size_t>(read.ptr - text.data());
     } else if (c == 'N') {
       throw TemplateError("a string's escape \\N{...} isn't supported");
     } else if (c == '\n') {

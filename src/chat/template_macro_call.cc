@@ -71,8 +71,8 @@ std::string TemplateInterpreter::call_macro(const MacroDefinition& macro, Templa
                                             TemplateArguments arguments) {
   const TemplateRuntime::Depth call_depth(runtime_);
   std::string text;
-  const Capture capture(*this, text);
-  const InScope in_scope(scope_, defined_in);
+  const Switched capture(out_, &text);
+  const Switched in_scope(scope_, &defined_in);
   const NewScope scope(*this, macro.body);
   bind_parameters(macro, arguments);
   bind_rest(macro, arguments);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,9 @@ class TemplateRuntime {
     Object* const made = object.get();
     objects_.push_back(std::move(object));
     return made;
+  }
+  TemplateValue function(std::string_view type_name, FunctionObject::Function function) {
+    return TemplateValue(make<FunctionObject>(type_name, std::move(function)));
   }
 
   // Held while a macro or a nested walk runs; throws when they are nested too deeply.

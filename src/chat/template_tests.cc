@@ -31,30 +31,9 @@ bool is_iterable(const Value& value) {
          value.is_undefined();
 }
 
-bool is_equal(Runtime&, const Value& value, Arguments& arguments) {
-  return equal(value, arguments.required("other"));
-}
-
-bool is_unequal(Runtime& runtime, const Value& value, Arguments& arguments) {
-  return !is_equal(runtime, value, arguments);
-}
-
-bool is_less(Runtime&, const Value& value, Arguments& arguments) {
-  return less(value, arguments.required("other"));
-}
-
-bool is_greater(Runtime&, const Value& value, Arguments& arguments) {
-  return less(arguments.required("other"), value);
-}
-
-bool is_at_most(Runtime&, const Value& value, Arguments& arguments) {
-  const Value other = arguments.required("other");
-  return less(value, other) || equal(value, other);
-}
-
-bool is_at_least(Runtime&, const Value& value, Arguments& arguments) {
-  const Value other = arguments.required("other");
-  return less(other, value) || equal(value, other);
+template <CompareOperator kOp>
+bool compares(Runtime&, const Value& value, Arguments& arguments) {
+  return compare(kOp, value, arguments.required("other"));
 }
 
 struct TestDefinition {
@@ -92,21 +71,21 @@ constexpr TestDefinition kTests[] = {
      [](Runtime& r, const Value& v, Arguments&) { return is_divisible(r, v, Value(int64_t{2})); }},
     {"divisibleby", [](Runtime& r, const Value& v,
                        Arguments& a) { return is_divisible(r, v, a.required("num")); }},
-    {"eq", is_equal},
-    {"equalto", is_equal},
-    {"==", is_equal},
-    {"ne", is_unequal},
-    {"!=", is_unequal},
-    {"lt", is_less},
-    {"lessthan", is_less},
-    {"<", is_less},
-    {"gt", is_greater},
-    {"greaterthan", is_greater},
-    {">", is_greater},
-    {"le", is_at_most},
-    {"<=", is_at_most},
-    {"ge", is_at_least},
-    {">=", is_at_least},
+    {"eq", compares<CompareOperator::eq>},
+    {"equalto", compares<CompareOperator::eq>},
+    {"==", compares<CompareOperator::eq>},
+    {"ne", compares<CompareOperator::ne>},
+    {"!=", compares<CompareOperator::ne>},
+    {"lt", compares<CompareOperator::lt>},
+    {"lessthan", compares<CompareOperator::lt>},
+    {"<", compares<CompareOperator::lt>},
+    {"gt", compares<CompareOperator::gt>},
+    {"greaterthan", compares<CompareOperator::gt>},
+    {">", compares<CompareOperator::gt>},
+    {"le", compares<CompareOperator::le>},
+    {"<=", compares<CompareOperator::le>},
+    {"ge", compares<CompareOperator::ge>},
+    {">=", compares<CompareOperator::ge>},
     {"in", [](Runtime&, const Value& v, Arguments& a) { return contains(a.required("seq"), v); }},
     {"sameas",
      [](Runtime&, const Value& v, Arguments& a) { return is_same(v, a.required("other")); }},

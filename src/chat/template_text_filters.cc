@@ -22,6 +22,10 @@ Value text_of(Runtime& runtime, const Value& value, std::string (*change)(std::s
   return runtime.text(change(to_text(runtime, value)));
 }
 
+Value escape(Runtime& runtime, const Value& value, Arguments&) {
+  return value.is_safe() ? value : Value::safe(html_escaped(to_text(runtime, value)));
+}
+
 // Words begin after a blank, a minus or an opening bracket.
 std::string titled(std::string_view text) {
   std::string out;
@@ -213,12 +217,8 @@ constexpr FilterDefinition kTextFilters[] = {
     {"string", [](Runtime& r, const Value& v,
                   Arguments&) { return v.is_string() ? v : Value(to_text(r, v)); }},
     {"safe", [](Runtime& r, const Value& v, Arguments&) { return Value::safe(to_text(r, v)); }},
-    {"escape",
-     [](Runtime& r, const Value& v, Arguments&) {
-       return v.is_safe() ? v : Value::safe(html_escaped(to_text(r, v)));
-     }},
-    {"e", [](Runtime& r, const Value& v,
-             Arguments&) { return v.is_safe() ? v : Value::safe(html_escaped(to_text(r, v))); }},
+    {"escape", escape},
+    {"e", escape},
     {"forceescape", [](Runtime& r, const Value& v,
                        Arguments&) { return Value::safe(html_escaped(to_text(r, v))); }},
     {"trim", trim},
