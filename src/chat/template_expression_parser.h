@@ -36,6 +36,8 @@ class TemplateExpressionParser : public TemplateTokenStream {
     bool kwargs = false;
   };
   MacroNames macro_names;
+  // Of the body that is parsed.
+  std::shared_ptr<BodyNames> names;
 
  private:
   using Parse = ExpressionPtr (TemplateExpressionParser::*)();

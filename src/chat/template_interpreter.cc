@@ -139,7 +139,7 @@ std::string TemplateInterpreter::run(const ScopedBody& body) {
 }
 
 void TemplateInterpreter::hide_names(const ScopedBody& body) {
-  for (const std::string& name : body.hidden_names) {
+  for (const std::string& name : body.names->hidden) {
     scope_->set(name, TemplateValue::undefined(fmt::format("'{}' is undefined", name)));
   }
 }

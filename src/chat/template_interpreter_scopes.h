@@ -1,8 +1,7 @@
 // RAII guards for the interpreter's scopes around blocks.
 #pragma once
 
-#include <utility>
-
+#include "chat/switched.h"
 #include "chat/template_interpreter.h"
 
 namespace paceline {
@@ -34,20 +33,6 @@ class TemplateInterpreter::NewScope {
   TemplateInterpreter& interpreter_;
   TemplateScope* outer_;
   TemplateScope* mine_;
-};
-
-// Gives a variable another value while it lives: the scope, or where output goes.
-template <class T>
-class Switched {
- public:
-  Switched(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
-  ~Switched() { variable_ = before_; }
-  Switched(const Switched&) = delete;
-  Switched& operator=(const Switched&) = delete;
-
- private:
-  T& variable_;
-  T before_;
 };
 
 }  // namespace paceline

@@ -34,6 +34,7 @@ ExpressionPtr TemplateExpressionParser::name_or_constant() {
   if (name == "caller") macro_names.caller = true;
   if (name == "varargs") macro_names.varargs = true;
   if (name == "kwargs") macro_names.kwargs = true;
+  names->known.insert(name);
   return make(position, NameNode{std::move(name)});
 }
 

@@ -4,8 +4,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "chat/switched.h"
 #include "chat/template_expression_parser.h"
-#include "chat/template_hidden_names.h"
 #include "chat/template_lexer.h"
 #include "chat/template_token_stream.h"
 #include "chat/template_tree.h"
@@ -58,6 +58,12 @@ TemplateTarget parse_target(TemplateTokenStream& tokens, NamespaceTargets namesp
   return all;
 }
 
+// A loop's, or one of {% with %}.
+void define(const TemplateTarget& target, BodyNames& names) {
+  for (const TemplateTarget& part : target.parts) define(part, names);
+  if (target.parts.empty()) names.known.insert(target.name);
+}
+
 using Kind = TemplateToken::Kind;
 using Parser = TemplateExpressionParser;
 
@@ -66,16 +72,54 @@ class StatementParser {
   explicit StatementParser(std::vector<TemplateToken> tokens) : in_(std::move(tokens)) {}
 
   ScopedBody run() {
-    ScopedBody body{.statements = body_until({})};
+    ScopedBody body = new_body();
+    parse_body(body, {});
     if (!in_.at(Kind::end)) {
       const TemplateToken tag = in_.peek(1);
       in_.fail(tag.position, fmt::format("\"{}\" closes nothing that is open", tag.text));
     }
+    for (const auto& names : bodies_) names->finish();
     return body;
   }
 
  private:
   using Names = std::initializer_list<std::string_view>;
+
+  ScopedBody new_body() {
+    bodies_.push_back(std::make_shared<BodyNames>(BodyNames{.around = in_.names}));
+    return {.names = bodies_.back()};
+  }
+
+  void parse_body(ScopedBody& body, Names ends) {
+    const Switched names(in_.names, body.names);
+    const Switched in_if(is_in_if_, false);
+    body.statements = body_until(ends);
+  }
+
+  TemplateBody if_branch(Names ends) {
+    const Switched in_if(is_in_if_, true);
+    return body_until(ends);
+  }
+
+  // For names that Jinja doesn't look at: those in a loop's condition and in the filters of a
+  // block.
+  static std::shared_ptr<BodyNames> unnoted() { return std::make_shared<BodyNames>(); }
+
+  void set_names(const TemplateTarget& target) {
+    for (const TemplateTarget& part : target.parts) set_names(part);
+    if (!target.attribute.empty()) {
+      in_.names->known.insert(target.name);  // a namespace is read
+    } else if (target.parts.empty()) {
+      set_name(target.name);
+    }
+  }
+  void set_name(const std::string& name) {
+    if (is_in_if_) {
+      in_.names->known.insert(name);
+    } else {
+      in_.names->set(name);
+    }
+  }
 
   // Parses statements up to a block with one of these names, which isn't taken.
   TemplateBody body_until(Names ends) {
@@ -140,7 +184,9 @@ class StatementParser {
     if (name == "call") return make(position, call_statement());
     if (name == "filter") return make(position, filter_statement());
     if (name == "with") return make(position, with_statement());
-    if (name == "generation") return make(position, ScopeStatement{closed_body("endgeneration")});
+    if (name == "generation") {
+      return make(position, ScopeStatement{closed_body("endgeneration", new_body())});
+    }
     if (name == "break" || name == "continue") return loop_control(position, name);
     static constexpr std::array<std::string_view, 7> kOthers = {
         "include", "import", "from", "extends", "block", "autoescape", "do"};
@@ -154,9 +200,9 @@ class StatementParser {
     in_.fail(position, fmt::format("{{% {} %}} isn't a statement", name));
   }
 
-  ScopedBody closed_body(std::string_view end) {
+  ScopedBody closed_body(std::string_view end, ScopedBody body) {
     end_of_block();
-    ScopedBody body{.statements = body_until({end})};
+    parse_body(body, {end});
     closing(end);
     return body;
   }
@@ -166,12 +212,12 @@ class StatementParser {
     while (true) {
       ExpressionPtr condition = in_.tuple(Parser::Conditional::not_allowed);
       end_of_block();
-      node.branches.emplace_back(std::move(condition), body_until({"elif", "else", "endif"}));
+      node.branches.emplace_back(std::move(condition), if_branch({"elif", "else", "endif"}));
       in_.take();
       if (in_.take_name("elif")) continue;
       if (in_.take_name("else")) {
         end_of_block();
-        node.otherwise = body_until({"endif"});
+        node.otherwise = if_branch({"endif"});
         in_.take();
       }
       in_.expect_name("endif");
@@ -181,20 +227,24 @@ class StatementParser {
   }
 
   ForStatement for_statement() {
-    ForStatement node;
+    ForStatement node{.body = new_body(), .otherwise = new_body()};
     node.target = parse_target(in_, NamespaceTargets::not_allowed);
     in_.expect_name("in");
     node.items = in_.tuple(Parser::Conditional::not_allowed);
-    if (in_.take_name("if")) node.condition = in_.expression();
+    define(node.target, *node.body.names);
+    if (in_.take_name("if")) {
+      const Switched names(in_.names, unnoted());
+      node.condition = in_.expression();
+    }
     node.is_recursive = in_.take_name("recursive");
     end_of_block();
     ++loops_;
-    node.body.statements = body_until({"endfor", "else"});
+    parse_body(node.body, {"endfor", "else"});
     --loops_;
     in_.take();
     if (in_.take_name("else")) {
       end_of_block();
-      node.otherwise.statements = body_until({"endfor"});
+      parse_body(node.otherwise, {"endfor"});
       in_.take();
     }
     in_.expect_name("endfor");
@@ -214,22 +264,30 @@ class StatementParser {
     TemplateTarget target = parse_target(in_, NamespaceTargets::allowed);
     if (in_.take_op("=")) {
       SetStatement node{std::move(target), in_.tuple(Parser::Conditional::allowed)};
+      set_names(node.target);
       end_of_block();
       return make(position, std::move(node));
     }
     if (!target.parts.empty()) in_.unexpected("\"=\"");
-    SetBlockStatement node{.target = std::move(target), .filters = in_.filters()};
-    node.body = closed_body("endset");
+    set_names(target);
+    SetBlockStatement node{.target = std::move(target), .filters = {}, .body = {}};
+    {
+      const Switched names(in_.names, unnoted());
+      node.filters = in_.filters();
+    }
+    node.body = closed_body("endset", new_body());
     return make(position, std::move(node));
   }
 
   // "(a, b=1)"
   void signature(MacroDefinition& macro) {
+    const Switched names(in_.names, macro.body.names);
     in_.expect_op("(");
     while (!in_.at_op(")")) {
       if (!macro.parameters.empty()) in_.expect_op(",");
       const TemplatePosition position = in_.peek().position;
       macro.parameters.push_back(parse_assigned_name(in_));
+      in_.names->known.insert(macro.parameters.back());
       if (in_.take_op("=")) {
         macro.defaults.push_back(in_.expression());
       } else if (!macro.defaults.empty()) {
@@ -243,9 +301,8 @@ class StatementParser {
   // don't count inside.
   void macro_body(MacroDefinition& macro, std::string_view end) {
     const auto outer_names = std::exchange(in_.macro_names, {});
-    const int outer_loops = std::exchange(loops_, 0);
-    macro.body = closed_body(end);
-    loops_ = outer_loops;
+    const Switched loops(loops_, 0);
+    macro.body = closed_body(end, std::move(macro.body));
     macro.uses_caller = in_.macro_names.caller;
     macro.uses_varargs = in_.macro_names.varargs;
     macro.uses_kwargs = in_.macro_names.kwargs;
@@ -256,16 +313,15 @@ class StatementParser {
   }
 
   MacroStatement macro_statement() {
-    MacroStatement node;
-    node.macro.name = parse_assigned_name(in_);
+    MacroStatement node{.macro = {.name = parse_assigned_name(in_), .body = new_body()}};
+    set_name(node.macro.name);
     signature(node.macro);
     macro_body(node.macro, "endmacro");
     return node;
   }
 
   CallStatement call_statement() {
-    CallStatement node;
-    node.caller.name = "caller";
+    CallStatement node{.caller = {.name = "caller", .body = new_body()}};
     if (in_.at_op("(")) signature(node.caller);
     const TemplatePosition position = in_.peek().position;
     node.call = in_.expression();
@@ -280,33 +336,34 @@ class StatementParser {
 
   FilterStatement filter_statement() {
     // "{% filter upper|trim %}": the first one has no bar.
-    FilterStatement node{.filters = in_.first_filter_and_rest()};
-    node.body = closed_body("endfilter");
+    FilterStatement node{.filters = in_.first_filter_and_rest(), .body = {}};
+    node.body = closed_body("endfilter", new_body());
     return node;
   }
 
   WithStatement with_statement() {
-    WithStatement node;
+    WithStatement node{.body = new_body()};
     while (!in_.at(Kind::block_end)) {
       if (!node.assignments.empty()) in_.expect_op(",");
       TemplateTarget target = parse_single_target(in_, NamespaceTargets::not_allowed);
       in_.expect_op("=");
+      define(target, *node.body.names);
       node.assignments.emplace_back(std::move(target), in_.expression());
     }
-    node.body = closed_body("endwith");
+    node.body = closed_body("endwith", std::move(node.body));
     return node;
   }
 
   Parser in_;
-  int loops_ = 0;  // open ones
+  std::vector<std::shared_ptr<BodyNames>> bodies_;
+  bool is_in_if_ = false;  // in this body
+  int loops_ = 0;          // open ones
 };
 
 }  // namespace
 
 ScopedBody parse_template(std::string_view source) {
-  ScopedBody root = StatementParser(lex_template(source)).run();
-  find_hidden_names(root);
-  return root;
+  return StatementParser(lex_template(source)).run();
 }
 
 }  // namespace paceline

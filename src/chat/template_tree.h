@@ -1,7 +1,9 @@
 // The tree of a parsed template.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -130,11 +132,31 @@ struct TemplateTarget {
 struct TemplateStatement;
 using TemplateBody = std::vector<std::unique_ptr<TemplateStatement>>;
 
-// A body with variables of its own.
+// The names in a body with variables of its own, and those of them that it hides. Jinja compiles a
+// body that sets x to a function with a local x. A nested body that reads x sees the local one,
+// even before it is set and even if there is an outer x:
+//   {% for m in messages %}{{ x }}{% endfor %}{% set x = 1 %}
+// prints nothing. The exceptions: the body itself reads x first, or sets it under an `if`. Must
+// agree with jinja2.idtracking.
+struct BodyNames {
+  std::shared_ptr<const BodyNames> around = {};  // of the body that this one is nested in
+  std::set<std::string, std::less<>> known = {};
+  std::vector<std::string> hidden = {};  // undefined until they are set
+
+  void set(const std::string& name) {
+    if (known.insert(name).second) hidden.push_back(name);
+  }
+  // Called once all bodies are parsed: a name that is known around isn't hidden.
+  void finish() {
+    for (const BodyNames* outer = around.get(); outer != nullptr; outer = outer->around.get()) {
+      std::erase_if(hidden, [&](const std::string& name) { return outer->known.contains(name); });
+    }
+  }
+};
+
 struct ScopedBody {
+  std::shared_ptr<BodyNames> names;
   TemplateBody statements = {};
-  // Undefined until the body sets them, even if defined outside; see template_hidden_names.h.
-  std::vector<std::string> hidden_names = {};
 };
 
 struct MacroDefinition {
