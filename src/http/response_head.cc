@@ -1,5 +1,6 @@
 #include "http/response_head.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,16 +84,7 @@ std::string http_response_head(const HttpResponse& response, const HttpResponseF
 bool http_status_has_body(int status) { return status != 204 && status != 304; }
 
 std::string http_date(std::time_t time) {
-  constexpr std::array<std::string_view, 7> kDays = {"Sun", "Mon", "Tue", "Wed",
-                                                     "Thu", "Fri", "Sat"};
-  constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  std::tm utc{};
-  gmtime_r(&time, &utc);
-  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT",
-                     kDays.at(static_cast<size_t>(utc.tm_wday)), utc.tm_mday,
-                     kMonths.at(static_cast<size_t>(utc.tm_mon)), utc.tm_year + 1900, utc.tm_hour,
-                     utc.tm_min, utc.tm_sec);
+  return fmt::format("{:%a, %d %b %Y %H:%M:%S GMT}", fmt::gmtime(time));
 }
 
 std::string http_chunk_head(size_t num_bytes) { return fmt::format("{:x}\r\n", num_bytes); }

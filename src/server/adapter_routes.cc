@@ -89,15 +89,12 @@ void run(const CallPtr& call, Request (*parse)(const Json& body, const RequestTe
          std::string (*work)(const HostedModel& model, const Request& request)) {
   on_model(call, [body = take_body(*call), parse, model_of, work, &context = call->context()] {
     const Request request = parse(body(), context.terms);
-    return ModelJob{
-        .model = model_of(context.host, request),
-        .run = [work, request](HostedModel& model) -> Continuation {
-          check_on(model.runtime_adapters);
-          auto text = std::make_shared<std::string>(work(model, request));
-          return [text](const CallPtr& ready) {
-            ready->respond({.content_type = "text/plain; charset=utf-8", .body = std::move(*text)});
-          };
-        }};
+    return ModelJob{.model = model_of(context.host, request),
+                    .run = [work, request](HostedModel& model) -> Continuation {
+                      check_on(model.runtime_adapters);
+                      return respond_with({.content_type = "text/plain; charset=utf-8",
+                                           .body = work(model, request)});
+                    }};
   });
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "server/background_call.h"
+#include "protocol/responses_writer.h"
 #include "server/generation_response.h"
 #include "server/item_response.h"
 #include "server/model_call.h"
@@ -15,10 +15,28 @@
 namespace paceline {
 namespace {
 
-Continuation respond_with(std::string json) {
-  return [json = std::make_shared<std::string>(std::move(json))](const CallPtr& ready) {
-    ready->respond_json(std::move(*json));
-  };
+// Starts a generation that goes on without its connection: answers the call with what its writer
+// says of an accepted one, and computes it.
+void start_in_background(const CallPtr& call, PreparedGeneration prepared) {
+  ServerContext& context = call->context();
+  const auto id = std::make_shared<std::string>();
+  auto detached =
+      call->detach([&context, id, owner = context.keys.tenant_of(call->exchange().request())](
+                       const HttpResponse& response) {
+        context.background.erase(*id);
+        // A whole answer is stored by its writer.
+        constexpr int kOk = 200;
+        if (response.status != kOk) {
+          responses::store_failure(context.responses, owner, *id, response.body);
+        }
+      });
+  const auto response =
+      std::make_shared<GenerationResponse>(std::move(detached), std::move(prepared));
+  *id = response->id();
+  std::string accepted = response->accept();
+  context.background[*id] = response;
+  response->start();
+  call->respond_json(std::move(accepted));
 }
 
 // Prepares each kind of call, and says what is done next.
@@ -37,11 +55,11 @@ struct PreparingCall {
     return start<ItemResponse>(prepare_items(model, std::move(call), rules));
   }
   Continuation operator()(const CountCall& call) const {
-    return respond_with(call.write(count_prompt_tokens(model, call.request)));
+    return respond_with({.body = call.write(count_prompt_tokens(model, call.request))});
   }
   // The model is loaded, as it answers.
   Continuation operator()(const LoadCall& call) const {
-    return respond_with(call.write(call, new_head("load-", rules.model_names.front())));
+    return respond_with({.body = call.write(call, new_head("load-", rules.model_names.front()))});
   }
 
  private:
@@ -59,7 +77,7 @@ Continuation unload_model(ModelHost& host, const Call& call) {
   if (load == nullptr || !load->unloads()) return nullptr;
   const size_t index = host.choose(load->common.model);
   host.unload(index);
-  return respond_with(load->write(*load, new_head("load-", host.entry(index).names[0])));
+  return respond_with({.body = load->write(*load, new_head("load-", host.entry(index).names[0]))});
 }
 
 // How long the model stays, if the request says so.

@@ -69,18 +69,16 @@ void write_model(JsonWriter& writer, const ServerContext& context, const ListedN
 }
 
 void list(const CallPtr& call, WithStatus with_status) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("object", "list").key("data").begin_array();
-  for (const ListedName& listed : listed_names(call->context().host)) {
-    write_model(writer, call->context(), listed, with_status);
-  }
-  writer.end_array();
-  // Codex CLI expects this member, where its own service describes models; without any it knows
-  // enough.
-  if (query_member(*call, "client_version")) writer.key("models").begin_array().end_array();
-  writer.end_object();
-  call->respond_json(std::move(json));
+  call->respond_json(object_json([&](JsonWriter& writer) {
+    writer.member("object", "list").key("data").begin_array();
+    for (const ListedName& listed : listed_names(call->context().host)) {
+      write_model(writer, call->context(), listed, with_status);
+    }
+    writer.end_array();
+    // Codex CLI expects this member, where its own service describes models; without any it knows
+    // enough.
+    if (query_member(*call, "client_version")) writer.key("models").begin_array().end_array();
+  }));
 }
 
 // Answers as soon as it has begun.
@@ -95,7 +93,7 @@ void change(const CallPtr& call, bool (ModelHost::*begin)(size_t index), std::st
           throw RequestError("model", ErrorReason::invalid_value,
                              fmt::format("model: {} {}", name, problem));
         }
-        return [](const CallPtr& ready) { ready->respond_json(R"({"success":true})"); };
+        return respond_with({.body = R"({"success":true})"});
       });
 }
 

@@ -67,12 +67,6 @@ std::vector<std::string_view> capabilities(const TextModel& model) {
   return names;
 }
 
-void write_capabilities(JsonWriter& writer, const TextModel& model) {
-  writer.key("capabilities").begin_array();
-  for (const std::string_view name : capabilities(model)) writer.string(name);
-  writer.end_array();
-}
-
 // The members of an entry of a list, without its end.
 void write_listed(JsonWriter& writer, const HostedModel* model, const std::string& name) {
   const WeightFacts weights = model == nullptr ? WeightFacts() : model->text.weights;
@@ -108,31 +102,25 @@ std::string parameters(const TextModel& model) {
 }
 
 std::string shown_model(const HostedModel* hosted, const std::string& modified_at) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_details(writer, hosted);
-  writer.member("modified_at", modified_at).key("model_info").begin_object();
-  if (hosted == nullptr) {
-    writer.end_object().end_object();
-    return json;
-  }
-  const TextModel& model = hosted->text;
-  const WeightFacts& weights = model.weights;
-  writer.member("general.architecture", weights.family);
-  writer.member("general.parameter_count", weights.num_parameters);
-  const auto add = [&](std::string_view name, int64_t value) {
-    writer.member(fmt::format("{}.{}", weights.family, name), value);
-  };
-  add("context_length", model.engine.limits().max_model_len);
-  add("embedding_length", weights.width);
-  add("block_count", weights.num_layers);
-  add("vocab_size", model.engine.vocab_size());
-  writer.end_object().member("parameters", parameters(model)).key("template");
-  writer.string(model.chat_template == nullptr ? "" : model.chat_template->source());
-  write_capabilities(writer, model);
-  writer.end_object();
-  return json;
+  return object_json([&](JsonWriter& writer) {
+    write_details(writer, hosted);
+    writer.member("modified_at", modified_at).key("model_info").begin_object();
+    if (hosted == nullptr) return void(writer.end_object());
+    const TextModel& model = hosted->text;
+    const WeightFacts& weights = model.weights;
+    writer.member("general.architecture", weights.family);
+    writer.member("general.parameter_count", weights.num_parameters);
+    const auto add = [&](std::string_view name, int64_t value) {
+      writer.member(fmt::format("{}.{}", weights.family, name), value);
+    };
+    add("context_length", model.engine.limits().max_model_len);
+    add("embedding_length", weights.width);
+    add("block_count", weights.num_layers);
+    add("vocab_size", model.engine.vocab_size());
+    writer.end_object().member("parameters", parameters(model)).key("template");
+    writer.string(model.chat_template == nullptr ? "" : model.chat_template->source());
+    writer.member("capabilities", capabilities(model));
+  });
 }
 
 // When the model will be unloaded, if it isn't used; of one that never is, the end of time.
@@ -142,41 +130,40 @@ std::string expires_at(const ModelStatus& status) {
   return rfc3339(std::chrono::duration_cast<std::chrono::seconds>(at.time_since_epoch()).count());
 }
 
+// {"models": [...]}, to which `write` adds the entries of each model; null: it isn't loaded.
+template <class Write>
+void respond_with_models(const CallPtr& call, const Write& write) {
+  const ModelHost& host = call->context().host;
+  call->respond_json(object_json([&](JsonWriter& writer) {
+    writer.key("models").begin_array();
+    for (size_t i = 0; i < host.num_models(); ++i) write(writer, i, host.look(i).get());
+    writer.end_array();
+  }));
+}
+
 }  // namespace
 
 void list_ollama_models(const CallPtr& call) {
   const ModelHost& host = call->context().host;
   const std::string modified_at = started_at(call->context());
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("models").begin_array();
-  for (size_t i = 0; i < host.num_models(); ++i) {
-    const ModelLease model = host.look(i);
-    for (const std::string& name : names_of(host.entry(i), model.get())) {
-      write_listed(writer, model.get(), name);
+  respond_with_models(call, [&](JsonWriter& writer, size_t index, const HostedModel* model) {
+    for (const std::string& name : names_of(host.entry(index), model)) {
+      write_listed(writer, model, name);
       writer.member("modified_at", modified_at).end_object();
     }
-  }
-  writer.end_array().end_object();
-  call->respond_json(std::move(json));
+  });
 }
 
 void list_loaded_ollama_models(const CallPtr& call) {
   const ModelHost& host = call->context().host;
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("models").begin_array();
-  for (size_t i = 0; i < host.num_models(); ++i) {
-    const ModelLease model = host.look(i);
-    if (model == nullptr) continue;
+  respond_with_models(call, [&](JsonWriter& writer, size_t index, const HostedModel* model) {
+    if (model == nullptr) return;
     const WeightFacts& weights = model->text.weights;
-    write_listed(writer, model.get(), host.entry(i).names[0]);
-    writer.member("expires_at", expires_at(host.status(i)));
+    write_listed(writer, model, host.entry(index).names[0]);
+    writer.member("expires_at", expires_at(host.status(index)));
     writer.member("size_vram", weights.is_on_device ? weights.num_bytes : 0);
     writer.member("context_length", model->text.engine.limits().max_model_len).end_object();
-  }
-  writer.end_array().end_object();
-  call->respond_json(std::move(json));
+  });
 }
 
 // Loads nothing: clients describe every model of a list.
@@ -186,19 +173,15 @@ void show_ollama_model(const CallPtr& call) {
              modified_at = started_at(call->context())]() -> Continuation {
               const std::optional<std::string> name = parse_ollama_show(body(), context.terms);
               const ModelLease model = context.host.look(context.host.choose(name));
-              auto json = std::make_shared<std::string>(shown_model(model.get(), modified_at));
-              return [json](const CallPtr& ready) { ready->respond_json(std::move(*json)); };
+              return respond_with({.body = shown_model(model.get(), modified_at)});
             });
 }
 
 // The version of Ollama whose API this is, for clients that ask for one, and then the server's own.
 void show_ollama_version(const CallPtr& call) {
-  std::string json;
-  JsonWriter(json)
-      .begin_object()
-      .member("version", fmt::format("0.24.0-paceline.{}", kVersion))
-      .end_object();
-  call->respond_json(std::move(json));
+  call->respond_json(object_json([](JsonWriter& writer) {
+    writer.member("version", fmt::format("0.24.0-paceline.{}", kVersion));
+  }));
 }
 
 void refuse_management(const CallPtr& call) {

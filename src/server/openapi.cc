@@ -1,4 +1,6 @@
 // GET /openapi.json: the route table, with the fields of requests from the tables that parse them.
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 
@@ -78,9 +80,7 @@ bool reaches(const ErrorDoc& error, const Route& route) {
 }
 
 void write_reference(JsonWriter& writer, std::string_view kind, std::string_view name) {
-  std::string path = "#/components/";
-  path.append(kind).append("/").append(name);
-  writer.begin_object().member("$ref", path).end_object();
+  writer.raw(fmt::format(R"({{"$ref":"#/components/{}/{}"}})", kind, name));
 }
 
 void write_media(JsonWriter& writer, std::string_view type, std::string_view schema) {
@@ -114,6 +114,13 @@ void write_ok(JsonWriter& writer, const Route& route) {
   writer.end_object().end_object();
 }
 
+void write_error(JsonWriter& writer, std::string_view status, std::string_view help,
+                 std::string_view schema) {
+  writer.key(status).begin_object().member("description", help).key("content").begin_object();
+  write_media(writer, "application/json", schema);
+  writer.end_object().end_object();
+}
+
 // The errors of an API with statuses and a shape of its own, by status.
 std::map<int, std::string> errors_of_dialect(const Route& route) {
   std::map<int, std::string> errors;
@@ -135,18 +142,14 @@ void write_responses(JsonWriter& writer, const Route& route) {
   write_ok(writer, route);
   if (error_schema(route) != Dialect().error_schema) {
     for (const auto& [status, help] : errors_of_dialect(route)) {
-      writer.key(std::to_string(status)).begin_object().member("description", help);
-      writer.key("content").begin_object();
-      write_media(writer, "application/json", error_schema(route));
-      writer.end_object().end_object();
+      write_error(writer, std::to_string(status), help, error_schema(route));
     }
-    writer.end_object();
-    return;
-  }
-  for (const ErrorDoc& error : kErrors) {
-    if (!reaches(error, route)) continue;
-    writer.key(error.status);
-    write_reference(writer, "responses", error.status);
+  } else {
+    for (const ErrorDoc& error : kErrors) {
+      if (!reaches(error, route)) continue;
+      writer.key(error.status);
+      write_reference(writer, "responses", error.status);
+    }
   }
   writer.end_object();
 }
@@ -173,11 +176,10 @@ std::string_view openapi_method(std::string_view method) {
 void write_route(JsonWriter& writer, const Route& route, const RequestTerms& terms) {
   writer.key(openapi_method(route.method)).begin_object();
   writer.member("summary", route.summary);
-  if (route.access == RouteAccess::open) writer.key("security").begin_array().end_array();
+  if (route.access == RouteAccess::open) writer.key("security").raw("[]");
   if (route.names_one()) {
-    writer.key("parameters").begin_array().begin_object().member("name", "name");
-    writer.member("in", "path").member("required", true).key("schema").begin_object();
-    writer.member("type", "string").end_object().end_object().end_array();
+    writer.key("parameters")
+        .raw(R"([{"name":"name","in":"path","required":true,"schema":{"type":"string"}}])");
   }
   if (route.has_body()) write_body(writer, route.fields(), terms);
   write_responses(writer, route);
@@ -199,39 +201,25 @@ void write_routes(JsonWriter& writer, const RequestTerms& terms) {
   writer.end_object().end_object();
 }
 
-void write_errors(JsonWriter& writer) {
-  writer.key("responses").begin_object();
-  for (const ErrorDoc& error : kErrors) {
-    writer.key(error.status).begin_object().member("description", error.help);
-    writer.key("content").begin_object();
-    write_media(writer, "application/json", "Error");
-    writer.end_object().end_object();
-  }
-  writer.end_object();
-}
-
 void write_components(JsonWriter& writer) {
   writer.key("components").begin_object();
-  writer.key("securitySchemes").begin_object().key("key").begin_object();
-  writer.member("type", "http").member("scheme", "bearer").end_object().end_object();
-  write_errors(writer);
+  writer.key("securitySchemes").raw(R"({"key":{"type":"http","scheme":"bearer"}})");
+  writer.key("responses").begin_object();
+  for (const ErrorDoc& error : kErrors) write_error(writer, error.status, error.help, "Error");
+  writer.end_object();
   writer.key("schemas").raw(response_schemas_json()).end_object();
 }
 
 }  // namespace
 
 void show_openapi(const CallPtr& call) {
-  const RequestTerms& terms = call->context().terms;
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("openapi", "3.1.0").key("info").begin_object();
-  writer.member("title", "Paceline").member("version", kVersion).end_object();
-  writer.key("security").begin_array().begin_object().key("key").begin_array().end_array();
-  writer.end_object().end_array();
-  write_routes(writer, terms);
-  write_components(writer);
-  writer.end_object();
-  call->respond_json(std::move(json));
+  call->respond_json(object_json([&](JsonWriter& writer) {
+    writer.member("openapi", "3.1.0").key("info").begin_object();
+    writer.member("title", "Paceline").member("version", kVersion).end_object();
+    writer.key("security").raw(R"([{"key":[]}])");
+    write_routes(writer, call->context().terms);
+    write_components(writer);
+  }));
 }
 
 }  // namespace paceline

@@ -12,10 +12,6 @@
 namespace paceline {
 namespace {
 
-void write_optional(JsonWriter& writer, std::string_view name, std::optional<double> value) {
-  writer.member(name, value);
-}
-
 void write_engine(JsonWriter& writer, const HostedModel& model, const EngineSnapshot& snapshot) {
   const ServerMetrics& metrics = model.metrics;
   const EngineLimits& limits = model.text.engine.limits();
@@ -28,8 +24,8 @@ void write_engine(JsonWriter& writer, const HostedModel& model, const EngineSnap
   writer.member("max_num_seqs", limits.max_num_seqs).member("max_queued", limits.max_queued);
   writer.member("max_model_len", limits.max_model_len);
   writer.member("tokens_per_second", model.steps.tokens_per_second());
-  write_optional(writer, "ttft_p50_s", metrics.time_to_first_token.quantile(0.5));
-  write_optional(writer, "ttft_p99_s", metrics.time_to_first_token.quantile(0.99));
+  writer.member("ttft_p50_s", metrics.time_to_first_token.quantile(0.5));
+  writer.member("ttft_p99_s", metrics.time_to_first_token.quantile(0.99));
   writer.member("step_age_s", model.step_age());
   writer.member("prefix_queries", metrics.prompt_tokens);
   writer.member("prefix_hits", metrics.cached_tokens);

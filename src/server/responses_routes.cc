@@ -40,9 +40,16 @@ Found find_stored(const CallPtr& call, std::string_view suffix = {}) {
       fmt::format("response_id: no stored response has the id {}", shown_text(found.id)));
 }
 
+// Null when it isn't running.
+std::shared_ptr<PendingResponse> running_in_background(const CallPtr& call, const Found& found) {
+  const auto& running = call->context().background;
+  const auto one = running.find(found.id);
+  return one == running.end() ? nullptr : one->second.lock();
+}
+
 // The stored object, or what is known since.
 std::string current_json(const CallPtr& call, const Found& found) {
-  const auto running = call->context().background.find(found.id);
+  const auto running = running_in_background(call, found);
   if (running == nullptr || !running->has_started) return *found.stored->json;
   return responses::with_status(*found.stored->json, "in_progress");
 }
@@ -54,7 +61,7 @@ void check_no_stream(const CallPtr& call) {
 }
 
 void end_background(const CallPtr& call, const Found& found) {
-  const auto running = call->context().background.find(found.id);
+  const auto running = running_in_background(call, found);
   if (running != nullptr) running->fail({ErrorReason::cancelled, "the response was cancelled"});
 }
 
@@ -101,10 +108,10 @@ std::string page_json(Json::Array items, const Page& page) {
   return object_json([&](JsonWriter& writer) {
     writer.member("object", "list").key("data").begin_array();
     for (auto item = first; item != last; ++item) writer.tree(*item);
-    writer.end_array().key("first_id");
-    first == last ? writer.null() : writer.string(id_of_item(*first));
-    writer.key("last_id");
-    first == last ? writer.null() : writer.string(id_of_item(*(last - 1)));
+    writer.end_array();
+    const bool is_empty = first == last;
+    writer.member("first_id", is_empty ? std::nullopt : std::optional(id_of_item(*first)));
+    writer.member("last_id", is_empty ? std::nullopt : std::optional(id_of_item(*(last - 1))));
     writer.member("has_more", last != items.end());
   });
 }
@@ -127,11 +134,9 @@ void delete_response(const CallPtr& call) {
   const Found found = find_stored(call);
   call->context().responses.erase(found.owner, found.id);
   end_background(call, found);
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().member("id", found.id).member("object", "response");
-  writer.member("deleted", true).end_object();
-  call->respond_json(std::move(json));
+  call->respond_json(object_json([&](JsonWriter& writer) {
+    writer.member("id", found.id).member("object", "response").member("deleted", true);
+  }));
 }
 
 void cancel_response(const CallPtr& call) {

@@ -4,13 +4,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/time_source.h"
 #include "http/http.h"
 #include "protocol/response_store.h"
 #include "server/api_keys.h"
-#include "server/background_calls.h"
 #include "server/in_flight_limit.h"
 #include "server/memory_watch.h"
 #include "server/model_host.h"
@@ -28,7 +30,8 @@ struct ServerContext {
   InFlightLimit in_flight;
   RequestTerms terms;  // read on any thread
   ResponseStore responses;
-  BackgroundCalls background;
+  // Generations that go on without their connection, by the ids of their responses.
+  std::unordered_map<std::string, std::weak_ptr<PendingResponse>> background;
   BytesLimit body_bytes;
   BytesLimit response_bytes;  // of large ones
   MemoryWatch memory;

@@ -1,8 +1,9 @@
-// Errors caused by the server's state, not by the request.
+// Errors that answer a request: of the server's state, and of reading or preparing the request.
 #pragma once
 
 #include <string>
 
+#include "base/error.h"
 #include "protocol/api_error.h"
 
 namespace paceline {
@@ -32,5 +33,15 @@ inline ApiError took_too_long() {
 
 // Also for a request that the engine has cancelled although its client is connected.
 inline ApiError ended_by_server() { return {ErrorReason::draining, "the server is shutting down"}; }
+
+// For errors from before the request runs: what is too much is the request's own fault (400), since
+// no other server could answer it.
+inline ApiError fault_of_request(const Error& error) {
+  ApiError found = api_error(error);
+  if (found.reason == ErrorReason::resource_exhausted) {
+    found.reason = ErrorReason::request_too_complex;
+  }
+  return found;
+}
 
 }  // namespace paceline

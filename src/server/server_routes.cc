@@ -11,9 +11,7 @@ namespace paceline {
 namespace {
 
 void respond_status(const CallPtr& call, std::string_view status) {
-  std::string json;
-  JsonWriter(json).begin_object().member("status", status).end_object();
-  call->respond_json(std::move(json));
+  call->respond_json(object_json([&](JsonWriter& writer) { writer.member("status", status); }));
 }
 
 ApiError engine_hangs(const ServerContext& context) {
@@ -24,13 +22,9 @@ ApiError engine_hangs(const ServerContext& context) {
 }  // namespace
 
 void show_version(const CallPtr& call) {
-  std::string json;
-  JsonWriter(json)
-      .begin_object()
-      .member("version", kVersion)
-      .member("commit", kGitDescribe)
-      .end_object();
-  call->respond_json(std::move(json));
+  call->respond_json(object_json([](JsonWriter& writer) {
+    writer.member("version", kVersion).member("commit", kGitDescribe);
+  }));
 }
 
 void show_live(const CallPtr& call) { respond_status(call, "ok"); }

@@ -79,30 +79,24 @@ std::string detokenized(const TextModel& model, const Json& body, const RequestR
   const Tokenizer& tokenizer = tokenizer_of(model);
   check_token_ids(request.tokens, tokenizer.vocab_size(), "tokens");
   const std::string text = tokenizer.decode(request.tokens);
-  std::string json;
-  JsonWriter(json).begin_object().member("prompt", text).member("content", text).end_object();
-  return json;
+  return object_json(
+      [&](JsonWriter& writer) { writer.member("prompt", text).member("content", text); });
 }
 
 std::string templated(const TextModel& model, const Json& body, const RequestRules& rules) {
   const TemplateRequest request = parse_template_request(body, rules.terms);
   adapter_named(model, rules, request.model);
-  std::string json;
-  JsonWriter(json)
-      .begin_object()
-      .member("prompt", render_chat(model, request.input).text)
-      .end_object();
-  return json;
+  return object_json(
+      [&](JsonWriter& writer) { writer.member("prompt", render_chat(model, request.input).text); });
 }
 
 void handle_text(const CallPtr& call, TextJob job) {
   on_model(call, [job, take = take_body(*call)] {
     const auto body = std::make_shared<Json>(take());
-    return ModelJob{
-        .model = named_model(*body), .run = [job, body](HostedModel& model) -> Continuation {
-          auto json = std::make_shared<std::string>(job(model.text, *body, model.rules));
-          return [json](const CallPtr& ready) { ready->respond_json(std::move(*json)); };
-        }};
+    return ModelJob{.model = named_model(*body),
+                    .run = [job, body](HostedModel& model) -> Continuation {
+                      return respond_with({.body = job(model.text, *body, model.rules)});
+                    }};
   });
 }
 

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "http/zstd_body.h"
 #include "protocol/request_body.h"
-#include "server/request_fault.h"
 #include "server/server_errors.h"
 
 namespace paceline {
@@ -22,6 +21,12 @@ ApiError as_api_error(const std::exception_ptr& problem) {
 }
 
 }  // namespace
+
+Continuation respond_with(HttpResponse response) {
+  return [held = std::make_shared<HttpResponse>(std::move(response))](const auto& ready) {
+    ready->respond(std::move(*held));
+  };
+}
 
 void guarded(ApiCall& call, const std::function<void()>& work) {
   try {

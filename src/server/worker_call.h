@@ -13,6 +13,8 @@ namespace paceline {
 // Runs on the I/O thread after a worker's job.
 using Continuation = std::function<void(const std::shared_ptr<ApiCall>& call)>;
 
+Continuation respond_with(HttpResponse response);
+
 // Runs `job` on a worker, then the continuation that it returns on the I/O thread. If the client
 // has disconnected by then, calls `gone` instead, if there is one, and logs that. An exception of
 // either becomes the response; 429 when the workers' queue is full. `job` must not hold the call,

@@ -1,4 +1,4 @@
-#include "server/request_fault.h"
+#include "server/server_errors.h"
 
 #include <gtest/gtest.h>
 
