@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,6 +12,7 @@
 #include "chat/builtin_templates.h"
 #include "chat/message_json.h"
 #include "chat/template_renderer.h"
+#include "chat/template_table.h"
 #include "paceline/chat_template.h"
 
 namespace paceline {
@@ -32,8 +32,7 @@ std::string_view trimmed(std::string_view text) {
 // The last part with text.
 std::optional<size_t> last_text(const Json::Array& parts) {
   for (size_t i = parts.size(); i > 0; --i) {
-    const Json* text = parts[i - 1].find_value("text");
-    if (text != nullptr && text->is_string()) return i - 1;
+    if (parts[i - 1].find_text("text") != nullptr) return i - 1;
   }
   return std::nullopt;
 }
@@ -44,7 +43,7 @@ const std::string& text_of(const Json& message) {
   if (content != nullptr && content->is_string()) return *content->string();
   if (content != nullptr && content->is_array()) {
     const Json::Array& parts = *content->array();
-    if (const auto last = last_text(parts)) return *parts[*last].find_value("text")->string();
+    if (const auto last = last_text(parts)) return *parts[*last].find_text("text");
   }
   throw invalid_field("continue_final_message", "the last message has no text that could go on");
 }
@@ -157,28 +156,21 @@ void check_continuation(const ChatInput& input) {
   }
 }
 
-void set_default(Json::Object& object, std::string_view name, Json value) {
-  const auto found = std::find_if(object.begin(), object.end(),
-                                  [&](const auto& member) { return member.first == name; });
-  if (found == object.end()) {
-    object.emplace_back(std::string(name), std::move(value));
-  } else if (found->second.is_null()) {
-    found->second = std::move(value);
-  }
+// The object with this member, unless it has one that isn't null.
+Json with_default(const Json& object, std::string_view name, Json value) {
+  return object.find_value(name) != nullptr ? object : with_member(object, name, std::move(value));
 }
 
 // Templates read the properties of a function's parameters, which a function need not have.
 Json with_parameters(const Json& function) {
-  Json::Object members = *function.object();
-  set_default(members, "parameters", Json(Json::Object{}));
-  for (auto& [name, value] : members) {
-    if (name != "parameters" || !value.is_object()) continue;
-    Json::Object schema = *value.object();
-    if (schema.empty()) schema.emplace_back("type", Json(std::string("object")));
-    set_default(schema, "properties", Json(Json::Object{}));
-    value = Json(std::move(schema));
-  }
-  return Json(std::move(members));
+  const Json completed = with_default(function, "parameters", Json(Json::Object{}));
+  const Json& schema = *completed.find("parameters");
+  if (!schema.is_object()) return completed;
+  const bool is_empty = schema.object()->empty();
+  return with_member(
+      completed, "parameters",
+      with_default(is_empty ? with_member(schema, "type", Json(std::string("object"))) : schema,
+                   "properties", Json(Json::Object{})));
 }
 
 // A tool is a function, or an object that has one.
@@ -188,11 +180,7 @@ Json tools_with_parameters(const Json& tools) {
   for (const Json& tool : *tools.array()) {
     const Json* const function = tool.find_value("function");
     if (function != nullptr && function->is_object()) {
-      Json::Object members = *tool.object();
-      for (auto& [name, value] : members) {
-        if (name == "function") value = with_parameters(value);
-      }
-      written.push_back(Json(std::move(members)));
+      written.push_back(with_member(tool, "function", with_parameters(*function)));
     } else {
       written.push_back(tool.find_value("name") != nullptr ? with_parameters(tool) : tool);
     }
@@ -203,13 +191,7 @@ Json tools_with_parameters(const Json& tools) {
 NamedJson variables_of(const ChatInput& input, Json::Array messages) {
   NamedJson variables;
   const auto set = [&](std::string_view name, Json value) {
-    const auto known = std::find_if(variables.begin(), variables.end(),
-                                    [&](const auto& variable) { return variable.first == name; });
-    if (known != variables.end()) {
-      known->second = std::move(value);
-    } else {
-      variables.emplace_back(std::string(name), std::move(value));
-    }
+    set_member(variables, name, std::move(value));
   };
   for (const auto& [name, text] : input.special_tokens) set(name, Json(text));
   if (!input.kwargs_json.empty()) {
@@ -233,11 +215,7 @@ struct ChatTemplate::State {
   // Several templates: "tool_use" is for inputs with tools.
   bool chooses_by_tools = false;
 
-  const NamedTemplate* find(std::string_view name) const {
-    const auto found = std::find_if(templates.begin(), templates.end(),
-                                    [&](const NamedTemplate& one) { return one.name == name; });
-    return found == templates.end() ? nullptr : &*found;
-  }
+  const NamedTemplate* find(std::string_view name) const { return find_named(templates, name); }
   const NamedTemplate& main() const {
     const NamedTemplate* found = find(kDefault);
     return found != nullptr ? *found : templates.front();
@@ -291,9 +269,8 @@ std::optional<ChatTemplate> ChatTemplate::load(const ModelFiles& model_files,
 }
 
 ChatTemplate ChatTemplate::builtin(std::string_view name) {
-  for (const BuiltinTemplate& one : kBuiltinTemplates) {
-    if (one.name == name) return parse(one.source, one.name);
-  }
+  const BuiltinTemplate* found = find_named(kBuiltinTemplates, name);
+  if (found != nullptr) return parse(found->source, found->name);
   throw error_of(ErrorCode::invalid, "chat template \"{}\": expected one of {}", name,
                  builtin_template_names());
 }

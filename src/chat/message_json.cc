@@ -21,8 +21,8 @@ Json message_json(const ChatMessage& message, size_t index) {
 }
 
 std::string text_member(const Json& message, std::string_view key) {
-  const Json* const member = message.find_value(key);
-  return member != nullptr && member->is_string() ? *member->string() : std::string();
+  const std::string* const text = message.find_text(key);
+  return text == nullptr ? std::string() : *text;
 }
 
 std::string content_text(const Json& message) {
@@ -35,8 +35,7 @@ std::string content_text(const Json& message) {
   return text;
 }
 
-Json with_member(const Json& message, std::string_view key, Json value) {
-  Json::Object members = *message.object();
+void set_member(Json::Object& members, std::string_view key, Json value) {
   const auto old = std::find_if(members.begin(), members.end(),
                                 [&](const auto& one) { return one.first == key; });
   if (old != members.end()) {
@@ -44,6 +43,11 @@ Json with_member(const Json& message, std::string_view key, Json value) {
   } else {
     members.emplace_back(std::string(key), std::move(value));
   }
+}
+
+Json with_member(const Json& message, std::string_view key, Json value) {
+  Json::Object members = *message.object();
+  set_member(members, key, std::move(value));
   return Json(std::move(members));
 }
 

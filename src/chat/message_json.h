@@ -19,7 +19,8 @@ std::string text_member(const Json& message, std::string_view key);
 // The text of the content; that of parts is joined, a missing one is empty.
 std::string content_text(const Json& message);
 
-// The message with this member, in the place of an old one or after the others.
+// Sets this member, in the place of an old one or after the others.
+void set_member(Json::Object& members, std::string_view key, Json value);
 Json with_member(const Json& message, std::string_view key, Json value);
 Json without_member(const Json& message, std::string_view key);
 

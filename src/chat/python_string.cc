@@ -4,7 +4,7 @@
 
 #include "base/utf8.h"
 #include "chat/python_character.h"
-#include "chat/template_error.h"
+#include "chat/template_runtime.h"
 
 namespace paceline {
 namespace {
@@ -16,6 +16,11 @@ bool is_line_end(char32_t c) {
 
 bool has_character(std::string_view set, std::string_view character) {
   return set.find(character) != std::string_view::npos;
+}
+
+int64_t padding_on_the_left(Alignment alignment, int64_t missing, int64_t width) {
+  if (alignment == Alignment::left) return 0;
+  return alignment == Alignment::right ? missing : missing / 2 + (missing & width & 1);
 }
 
 }  // namespace
@@ -145,6 +150,22 @@ std::string_view stripped_of(std::string_view text, std::string_view set, Ends e
     text.remove_suffix(last.size());
   }
   return text;
+}
+
+std::string padded(TemplateRuntime& runtime, std::string_view text, int64_t width,
+                   std::string_view fill, Alignment alignment) {
+  const int64_t length = length_of(text);
+  const int64_t missing = width > length ? width - length : 0;
+  if (missing > 100'000) {
+    throw TemplateError("a width beyond 100,000 characters", ErrorCode::exhausted);
+  }
+  runtime.charge(text.size() + static_cast<size_t>(missing) * fill.size());
+  const int64_t left = padding_on_the_left(alignment, missing, width);
+  std::string out;
+  for (int64_t i = 0; i < left; ++i) out += fill;
+  out += text;
+  for (int64_t i = left; i < missing; ++i) out += fill;
+  return out;
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to,

@@ -11,6 +11,8 @@
 
 namespace paceline {
 
+class TemplateRuntime;
+
 int64_t length_of(std::string_view text);
 
 // Calls body(code point, its bytes) for each code point.
@@ -48,6 +50,17 @@ enum class Ends { left, right, both };
 std::string_view stripped(std::string_view text, Ends ends);
 // Strips any of the characters in `set`.
 std::string_view stripped_of(std::string_view text, std::string_view set, Ends ends);
+
+enum class Alignment {
+  left,
+  right,
+  center,  // an odd blank goes to the left where the width is odd
+};
+
+// `text` padded to a width in characters. Charged to the budget; throws TemplateError exhausted for
+// more padding than 100,000 characters.
+std::string padded(TemplateRuntime& runtime, std::string_view text, int64_t width,
+                   std::string_view fill, Alignment alignment);
 
 // Throws TemplateError exhausted beyond `limit` bytes.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to,

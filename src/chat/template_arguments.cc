@@ -34,17 +34,11 @@ TemplateValue ArgumentReader::required(std::string_view name) {
   return std::move(*value);
 }
 
-int64_t ArgumentReader::integer(std::string_view name, int64_t otherwise) {
-  const auto value = optional(name);
-  if (!value) return otherwise;
+int64_t ArgumentReader::integer(std::string_view name, std::optional<int64_t> otherwise) {
+  const auto value = otherwise ? optional(name) : required(name);
+  if (!value) return *otherwise;
   if (!value->is_integral()) wrong_type(name, "an integer", *value);
   return value->integer();
-}
-
-int64_t ArgumentReader::required_integer(std::string_view name) {
-  const TemplateValue value = required(name);
-  if (!value.is_integral()) wrong_type(name, "an integer", value);
-  return value.integer();
 }
 
 bool ArgumentReader::truth(std::string_view name, bool otherwise) {
@@ -52,17 +46,11 @@ bool ArgumentReader::truth(std::string_view name, bool otherwise) {
   return value ? value->truth() : otherwise;
 }
 
-std::string ArgumentReader::text(std::string_view name, std::string_view otherwise) {
-  const auto value = optional(name);
-  if (!value) return std::string(otherwise);
+std::string ArgumentReader::text(std::string_view name, std::optional<std::string_view> otherwise) {
+  const auto value = otherwise ? optional(name) : required(name);
+  if (!value) return std::string(*otherwise);
   if (!value->is_string()) wrong_type(name, "a string", *value);
   return value->text();
-}
-
-std::string ArgumentReader::required_text(std::string_view name) {
-  const TemplateValue value = required(name);
-  if (!value.is_string()) wrong_type(name, "a string", value);
-  return value.text();
 }
 
 TemplateValues ArgumentReader::rest() {

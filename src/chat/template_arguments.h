@@ -26,12 +26,10 @@ class ArgumentReader {
 
   TemplateValue required(std::string_view name);
   std::optional<TemplateValue> optional(std::string_view name);
-  // The next parameter with a type; `otherwise` when absent.
-  int64_t integer(std::string_view name, int64_t otherwise);
-  int64_t required_integer(std::string_view name);
+  // The next parameter with a type; `otherwise` when absent. Without `otherwise` it is required.
+  int64_t integer(std::string_view name, std::optional<int64_t> otherwise = {});
   bool truth(std::string_view name, bool otherwise);
-  std::string text(std::string_view name, std::string_view otherwise);
-  std::string required_text(std::string_view name);
+  std::string text(std::string_view name, std::optional<std::string_view> otherwise = {});
 
   // All remaining positional arguments.
   TemplateValues rest();

@@ -13,7 +13,7 @@ using Value = TemplateValue;
 Value range(TemplateRuntime& runtime, TemplateArguments arguments) {
   ArgumentReader reader("range", std::move(arguments));
   int64_t start = 0;
-  int64_t stop = reader.required_integer("stop");
+  int64_t stop = reader.integer("stop");
   if (const auto second = reader.optional("stop")) {
     start = stop;
     require_defined(*second);
@@ -74,7 +74,7 @@ Value raise_exception(TemplateRuntime& runtime, TemplateArguments arguments) {
 
 Value strftime_now(TemplateRuntime& runtime, TemplateArguments arguments) {
   ArgumentReader reader("strftime_now", std::move(arguments));
-  const std::string format = reader.required_text("format");
+  const std::string format = reader.text("format");
   reader.finish();
   runtime.charge(64 * format.size());
   return runtime.text(format_time(runtime.now(), format));

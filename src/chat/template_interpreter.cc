@@ -7,7 +7,6 @@
 #include "chat/template_compare.h"
 #include "chat/template_convert.h"
 #include "chat/template_globals.h"
-#include "chat/template_interpreter_scopes.h"
 #include "chat/template_object.h"
 
 namespace paceline {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "chat/switched.h"
 #include "chat/template_runtime.h"
 #include "chat/template_tree.h"
 #include "chat/template_value.h"
@@ -73,7 +74,34 @@ class TemplateInterpreter {
 
  private:
   enum class Flow : uint8_t { next, break_loop, continue_loop };
-  class NewScope;
+  // A scope nested in the current one, for a body or a statement without one. It is kept if a macro
+  // was defined in it.
+  class NewScope {
+   public:
+    NewScope(TemplateInterpreter& interpreter, const ScopedBody& body) : NewScope(interpreter) {
+      interpreter.hide_names(body);
+    }
+    explicit NewScope(TemplateInterpreter& interpreter)
+        : interpreter_(interpreter), outer_(interpreter.scope_) {
+      interpreter.runtime_.charge(sizeof(TemplateScope));
+      interpreter.scopes_.push_back(std::make_unique<TemplateScope>(outer_));
+      mine_ = interpreter.scopes_.back().get();
+      interpreter.scope_ = mine_;
+    }
+    ~NewScope() {
+      interpreter_.scope_ = outer_;
+      // Kept scopes stay. Any other is the last: inner scopes were closed before.
+      if (!mine_->is_kept() && interpreter_.scopes_.back().get() == mine_)
+        interpreter_.scopes_.pop_back();
+    }
+    NewScope(const NewScope&) = delete;
+    NewScope& operator=(const NewScope&) = delete;
+
+   private:
+    TemplateInterpreter& interpreter_;
+    TemplateScope* outer_;
+    TemplateScope* mine_;
+  };
 
   // Statements.
   Flow run_body(const TemplateBody& body);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "chat/template_interpreter.h"
-#include "chat/template_interpreter_scopes.h"
 
 namespace paceline {
 namespace {

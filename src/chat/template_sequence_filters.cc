@@ -94,7 +94,7 @@ Value reverse(Runtime& runtime, const Value& value, Arguments&) {
 }
 
 Value batch(Runtime& runtime, const Value& value, Arguments& arguments) {
-  const int64_t size = arguments.required_integer("linecount");
+  const int64_t size = arguments.integer("linecount");
   const Value fill = arguments.optional("fill_with").value_or(Value());
   TemplateValues rows;
   TemplateValues row;
@@ -114,7 +114,7 @@ Value batch(Runtime& runtime, const Value& value, Arguments& arguments) {
 }
 
 Value slice(Runtime& runtime, const Value& value, Arguments& arguments) {
-  const int64_t slices = arguments.required_integer("slices");
+  const int64_t slices = arguments.integer("slices");
   const Value fill = arguments.optional("fill_with").value_or(Value());
   const TemplateValues items = to_items(runtime, value);
   if (slices == 0) throw TemplateError("integer division or modulo by zero");
@@ -145,7 +145,7 @@ Value items_of_mapping(Runtime& runtime, const Value& value, Arguments&) {
 }
 
 Value attribute(Runtime& runtime, const Value& value, Arguments& arguments) {
-  const std::string name = arguments.required_text("name");
+  const std::string name = arguments.text("name");
   if (!value.is_mapping()) return attribute_of(runtime, value, name);
   // Of a dict the methods only, not the members.
   return attribute_of(runtime, Value::mapping({}), name);

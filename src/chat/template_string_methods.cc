@@ -10,7 +10,6 @@
 
 #include "chat/python_case.h"
 #include "chat/python_character.h"
-#include "chat/python_padding.h"
 #include "chat/python_string.h"
 #include "chat/template_arguments.h"
 #include "chat/template_convert.h"
@@ -88,7 +87,7 @@ TemplateValue begins_or_ends_with(const StringCall& call, TextEnd where) {
 }
 
 TemplateValue search_text(const StringCall& call, TextSearch how) {
-  const std::string wanted = call.arguments.required_text("sub");
+  const std::string wanted = call.arguments.text("sub");
   const auto window = window_of(call);
   const bool from_right = how == TextSearch::rfind || how == TextSearch::rindex;
   const size_t at = !window      ? std::string_view::npos
@@ -102,7 +101,7 @@ TemplateValue search_text(const StringCall& call, TextSearch how) {
 }
 
 TemplateValue count_text(const StringCall& call) {
-  const std::string wanted = call.arguments.required_text("sub");
+  const std::string wanted = call.arguments.text("sub");
   const auto window = window_of(call);
   if (!window) return int64_t{0};
   if (wanted.empty()) return length_of(window->text) + 1;
@@ -148,8 +147,8 @@ TemplateValue split_lines(const Call& call) {
 }
 
 TemplateValue replace(const Call& call) {
-  const std::string from = call.arguments.required_text("old");
-  const std::string to = call.arguments.required_text("new");
+  const std::string from = call.arguments.text("old");
+  const std::string to = call.arguments.text("new");
   const int64_t most = call.arguments.integer("count", -1);
   return call.runtime.text(replaced(call.text, from, to, most, call.runtime.limits().output_bytes));
 }
@@ -171,7 +170,7 @@ TemplateValue join(const Call& call) {
 }
 
 TemplateValue pad(const Call& call, Alignment alignment) {
-  const int64_t width = call.arguments.required_integer("width");
+  const int64_t width = call.arguments.integer("width");
   const std::string fill = call.arguments.text("fillchar", " ");
   if (length_of(fill) != 1)
     throw TemplateError("the fill character must be exactly one character long");
@@ -182,7 +181,7 @@ TemplateValue format(const Call& call) { refuse_formatting("." + std::string(cal
 
 // Zeros go after a sign.
 TemplateValue zero_fill(const Call& call) {
-  const auto width = std::max<int64_t>(call.arguments.required_integer("width"), 0);
+  const auto width = std::max<int64_t>(call.arguments.integer("width"), 0);
   const size_t sign = call.text.starts_with('-') || call.text.starts_with('+') ? 1 : 0;
   return call.runtime.text(call.text.substr(0, sign) +
                            padded(call.runtime, std::string_view(call.text).substr(sign),
@@ -190,7 +189,7 @@ TemplateValue zero_fill(const Call& call) {
 }
 
 TemplateValue partition(const Call& call, SplitFrom from) {
-  const std::string separator = call.arguments.required_text("sep");
+  const std::string separator = call.arguments.text("sep");
   if (separator.empty()) throw TemplateError("empty separator");
   const auto parts = split_on(call.text, separator, 1, from);
   if (parts.size() == 2) {
@@ -263,12 +262,12 @@ constexpr MethodDefinition kMethods[] = {
     {"expandtabs", expand_tabs},
     {"removeprefix",
      [](const Call& c) {
-       const std::string prefix = c.arguments.required_text("prefix");
+       const std::string prefix = c.arguments.text("prefix");
        return c.made(c.text.starts_with(prefix) ? c.text.substr(prefix.size()) : c.text);
      }},
     {"removesuffix",
      [](const Call& c) {
-       const std::string suffix = c.arguments.required_text("suffix");
+       const std::string suffix = c.arguments.text("suffix");
        return c.made(c.text.ends_with(suffix) ? c.text.substr(0, c.text.size() - suffix.size())
                                               : c.text);
      }},

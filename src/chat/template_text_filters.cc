@@ -6,7 +6,6 @@
 #include "chat/python_case.h"
 #include "chat/python_character.h"
 #include "chat/python_json.h"
-#include "chat/python_padding.h"
 #include "chat/python_string.h"
 #include "chat/template_convert.h"
 #include "chat/template_filters.h"
