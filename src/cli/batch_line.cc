@@ -40,11 +40,11 @@ void read_url(const FieldValue& value, BatchLine& line) {
 }
 
 constexpr FieldDef<BatchLine> kFields[] = {
-    required("custom_id", text_type(1, kMaxCustomIdBytes), store<&BatchLine::custom_id>,
-             "The request's name, unique in the file."),
-    required("method", kAnyText, read_method, "POST."),
-    required("url", kAnyText, read_url, "The endpoint."),
-    required("body", kAnyObject, store<&BatchLine::body>, "The request."),
+    required("custom_id", text_type(1, kMaxCustomIdBytes),
+             "The request's name, unique in the file.", store<&BatchLine::custom_id>),
+    required("method", kAnyText, "POST.", read_method),
+    required("url", kAnyText, "The endpoint.", read_url),
+    required("body", kAnyObject, "The request.", store<&BatchLine::body>),
 };
 
 void read_fields(const Line& text, const std::string& where, BatchLine& line) {

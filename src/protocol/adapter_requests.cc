@@ -4,19 +4,20 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<LoadAdapterRequest> kLoadFields[] = {
-    required("lora_name", kAnyText, store<&LoadAdapterRequest::name>,
-             "The adapter's name, which requests give as their model."),
-    required("lora_path", kAnyText, store<&LoadAdapterRequest::path>,
-             "Its directory or file, beneath --lora-directory."),
-    field("load_inplace", kBoolean, store<&LoadAdapterRequest::replaces>,
-          "Replace an adapter of this name; its running requests end with the old one.", kOff),
-    field("model", kAnyText, store<&LoadAdapterRequest::model>,
-          "The model that it is for; the first one by default."),
+    required("lora_name", kAnyText, "The adapter's name, which requests give as their model.",
+             store<&LoadAdapterRequest::name>),
+    required("lora_path", kAnyText, "Its directory or file, beneath --lora-directory.",
+             store<&LoadAdapterRequest::path>),
+    field("load_inplace", kBoolean,
+          "Replace an adapter of this name; its running requests end with the old one.", kOff,
+          store<&LoadAdapterRequest::replaces>),
+    field("model", kAnyText, "The model that it is for; the first one by default.",
+          store<&LoadAdapterRequest::model>),
 };
 
 constexpr FieldDef<UnloadAdapterRequest> kUnloadFields[] = {
-    required("lora_name", kAnyText, store<&UnloadAdapterRequest::name>,
-             "The adapter's name; its running requests go on to their end."),
+    required("lora_name", kAnyText, "The adapter's name; its running requests go on to their end.",
+             store<&UnloadAdapterRequest::name>),
 };
 
 }  // namespace

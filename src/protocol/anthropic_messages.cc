@@ -32,25 +32,28 @@ constexpr FieldType kResultContents[] = {kAnyText, array_type(kAnyObject, 0, kNo
 constexpr FieldType kResultContent = one_of_type(kResultContents, "a string or an array of blocks");
 
 constexpr FieldDef<Block> kBlockFields[] = {
-    required("type", only_words_type(kBlockTypes), store<&Block::type>,
+    required("type", only_words_type(kBlockTypes),
              "text; of the assistant also thinking, redacted_thinking and tool_use; of the user "
-             "also tool_result, in whose content a note is left for what isn't text."),
-    field("text", kAnyText, store<&Block::text>, "The text."),
-    field("thinking", kAnyText, store<&Block::text>,
-          "What the assistant thought, for templates that show it."),
-    field("signature", kAnyText, store<&Block::sealed>,
+             "also tool_result, in whose content a note is left for what isn't text.",
+             store<&Block::type>),
+    field("text", kAnyText, "The text.", store<&Block::text>),
+    field("thinking", kAnyText, "What the assistant thought, for templates that show it.",
+          store<&Block::text>),
+    field("signature", kAnyText,
           "The reasoning as this server sealed it, which goes before thinking; one of another "
-          "server counts for nothing."),
-    field("data", kAnyText, store<&Block::sealed>,
-          "The same of redacted_thinking, which is left out if another server sealed it."),
-    field("id", kAnyText, store<&Block::id>, "Of tool_use: what its result refers to."),
-    field("name", kAnyText, store<&Block::name>, "Of tool_use: the tool."),
-    field("input", kAnyObject, store<&Block::input>, "Of tool_use: the call's arguments."),
-    field("tool_use_id", kAnyText, store<&Block::id>, "Of tool_result: the call that it answers."),
-    field("content", kResultContent, store<&Block::content>,
-          "Of tool_result: a string, or blocks of text."),
-    field("is_error", kBoolean, store<&Block::is_error>,
-          "Of tool_result: true puts \"Error: \" in front of it.", kOff),
+          "server counts for nothing.",
+          store<&Block::sealed>),
+    field("data", kAnyText,
+          "The same of redacted_thinking, which is left out if another server sealed it.",
+          store<&Block::sealed>),
+    field("id", kAnyText, "Of tool_use: what its result refers to.", store<&Block::id>),
+    field("name", kAnyText, "Of tool_use: the tool.", store<&Block::name>),
+    field("input", kAnyObject, "Of tool_use: the call's arguments.", store<&Block::input>),
+    field("tool_use_id", kAnyText, "Of tool_result: the call that it answers.", store<&Block::id>),
+    field("content", kResultContent, "Of tool_result: a string, or blocks of text.",
+          store<&Block::content>),
+    field("is_error", kBoolean, "Of tool_result: true puts \"Error: \" in front of it.", kOff,
+          store<&Block::is_error>),
 };
 
 struct BlockNeed {
@@ -214,9 +217,9 @@ struct Message {
 };
 
 constexpr FieldDef<Message> kMessageFields[] = {
-    required("role", word_type(kRoles), store<&Message::role>,
-             "Who speaks; the system may within the conversation, too."),
-    required("content", kContent, store<&Message::content>, "A text, or blocks."),
+    required("role", word_type(kRoles), "Who speaks; the system may within the conversation, too.",
+             store<&Message::role>),
+    required("content", kContent, "A text, or blocks.", store<&Message::content>),
     ignored("clear_at", kAnyText, "Nothing is cleared out of a conversation."),
 };
 

@@ -38,19 +38,19 @@ struct CustomTool {
 };
 
 constexpr FieldDef<CustomTool> kToolFields[] = {
-    required("name", text_type(1, kMaxNameBytes), store<&CustomTool::name>,
-             "What the model calls it by."),
-    field("description", kAnyText, store<&CustomTool::description>, "What it does."),
-    required("input_schema", kAnyObject, store<&CustomTool::input_schema>,
-             "A JSON Schema of its input, which calls obey."),
+    required("name", text_type(1, kMaxNameBytes), "What the model calls it by.",
+             store<&CustomTool::name>),
+    field("description", kAnyText, "What it does.", store<&CustomTool::description>),
+    required("input_schema", kAnyObject, "A JSON Schema of its input, which calls obey.",
+             store<&CustomTool::input_schema>),
     field("type", kAnyText, "custom; tools that Anthropic defines are left out.",
           {.by_default = "custom"}),
-    field("strict", kBoolean, store<&CustomTool::is_strict>,
+    field("strict", kBoolean,
           "Refuse an input_schema with a part that can't be enforced, or a format that isn't "
           "known; else such parts are left out and named in the answer's warnings.",
-          kOff),
-    field("input_examples", {.kind = FieldKind::array}, store<&CustomTool::input_examples>,
-          "Examples of inputs, where the template shows them."),
+          kOff, store<&CustomTool::is_strict>),
+    field("input_examples", {.kind = FieldKind::array},
+          "Examples of inputs, where the template shows them.", store<&CustomTool::input_examples>),
 };
 
 constexpr FieldType kTool = object_type(fields_of<kToolFields, FieldLevel::custom_tool>);
@@ -102,20 +102,17 @@ void read_tools(const FieldValue& value, Draft& draft) {
 constexpr std::string_view kChoiceWords[] = {"auto", "any", "tool", "none"};
 
 constexpr FieldDef<ChatOptions> kToolChoiceFields[] = {
-    required(
-        "type", word_type(kChoiceWords),
-        [](const FieldValue& v, ChatOptions& t) {
-          t.tool_choice = v.text() == "auto"   ? ToolChoice::automatic
-                          : v.text() == "any"  ? ToolChoice::required
-                          : v.text() == "tool" ? ToolChoice::named
-                                               : ToolChoice::none;
-        },
-        "auto: calls may come; any: they must; tool: one of the named tool; none: they can't."),
-    field("name", text_type(1, kMaxNameBytes), store<&ChatOptions::tool_name>, "The tool to call."),
-    field(
-        "disable_parallel_tool_use", kBoolean,
-        [](const FieldValue& v, ChatOptions& t) { t.parallel_tool_calls = !v.boolean(); },
-        "Whether an answer has at most one call.", kOff),
+    required("type", word_type(kChoiceWords),
+             "auto: calls may come; any: they must; tool: one of the named tool; none: they can't.",
+             [](const FieldValue& v, ChatOptions& t) {
+               t.tool_choice = v.text() == "auto"   ? ToolChoice::automatic
+                               : v.text() == "any"  ? ToolChoice::required
+                               : v.text() == "tool" ? ToolChoice::named
+                                                    : ToolChoice::none;
+             }),
+    field("name", text_type(1, kMaxNameBytes), "The tool to call.", store<&ChatOptions::tool_name>),
+    field("disable_parallel_tool_use", kBoolean, "Whether an answer has at most one call.", kOff,
+          [](const FieldValue& v, ChatOptions& t) { t.parallel_tool_calls = !v.boolean(); }),
 };
 
 void read_tool_choice(const FieldValue& value, Draft& draft) {
@@ -133,17 +130,16 @@ constexpr std::string_view kDisplayWords[] = {"summarized", "omitted"};
 constexpr FieldDef<Draft> kThinkingFields[] = {
     required(
         "type", word_type(kThinkingWords),
+        "Whether the model reasons, where its template has a switch; adaptive and between_tools "
+        "leave it to the model.",
         [](const FieldValue& v, Draft& t) {
           if (v.text() == "enabled" || v.text() == "disabled") t.reasons = v.text() == "enabled";
-        },
-        "Whether the model reasons, where its template has a switch; adaptive and between_tools "
-        "leave it to the model."),
+        }),
     ignored("budget_tokens", integer_type(1, kNoMaximum),
             "max_tokens bounds reasoning and text together."),
-    field(
-        "display", word_type(kDisplayWords),
-        [](const FieldValue& v, Draft& t) { t.request.shows_reasoning = v.text() != "omitted"; },
-        "omitted: blocks of thinking have only their signature; else the reasoning comes whole."),
+    field("display", word_type(kDisplayWords),
+          "omitted: blocks of thinking have only their signature; else the reasoning comes whole.",
+          [](const FieldValue& v, Draft& t) { t.request.shows_reasoning = v.text() != "omitted"; }),
 };
 
 constexpr std::string_view kFormatWords[] = {"json_schema"};
@@ -152,14 +148,14 @@ constexpr FieldDef<AskedConstraint> kFormatFields[] = {
     required("type", only_words_type(kFormatWords), "The kind."),
     required(
         "schema", kAnyObject,
+        "The text is JSON that this JSON Schema accepts; parts that can't be enforced are left out "
+        "and named in the answer's warnings.",
         [](const FieldValue& v, AskedConstraint& t) {
           t.spec = {.kind = ConstraintSpec::Kind::json_schema,
                     .text = to_json(v.json()),
                     .best_effort = true};
           t.field = v.path();
-        },
-        "The text is JSON that this JSON Schema accepts; parts that can't be enforced are left out "
-        "and named in the answer's warnings."),
+        }),
 };
 
 void read_format(const FieldValue& value, Draft& draft) {
@@ -169,9 +165,9 @@ void read_format(const FieldValue& value, Draft& draft) {
 constexpr std::string_view kEfforts[] = {"low", "medium", "high", "xhigh", "max"};
 
 constexpr FieldDef<Draft> kOutputFields[] = {
-    field("effort", word_type(kEfforts), store<&Draft::effort>,
-          "How much the model reasons, where its template has a switch."),
-    field("format", object_type(fields_of<kFormatFields>), read_format, "What the text must be."),
+    field("effort", word_type(kEfforts),
+          "How much the model reasons, where its template has a switch.", store<&Draft::effort>),
+    field("format", object_type(fields_of<kFormatFields>), "What the text must be.", read_format),
     ignored("task_budget", kAnyObject, "max_tokens bounds an answer."),
 };
 
@@ -190,50 +186,45 @@ void read_keep(const FieldValue& value, ContextEdit& edit) {
 }
 
 constexpr FieldDef<ContextEdit> kEditFields[] = {
-    required("type", only_words_type(kEdits), store<&ContextEdit::type>, "Tool uses stay."),
-    field("keep", kAnyValue, read_keep,
-          "Of clear_thinking_20251015: all keeps earlier reasoning, where the template can."),
+    required("type", only_words_type(kEdits), "Tool uses stay.", store<&ContextEdit::type>),
+    field("keep", kAnyValue,
+          "Of clear_thinking_20251015: all keeps earlier reasoning, where the template can.",
+          read_keep),
 };
 
 constexpr FieldType kEdit = object_type(fields_of<kEditFields>);
 
 constexpr FieldDef<Draft> kContextFields[] = {
-    field(
-        "edits", array_type(kEdit, 0, kNoMaximum),
-        [](const FieldValue& v, Draft& t) {
-          for (const FieldValue& item : v.items()) {
-            ContextEdit edit;
-            RequestReader(item).read<ContextEdit>(kEditFields, edit);
-            t.keeps_reasoning |= edit.type == kEdits[0] && edit.keeps_all;
-          }
-        },
-        "What of the conversation is left out."),
+    field("edits", array_type(kEdit, 0, kNoMaximum), "What of the conversation is left out.",
+          [](const FieldValue& v, Draft& t) {
+            for (const FieldValue& item : v.items()) {
+              ContextEdit edit;
+              RequestReader(item).read<ContextEdit>(kEditFields, edit);
+              t.keeps_reasoning |= edit.type == kEdits[0] && edit.keeps_all;
+            }
+          }),
 };
 
 constexpr FieldDef<Draft> kPromptFields[] = {
-    field(
-        "system", kContent, [](const FieldValue& v, Draft& t) { read_system(v, t.history); },
-        "The system prompt: a text, or blocks of text."),
-    required(
-        "messages", array_type(kMessage, 1, kNoMaximum),
-        [](const FieldValue& v, Draft& t) { read_messages(v, t.history); },
-        "The conversation so far; the answer goes on with a last message of the assistant."),
-    field("tools", array_type(kTool, 0, kMaxTools), read_tools,
-          "Tools with an input_schema, as the template shows them to the model."),
-    field("tool_choice", object_type(fields_of<kToolChoiceFields>), read_tool_choice,
-          "Whether calls may, must or can't come."),
+    field("system", kContent, "The system prompt: a text, or blocks of text.",
+          [](const FieldValue& v, Draft& t) { read_system(v, t.history); }),
+    required("messages", array_type(kMessage, 1, kNoMaximum),
+             "The conversation so far; the answer goes on with a last message of the assistant.",
+             [](const FieldValue& v, Draft& t) { read_messages(v, t.history); }),
+    field("tools", array_type(kTool, 0, kMaxTools),
+          "Tools with an input_schema, as the template shows them to the model.", read_tools),
+    field("tool_choice", object_type(fields_of<kToolChoiceFields>),
+          "Whether calls may, must or can't come.", read_tool_choice),
     object<kThinkingFields>("thinking", "Whether the model reasons.",
                             {.when_unset = "as the model does"}),
     object<kOutputFields>("output_config", "Effort and format of the answer."),
-    field("output_format", object_type(fields_of<kFormatFields>), read_format,
-          "The older place of output_config.format.", {.alias_of = "output_config"}),
+    field("output_format", object_type(fields_of<kFormatFields>),
+          "The older place of output_config.format.", {.alias_of = "output_config"}, read_format),
     object<kContextFields>("context_management", "Whether earlier reasoning stays."),
-    field(
-        "chat_template_kwargs", kAnyObject,
-        [](const FieldValue& v, Draft& t) {
-          t.request.chat.input.kwargs_json = read_template_variables(v);
-        },
-        "Further variables of the template."),
+    field("chat_template_kwargs", kAnyObject, "Further variables of the template.",
+          [](const FieldValue& v, Draft& t) {
+            t.request.chat.input.kwargs_json = read_template_variables(v);
+          }),
 };
 
 constexpr ListLimits kStopLimits = generation_option("stop").list;
@@ -241,14 +232,12 @@ constexpr FieldType kStopText = text_type(1, kStopLimits.max_bytes);
 
 constexpr FieldDef<ChatRequest> kAnswerFields[] = {
     required("max_tokens", kOutputTokens,
-             store<&ChatRequest::options, &GenerateOptions::max_tokens>,
-             "The most tokens of reasoning and text; 0 computes only the prompt, for the cache."),
+             "The most tokens of reasoning and text; 0 computes only the prompt, for the cache.",
+             store<&ChatRequest::options, &GenerateOptions::max_tokens>),
     field("stop_sequences", array_type(kStopText, 0, kStopLimits.max_items),
-          store<&ChatRequest::options, &GenerateOptions::stop>, generation_option("stop").help),
-    field(
-        "stream", kBoolean,
-        [](const FieldValue& v, ChatRequest& t) { t.generation.streaming.stream = v.boolean(); },
-        "Answer in events as the text comes.", kOff),
+          generation_option("stop").help, store<&ChatRequest::options, &GenerateOptions::stop>),
+    field("stream", kBoolean, "Answer in events as the text comes.", kOff,
+          [](const FieldValue& v, ChatRequest& t) { t.generation.streaming.stream = v.boolean(); }),
 };
 
 void read_prompt(RequestReader& reader, Draft& draft) {

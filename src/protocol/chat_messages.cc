@@ -40,11 +40,12 @@ struct Part {
 };
 
 constexpr FieldDef<Part> kPartFields[] = {
-    required("type", only_words_type(kPartTypes), store<&Part::type>,
+    required("type", only_words_type(kPartTypes),
              "text; refusal in the assistant's messages; of others, in a tool's result, a note is "
-             "left."),
-    field("text", kAnyText, store<&Part::text>, "The text."),
-    field("refusal", kAnyText, store<&Part::text>, "Why the assistant refused."),
+             "left.",
+             store<&Part::type>),
+    field("text", kAnyText, "The text.", store<&Part::text>),
+    field("refusal", kAnyText, "Why the assistant refused.", store<&Part::text>),
     ignored("image_url", "Images aren't read."),
     ignored("input_audio", "Audio isn't read."),
     ignored("file", "Files aren't read."),
@@ -88,15 +89,14 @@ std::string read_content_of(const FieldValue& value, const ContentOwner& owner) 
 }
 
 constexpr FieldDef<HistoryCall> kCallFunctionFields[] = {
-    required("name", kAnyText, store<&HistoryCall::name>, "The function."),
-    field(
-        "arguments", kAnyText,
-        [](const FieldValue& v, HistoryCall& t) { t.arguments = arguments_of(v.text()); },
-        "The JSON of an object; any other text counts as the beginning of one that was cut off."),
+    required("name", kAnyText, "The function.", store<&HistoryCall::name>),
+    field("arguments", kAnyText,
+          "The JSON of an object; any other text counts as the beginning of one that was cut off.",
+          [](const FieldValue& v, HistoryCall& t) { t.arguments = arguments_of(v.text()); }),
 };
 
 constexpr FieldDef<HistoryCall> kCallFields[] = {
-    field("id", kAnyText, store<&HistoryCall::id>, "What the tool's message refers to."),
+    field("id", kAnyText, "What the tool's message refers to.", store<&HistoryCall::id>),
     field("type", kOnlyFunction, "Only function."),
     required(
         object<kCallFunctionFields, FieldLevel::call_function>("function", "Name and arguments.")),
@@ -118,46 +118,43 @@ void read_reasoning_blocks(const FieldValue& value, Message& message) {
 }
 
 constexpr FieldDef<Message> kMessageFields[] = {
-    required(
-        "role", word_type(kRoles),
-        [](const FieldValue& v, Message& t) {
-          t.role = v.text() == "developer" ? "system" : v.text();
-        },
-        "Who speaks; developer is the same as system."),
-    field(
-        "content", kContent,
-        [](const FieldValue& v, Message& t) {
-          t.content = read_content_of(v, {t.role, &t.warnings});
-        },
-        "The text; only an assistant's message with calls or a refusal may omit it."),
-    field("name", kAnyText, store<Message, &Message::name>, "The name of who speaks."),
-    field("tool_call_id", kAnyText, store<Message, &Message::tool_call_id>,
-          "The call that a tool answers."),
-    field("reasoning_content", kAnyText, store<Message, &Message::reasoning_content>,
-          "What the assistant thought, for templates that show it."),
-    field(
-        "tool_calls", array_type(kCall, 0, kMaxTools),
-        [](const FieldValue& v, Message& t) {
-          t.tool_calls.emplace();
-          for (const FieldValue& item : v.items())
-            t.tool_calls->push_back(call_json(read_object<kCallFields, FieldLevel::call>(item)));
-        },
-        "The calls that the assistant made."),
-    field("reasoning", kAnyText, store<Message, &Message::reasoning_content>,
-          "The same under vLLM's name.", {.alias_of = "reasoning_content"}),
-    field(
-        "function_call", object_type(fields_of<kCallFunctionFields, FieldLevel::call_function>),
-        [](const FieldValue& v, Message& t) {
-          t.function_call =
-              call_json(read_object<kCallFunctionFields, FieldLevel::call_function>(v));
-        },
-        "A single call without an id, from before tool_calls."),
-    field("refusal", kAnyText, store<&Message::refusal>,
-          "Why the assistant refused; stands for the content of a message without one."),
-    field("reasoning_details", kReasoningBlocks, read_reasoning_blocks,
-          "The reasoning in pieces, as OpenRouter has it; read where reasoning_content isn't."),
-    field("thinking_blocks", kReasoningBlocks, read_reasoning_blocks,
-          "The reasoning in pieces, as LiteLLM has it; read where reasoning_content isn't."),
+    required("role", word_type(kRoles), "Who speaks; developer is the same as system.",
+             [](const FieldValue& v, Message& t) {
+               t.role = v.text() == "developer" ? "system" : v.text();
+             }),
+    field("content", kContent,
+          "The text; only an assistant's message with calls or a refusal may omit it.",
+          [](const FieldValue& v, Message& t) {
+            t.content = read_content_of(v, {t.role, &t.warnings});
+          }),
+    field("name", kAnyText, "The name of who speaks.", store<Message, &Message::name>),
+    field("tool_call_id", kAnyText, "The call that a tool answers.",
+          store<Message, &Message::tool_call_id>),
+    field("reasoning_content", kAnyText, "What the assistant thought, for templates that show it.",
+          store<Message, &Message::reasoning_content>),
+    field("tool_calls", array_type(kCall, 0, kMaxTools), "The calls that the assistant made.",
+          [](const FieldValue& v, Message& t) {
+            t.tool_calls.emplace();
+            for (const FieldValue& item : v.items())
+              t.tool_calls->push_back(call_json(read_object<kCallFields, FieldLevel::call>(item)));
+          }),
+    field("reasoning", kAnyText, "The same under vLLM's name.", {.alias_of = "reasoning_content"},
+          store<Message, &Message::reasoning_content>),
+    field("function_call", object_type(fields_of<kCallFunctionFields, FieldLevel::call_function>),
+          "A single call without an id, from before tool_calls.",
+          [](const FieldValue& v, Message& t) {
+            t.function_call =
+                call_json(read_object<kCallFunctionFields, FieldLevel::call_function>(v));
+          }),
+    field("refusal", kAnyText,
+          "Why the assistant refused; stands for the content of a message without one.",
+          store<&Message::refusal>),
+    field("reasoning_details", kReasoningBlocks,
+          "The reasoning in pieces, as OpenRouter has it; read where reasoning_content isn't.",
+          read_reasoning_blocks),
+    field("thinking_blocks", kReasoningBlocks,
+          "The reasoning in pieces, as LiteLLM has it; read where reasoning_content isn't.",
+          read_reasoning_blocks),
 };
 
 // Checks a member whose presence depends on the role.

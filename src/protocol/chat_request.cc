@@ -11,8 +11,7 @@ namespace paceline {
 namespace {
 
 // Fields as read, before dependent ones are combined.
-struct ChatDraft {
-  ChatRequest request;
+struct ChatDraft : ChatRequest {
   std::optional<int64_t> max_tokens;
   std::optional<int64_t> max_completion_tokens;
   std::optional<int32_t> top_logprobs;
@@ -30,14 +29,13 @@ constexpr std::string_view kReasoningEfforts[] = {"none", "minimal", "low", "med
 constexpr FieldDef<ChatDraft> kPredictionFields[] = {
     required("type", only_words_type(kContentWords), "Only content."),
     required(
-        "content", kContent,
-        [](const FieldValue& v, ChatDraft& t) { t.request.options.prediction = read_content(v); },
-        "The text, as a string or parts."),
+        "content", kContent, "The text, as a string or parts.",
+        [](const FieldValue& v, ChatDraft& t) { t.options.prediction = read_content(v); }),
 };
 
 // The older and the other servers' switches for reasoning stand after reasoning_effort.
 void ask_for_effort(const std::string& effort, ChatDraft& draft) {
-  auto& asked = draft.request.turn.reasoning_effort;
+  auto& asked = draft.turn.reasoning_effort;
   if (!asked) asked = effort;
 }
 
@@ -46,14 +44,10 @@ void switch_reasoning(bool is_on, ChatDraft& draft) {
 }
 
 constexpr FieldDef<ChatDraft> kReasoningFields[] = {
-    field(
-        "effort", word_type(kReasoningEfforts),
-        [](const FieldValue& v, ChatDraft& t) { ask_for_effort(v.text(), t); },
-        "As reasoning_effort."),
-    field(
-        "enabled", kBoolean,
-        [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); },
-        "Whether the model reasons."),
+    field("effort", word_type(kReasoningEfforts), "As reasoning_effort.",
+          [](const FieldValue& v, ChatDraft& t) { ask_for_effort(v.text(), t); }),
+    field("enabled", kBoolean, "Whether the model reasons.",
+          [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); }),
     field("exclude", kOnlyFalse, "Only false.", kOff),
     ignored("summary", kAnyText, "The reasoning comes whole."),
     refused("max_tokens", "use max_completion_tokens"),
@@ -62,124 +56,112 @@ constexpr FieldDef<ChatDraft> kReasoningFields[] = {
 constexpr std::string_view kThinkingWords[] = {"enabled", "disabled", "adaptive", "auto"};
 
 constexpr FieldDef<ChatDraft> kThinkingFields[] = {
-    required(
-        "type", word_type(kThinkingWords),
-        [](const FieldValue& v, ChatDraft& t) {
-          if (v.text() == "enabled" || v.text() == "disabled") {
-            switch_reasoning(v.text() == "enabled", t);
-          }
-        },
-        "adaptive and auto leave it to the model."),
-    field("clear_thinking", kBoolean, store<&ChatDraft::clear_thinking>,
-          "The variable of this name of a template that leaves out earlier reasoning."),
+    required("type", word_type(kThinkingWords), "adaptive and auto leave it to the model.",
+             [](const FieldValue& v, ChatDraft& t) {
+               if (v.text() == "enabled" || v.text() == "disabled") {
+                 switch_reasoning(v.text() == "enabled", t);
+               }
+             }),
+    field("clear_thinking", kBoolean,
+          "The variable of this name of a template that leaves out earlier reasoning.",
+          store<&ChatDraft::clear_thinking>),
     refused("budget_tokens", "use max_completion_tokens"),
 };
 
 constexpr FieldDef<ChatDraft> kChatFields[] = {
-    required(
-        "messages", kMessages,
-        [](const FieldValue& v, ChatDraft& t) {
-          t.request.input.messages = read_messages(v, t.request.warnings);
-        },
-        "The conversation so far; content is a string or parts of text."),
-    field("max_completion_tokens", kOutputTokens, store<&ChatDraft::max_completion_tokens>,
-          generation_option("max_tokens").help,
-          {.when_unset = "the model's, else the rest of the context"}),
-    field("max_tokens", kOutputTokens, store<&ChatDraft::max_tokens>, "The older name of it.",
-          {.alias_of = "max_completion_tokens"}),
-    field("logprobs", kBoolean, store<&ChatDraft::request, &ChatRequest::logprobs>,
-          "Report each token's log-probability.", kOff),
-    field("top_logprobs", kNumTopLogprobs, store<&ChatDraft::top_logprobs>,
-          "Alternatives reported beside each token; needs logprobs."),
-    field("n_probs", kNumTopLogprobs, store<&ChatDraft::num_probabilities>,
-          "llama.cpp's name: alternatives reported beside each token; 0: none."),
-    field(
-        "tools", kTools,
-        [](const FieldValue& v, ChatDraft& t) {
-          t.request.input.tools_json = read_tools(v, t.request.turn);
-        },
-        "Functions that the model may call, as the template shows them to it."),
+    required("messages", kMessages,
+             "The conversation so far; content is a string or parts of text.",
+             [](const FieldValue& v, ChatDraft& t) {
+               t.input.messages = read_messages(v, t.warnings);
+             }),
+    field("max_completion_tokens", kOutputTokens, generation_option("max_tokens").help,
+          {.when_unset = "the model's, else the rest of the context"},
+          store<&ChatDraft::max_completion_tokens>),
+    field("max_tokens", kOutputTokens, "The older name of it.",
+          {.alias_of = "max_completion_tokens"}, store<&ChatDraft::max_tokens>),
+    field("logprobs", kBoolean, "Report each token's log-probability.", kOff,
+          store<ChatDraft, &ChatDraft::logprobs>),
+    field("top_logprobs", kNumTopLogprobs,
+          "Alternatives reported beside each token; needs logprobs.",
+          store<&ChatDraft::top_logprobs>),
+    field("n_probs", kNumTopLogprobs,
+          "llama.cpp's name: alternatives reported beside each token; 0: none.",
+          store<&ChatDraft::num_probabilities>),
+    field("tools", kTools, "Functions that the model may call, as the template shows them to it.",
+          [](const FieldValue& v, ChatDraft& t) {
+            t.input.tools_json = read_tools(v, t.turn);
+          }),
     field("tool_choice", kToolChoices,
-          [](const FieldValue& v, ChatDraft& t) { read_tool_choice(v, t.request.turn); },
           "Whether calls may come (auto), must come (required, or one of the named function), or "
           "can't (none, which hides the tools).",
-          {.by_default = "auto"}),
-    field(
-        "parallel_tool_calls", kBoolean,
-        [](const FieldValue& v, ChatDraft& t) { t.request.turn.parallel_tool_calls = v.boolean(); },
-        "Whether an answer may have several calls, where the template can write them.", kOn),
-    field(
-        "documents", kObjects,
-        [](const FieldValue& v, ChatDraft& t) {
-          t.request.input.documents_json = to_json(v.json());
-        },
-        "Objects that the template shows to the model."),
-    field(
-        "chat_template_kwargs", kAnyObject,
-        [](const FieldValue& v, ChatDraft& t) {
-          t.request.input.kwargs_json = read_template_variables(v);
-        },
-        "Further variables of the template."),
-    field(
-        "add_generation_prompt", kBoolean,
-        [](const FieldValue& v, ChatDraft& t) {
-          t.request.input.add_generation_prompt = v.boolean();
-        },
-        "End the prompt where the answer begins.", kOn),
-    field(
-        "continue_final_message", kBoolean,
-        [](const FieldValue& v, ChatDraft& t) {
-          t.request.input.continue_final_message = v.boolean();
-        },
-        "The answer goes on with the last message; add_generation_prompt must be false.", kOff),
+          {.by_default = "auto"},
+          [](const FieldValue& v, ChatDraft& t) { read_tool_choice(v, t.turn); }),
+    field("parallel_tool_calls", kBoolean,
+          "Whether an answer may have several calls, where the template can write them.", kOn,
+          [](const FieldValue& v, ChatDraft& t) {
+            t.turn.parallel_tool_calls = v.boolean();
+          }),
+    field("documents", kObjects, "Objects that the template shows to the model.",
+          [](const FieldValue& v, ChatDraft& t) {
+            t.input.documents_json = to_json(v.json());
+          }),
+    field("chat_template_kwargs", kAnyObject, "Further variables of the template.",
+          [](const FieldValue& v, ChatDraft& t) {
+            t.input.kwargs_json = read_template_variables(v);
+          }),
+    field("add_generation_prompt", kBoolean, "End the prompt where the answer begins.", kOn,
+          [](const FieldValue& v, ChatDraft& t) {
+            t.input.add_generation_prompt = v.boolean();
+          }),
+    field("continue_final_message", kBoolean,
+          "The answer goes on with the last message; add_generation_prompt must be false.", kOff,
+          [](const FieldValue& v, ChatDraft& t) {
+            t.input.continue_final_message = v.boolean();
+          }),
     field("add_special_tokens", kOnlyFalse, "Only false: the template writes them.", kOff),
     object<kPredictionFields>(
         "prediction",
         "A text that the answer will mostly repeat: drafts for it, which never change it."),
     field("modalities", kModalities, "Only [\"text\"]."),
     field("echo", kOnlyFalse, "Only false.", kOff),
-    field(
-        "reasoning_effort", word_type(kReasoningEfforts),
-        [](const FieldValue& v, ChatDraft& t) { t.request.turn.reasoning_effort = v.text(); },
-        "How much the model reasons, where its template has a switch: none turns it off."),
+    field("reasoning_effort", word_type(kReasoningEfforts),
+          "How much the model reasons, where its template has a switch: none turns it off.",
+          [](const FieldValue& v, ChatDraft& t) { t.turn.reasoning_effort = v.text(); }),
     object<kReasoningFields>(
         "reasoning", "OpenRouter's way to ask for reasoning; reasoning_effort goes before it."),
     object<kThinkingFields>("thinking",
                             "Whether the model reasons, as Z.ai, DeepSeek and Anthropic have it."),
-    field(
-        "enable_thinking", kBoolean,
-        [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); },
-        "Whether the model reasons, as DashScope has it."),
-    field("chat_template_args", kAnyObject,
+    field("enable_thinking", kBoolean, "Whether the model reasons, as DashScope has it.",
+          [](const FieldValue& v, ChatDraft& t) { switch_reasoning(v.boolean(), t); }),
+    field("chat_template_args", kAnyObject, "Baseten's name of it.",
+          {.alias_of = "chat_template_kwargs"},
           [](const FieldValue& v, ChatDraft& t) {
-            t.request.input.kwargs_json = read_template_variables(v);
-          },
-          "Baseten's name of it.", {.alias_of = "chat_template_kwargs"}),
+            t.input.kwargs_json = read_template_variables(v);
+          }),
 };
 
 void combine_fields(ChatDraft& draft) {
-  ChatRequest& request = draft.request;
   if (draft.clear_thinking) {
-    add_template_variable("clear_thinking", Json(*draft.clear_thinking), request.input);
+    add_template_variable("clear_thinking", Json(*draft.clear_thinking), draft.input);
   }
   if (draft.max_tokens && draft.max_completion_tokens &&
       *draft.max_tokens != *draft.max_completion_tokens) {
     throw invalid_field("max_tokens", "differs from max_completion_tokens, give one of them");
   }
-  if (draft.max_tokens) request.options.max_tokens = draft.max_tokens;
-  if (draft.max_completion_tokens) request.options.max_tokens = draft.max_completion_tokens;
+  if (draft.max_tokens) draft.options.max_tokens = draft.max_tokens;
+  if (draft.max_completion_tokens) draft.options.max_tokens = draft.max_completion_tokens;
   if (draft.num_probabilities > 0 && !draft.top_logprobs) {
-    request.logprobs = true;
+    draft.logprobs = true;
     draft.top_logprobs = draft.num_probabilities;
   }
-  if (draft.top_logprobs && *draft.top_logprobs > 0 && !request.logprobs) {
+  if (draft.top_logprobs && *draft.top_logprobs > 0 && !draft.logprobs) {
     throw invalid_field("top_logprobs", "only allowed when logprobs is true");
   }
-  request.top_logprobs = draft.top_logprobs.value_or(0);
-  check_stream_fields(request.generation.streaming);
-  check_penalty_fields(request.generation, request.options);
-  check_logprob_fields(request.options, request.logprobs);
-  check_continuation(request.input);
+  draft.top_logprobs = draft.top_logprobs.value_or(0);
+  check_stream_fields(draft.generation.streaming);
+  check_penalty_fields(draft.generation, draft.options);
+  check_logprob_fields(draft.options, draft.logprobs);
+  check_continuation(draft.input);
 }
 
 }  // namespace
@@ -187,13 +169,13 @@ void combine_fields(ChatDraft& draft) {
 ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   ChatDraft draft;
   RequestReader reader(body, terms);
-  reader.read(common_fields(), draft.request.common);
+  reader.read(common_fields(), draft.common);
   read_client_fields(FieldLevel::request, reader);
   read_generation(reader, draft.request);
   reader.read<ChatDraft>(kChatFields, draft);
   read_client_fields(FieldLevel::chat, reader);
   reader.finish();
-  draft.request.turn.make_call_id = [] { return random_id("call_"); };
+  draft.turn.make_call_id = [] { return random_id("call_"); };
   combine_fields(draft);
   finish_chat_request(body, draft.request);
   return std::move(draft.request);

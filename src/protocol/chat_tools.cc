@@ -26,16 +26,14 @@ void read_name(const FieldValue& value, ToolSpec& tool) {
 }
 
 constexpr FieldDef<ToolSpec> kToolFunctionFields[] = {
-    required("name", text_type(1, kMaxNameBytes), read_name, "1 to 64 letters, digits, _ and -."),
+    required("name", text_type(1, kMaxNameBytes), "1 to 64 letters, digits, _ and -.", read_name),
     field("description", kAnyText, "What it does."),
-    field(
-        "parameters", kAnyObject,
-        [](const FieldValue& v, ToolSpec& t) { t.parameters = to_json(v.json()); },
-        "A JSON Schema of its arguments, which calls obey."),
-    field("strict", kBoolean, store<&ToolSpec::is_strict>,
+    field("parameters", kAnyObject, "A JSON Schema of its arguments, which calls obey.",
+          [](const FieldValue& v, ToolSpec& t) { t.parameters = to_json(v.json()); }),
+    field("strict", kBoolean,
           "Refuse parameters with a part that can't be enforced, or a format that isn't known; "
           "else such parts are left out and named in the answer's warnings.",
-          kOff),
+          kOff, store<&ToolSpec::is_strict>),
 };
 
 constexpr FieldDef<ToolSpec> kToolFields[] = {
@@ -52,8 +50,8 @@ Json shown_tool(const Json& tool) {
 }
 
 constexpr FieldDef<ChatOptions> kNamedFunctionFields[] = {
-    required("name", text_type(1, kMaxNameBytes), store<&ChatOptions::tool_name>,
-             "The function to call."),
+    required("name", text_type(1, kMaxNameBytes), "The function to call.",
+             store<&ChatOptions::tool_name>),
 };
 
 constexpr FieldDef<ChatOptions> kNamedToolFields[] = {

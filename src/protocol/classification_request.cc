@@ -6,20 +6,20 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<ClassificationRequest> kClassificationFields[] = {
-    required(
-        "input", kInputs,
-        [](const FieldValue& v, ClassificationRequest& t) { t.input = read_prompts(v); },
-        "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids."),
-    field("labels", array_type(kSomeText, 1, kMaxLabels), store<&ClassificationRequest::labels>,
+    required("input", kInputs,
+             "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
+             [](const FieldValue& v, ClassificationRequest& t) { t.input = read_prompts(v); }),
+    field("labels", array_type(kSomeText, 1, kMaxLabels),
           "Labels to choose from, which continue the input; a label that would run into its last "
-          "word gets a space in front. Without labels a token is drawn."),
-    field("with_token_id", kBoolean, store<&ClassificationRequest::with_token_id>,
-          "With labels, draw a token from the whole vocabulary too.", kOff),
-    field("with_logits", kBoolean, store<&ClassificationRequest::with_logits>,
-          "Add the raw logits of the whole vocabulary.", kOff),
+          "word gets a space in front. Without labels a token is drawn.",
+          store<&ClassificationRequest::labels>),
+    field("with_token_id", kBoolean, "With labels, draw a token from the whole vocabulary too.",
+          kOff, store<&ClassificationRequest::with_token_id>),
+    field("with_logits", kBoolean, "Add the raw logits of the whole vocabulary.", kOff,
+          store<&ClassificationRequest::with_logits>),
     field("add_special_tokens", kBoolean,
-          store<&ClassificationRequest::options, &GenerateOptions::add_special_tokens>,
-          "Encode a text with the special tokens (BOS) that the tokenizer adds.", kOn),
+          "Encode a text with the special tokens (BOS) that the tokenizer adds.", kOn,
+          store<&ClassificationRequest::options, &GenerateOptions::add_special_tokens>),
 };
 
 }  // namespace

@@ -66,14 +66,12 @@ struct NamedSchema {
 constexpr FieldDef<NamedSchema> kNamedSchemaFields[] = {
     field("name", kAnyText, "What the schema is called; changes nothing."),
     field("description", kAnyText, "Changes nothing: the prompt says it."),
-    field("strict", kBoolean, store<&NamedSchema::is_strict>,
+    field("strict", kBoolean,
           "Refuse a schema with a part that can't be enforced, or a format that isn't known; else "
           "such parts are left out and named in the answer's warnings.",
-          kOff),
-    field(
-        "schema", kSchema,
-        [](const FieldValue& v, NamedSchema& t) { read_schema(v, t.constraint); },
-        "The schema; without one any JSON object will do."),
+          kOff, store<&NamedSchema::is_strict>),
+    field("schema", kSchema, "The schema; without one any JSON object will do.",
+          [](const FieldValue& v, NamedSchema& t) { read_schema(v, t.constraint); }),
 };
 
 constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
@@ -85,17 +83,16 @@ struct ResponseFormat {
 };
 
 constexpr FieldDef<ResponseFormat> kFormatFields[] = {
-    required("type", only_words_type(kFormatWords), store<&ResponseFormat::type>,
-             "json_object: any JSON object. json_schema: JSON that the schema accepts."),
-    field(
-        "json_schema", object_type(fields_of<kNamedSchemaFields>),
-        [](const FieldValue& v, ResponseFormat& t) {
-          t.named = read_object<kNamedSchemaFields>(v);
-        },
-        "OpenAI's place of the schema."),
-    field(
-        "schema", kSchema, [](const FieldValue& v, ResponseFormat& t) { read_schema(v, t.schema); },
-        "llama.cpp's place of the schema."),
+    required("type", only_words_type(kFormatWords),
+             "json_object: any JSON object. json_schema: JSON that the schema accepts.",
+             store<&ResponseFormat::type>),
+    field("json_schema", object_type(fields_of<kNamedSchemaFields>),
+          "OpenAI's place of the schema.",
+          [](const FieldValue& v, ResponseFormat& t) {
+            t.named = read_object<kNamedSchemaFields>(v);
+          }),
+    field("schema", kSchema, "llama.cpp's place of the schema.",
+          [](const FieldValue& v, ResponseFormat& t) { read_schema(v, t.schema); }),
 };
 
 void read_response_format(const FieldValue& value, AskedConstraint& target) {
@@ -116,11 +113,11 @@ void read_response_format(const FieldValue& value, AskedConstraint& target) {
 }
 
 constexpr FieldDef<AskedConstraint> kStructuredFields[] = {
-    field("json", kSchema, read_schema, "A JSON Schema."),
-    field("regex", kPatternText, read_regex, "A regular expression that the whole text matches."),
-    field("choice", kChoiceTexts, read_choice, "Texts, one of them."),
-    field("grammar", kPatternText, read_grammar, "A grammar in GBNF or Lark's notation."),
-    field("json_object", kBoolean, read_any_object, "Any JSON object.", kOff),
+    field("json", kSchema, "A JSON Schema.", read_schema),
+    field("regex", kPatternText, "A regular expression that the whole text matches.", read_regex),
+    field("choice", kChoiceTexts, "Texts, one of them.", read_choice),
+    field("grammar", kPatternText, "A grammar in GBNF or Lark's notation.", read_grammar),
+    field("json_object", kBoolean, "Any JSON object.", kOff, read_any_object),
     ignored("disable_fallback", kBoolean, "There is nothing to fall back to."),
     field("disable_any_whitespace", kOnlyFalse, "Only false."),
     field("disable_additional_properties", kOnlyFalse, "Only false."),
@@ -129,25 +126,26 @@ constexpr FieldDef<AskedConstraint> kStructuredFields[] = {
 };
 
 constexpr FieldDef<AskedConstraint> kConstraintFields[] = {
-    field("response_format", object_type(fields_of<kFormatFields>), read_response_format,
-          "What the answer must be: text, any JSON object, or JSON of a schema."),
+    field("response_format", object_type(fields_of<kFormatFields>),
+          "What the answer must be: text, any JSON object, or JSON of a schema.",
+          read_response_format),
     object<kStructuredFields>("structured_outputs",
                               "vLLM's way to say what the answer must be; one of json, regex, "
                               "choice, grammar and json_object."),
-    field("guided_json", kSchema, read_schema, "vLLM's older name of structured_outputs.json."),
-    field("guided_regex", kPatternText, read_regex,
-          "vLLM's older name of structured_outputs.regex."),
-    field("guided_choice", kChoiceTexts, read_choice,
-          "vLLM's older name of structured_outputs.choice."),
-    field("guided_grammar", kPatternText, read_grammar,
-          "vLLM's older name of structured_outputs.grammar."),
+    field("guided_json", kSchema, "vLLM's older name of structured_outputs.json.", read_schema),
+    field("guided_regex", kPatternText, "vLLM's older name of structured_outputs.regex.",
+          read_regex),
+    field("guided_choice", kChoiceTexts, "vLLM's older name of structured_outputs.choice.",
+          read_choice),
+    field("guided_grammar", kPatternText, "vLLM's older name of structured_outputs.grammar.",
+          read_grammar),
     ignored("guided_decoding_backend", kAnyText,
             "vLLM's older name of a program that finds masks; there is one."),
     refused("guided_whitespace_pattern"),
-    field("json_schema", kSchema, read_schema, "llama.cpp's name of structured_outputs.json."),
-    field("grammar", kPatternText, read_grammar,
+    field("json_schema", kSchema, "llama.cpp's name of structured_outputs.json.", read_schema),
+    field("grammar", kPatternText,
           "llama.cpp's name of structured_outputs.grammar; an empty string: none.",
-          {.by_default = ""}),
+          {.by_default = ""}, read_grammar),
 };
 
 }  // namespace

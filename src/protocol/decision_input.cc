@@ -24,13 +24,12 @@ struct DecisionPart {
 };
 
 constexpr FieldDef<DecisionPart> kDecisionPartFields[] = {
-    required("type", only_words_type(kPartWords), store<&DecisionPart::type>,
-             "input_text, input_json, output_text or refusal."),
-    field("text", kAnyText, store<&DecisionPart::text>, "Of a text."),
-    field("refusal", kAnyText, store<&DecisionPart::text>, "Of a refusal."),
-    field(
-        "data", kJsonData, [](const FieldValue& v, DecisionPart& t) { t.text = to_json(v.json()); },
-        "Of input_json."),
+    required("type", only_words_type(kPartWords), "input_text, input_json, output_text or refusal.",
+             store<&DecisionPart::type>),
+    field("text", kAnyText, "Of a text.", store<&DecisionPart::text>),
+    field("refusal", kAnyText, "Of a refusal.", store<&DecisionPart::text>),
+    field("data", kJsonData, "Of input_json.",
+          [](const FieldValue& v, DecisionPart& t) { t.text = to_json(v.json()); }),
 };
 
 std::string decision_part_text(const FieldValue& value) {
@@ -55,17 +54,17 @@ void take_item_content(const FieldValue& value, DecisionItem& item) {
 }
 
 constexpr FieldDef<DecisionItem> kDecisionItemFields[] = {
-    field("type", word_type(kItemWords), store<&DecisionItem::type>,
+    field("type", word_type(kItemWords),
           "message, function_call, function_call_output, custom_tool_call or "
           "custom_tool_call_output.",
-          {.by_default = "message"}),
-    field("role", word_type(kDecisionRoles), store<&DecisionItem::role>, "Of a message."),
-    field("content", kDecisionText, take_item_content, "Of a message."),
-    field("name", kAnyText, store<&DecisionItem::name>, "Of a call."),
-    field("arguments", kAnyText, store<&DecisionItem::text>, "Of a function call."),
-    field("input", kAnyText, store<&DecisionItem::text>, "Of a custom tool's call."),
-    field("output", kDecisionText, take_item_content, "Of a call."),
-    field("call_id", kAnyText, store<&DecisionItem::call_id>, "Of a call and of its output."),
+          {.by_default = "message"}, store<&DecisionItem::type>),
+    field("role", word_type(kDecisionRoles), "Of a message.", store<&DecisionItem::role>),
+    field("content", kDecisionText, "Of a message.", take_item_content),
+    field("name", kAnyText, "Of a call.", store<&DecisionItem::name>),
+    field("arguments", kAnyText, "Of a function call.", store<&DecisionItem::text>),
+    field("input", kAnyText, "Of a custom tool's call.", store<&DecisionItem::text>),
+    field("output", kDecisionText, "Of a call.", take_item_content),
+    field("call_id", kAnyText, "Of a call and of its output.", store<&DecisionItem::call_id>),
     ignored("status", kAnyText, "Items are complete."),
     ignored("namespace", kAnyText, "Calls are known by their names."),
 };

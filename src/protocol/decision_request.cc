@@ -13,23 +13,20 @@ constexpr FieldType kChoiceValueKinds[] = {kAnyText, kBoolean};
 constexpr FieldType kChoiceValue = one_of_type(kChoiceValueKinds, "a string or a boolean");
 
 constexpr FieldDef<QuestionOption> kChoiceFields[] = {
-    required(
-        "value", kChoiceValue,
-        [](const FieldValue& v, QuestionOption& t) {
-          if (v.json().is_bool()) {
-            t.value = v.boolean();
-          } else {
-            t.value = v.text();
-          }
-        },
-        "A string or a boolean; \"true\" and true differ."),
-    field("description", kAnyText, store<&QuestionOption::description>, "When it applies."),
+    required("value", kChoiceValue, "A string or a boolean; \"true\" and true differ.",
+             [](const FieldValue& v, QuestionOption& t) {
+               if (v.json().is_bool()) {
+                 t.value = v.boolean();
+               } else {
+                 t.value = v.text();
+               }
+             }),
+    field("description", kAnyText, "When it applies.", store<&QuestionOption::description>),
 };
 constexpr FieldDef<QuestionOption> kLevelFields[] = {
-    required(
-        "label", kAnyText, [](const FieldValue& v, QuestionOption& t) { t.value = v.text(); },
-        "The level's name."),
-    field("description", kAnyText, store<&QuestionOption::description>, "When it applies."),
+    required("label", kAnyText, "The level's name.",
+             [](const FieldValue& v, QuestionOption& t) { t.value = v.text(); }),
+    field("description", kAnyText, "When it applies.", store<&QuestionOption::description>),
 };
 constexpr FieldType kChoice = object_type(fields_of<kChoiceFields>);
 constexpr FieldType kLevel = object_type(fields_of<kLevelFields>);
@@ -50,24 +47,22 @@ void read_options(const FieldValue& value, QuestionFields& target) {
 constexpr std::string_view kQuestionTypes[] = {"predicate", "choice", "score"};
 
 constexpr FieldDef<QuestionFields> kQuestionFields[] = {
-    required(
-        "type", word_type(kQuestionTypes),
-        [](const FieldValue& v, QuestionFields& t) {
-          t.question.kind = v.one_of<QuestionKind>(kQuestionTypes);
-        },
-        "predicate: whether it is true; choice: one of several values; score: one of several "
-        "levels."),
-    required(
-        "instructions", kDecisionText,
-        [](const FieldValue& v, QuestionFields& t) {
-          t.question.instructions = read_decision_text(v);
-        },
-        "What is asked: a string, or parts of type input_text and input_json."),
-    field("name", kAnyText, store<&QuestionFields::name>, "Comes back with the answer."),
-    field("choices", array_type(kChoice, 2, kMaxChoiceOptions), read_options<kChoiceFields>,
-          "Of a choice: different values."),
-    field("levels", array_type(kLevel, 2, kMaxScoreLevels), read_options<kLevelFields>,
-          "Of a score: the lowest first."),
+    required("type", word_type(kQuestionTypes),
+             "predicate: whether it is true; choice: one of several values; score: one of several "
+             "levels.",
+             [](const FieldValue& v, QuestionFields& t) {
+               t.question.kind = v.one_of<QuestionKind>(kQuestionTypes);
+             }),
+    required("instructions", kDecisionText,
+             "What is asked: a string, or parts of type input_text and input_json.",
+             [](const FieldValue& v, QuestionFields& t) {
+               t.question.instructions = read_decision_text(v);
+             }),
+    field("name", kAnyText, "Comes back with the answer.", store<&QuestionFields::name>),
+    field("choices", array_type(kChoice, 2, kMaxChoiceOptions), "Of a choice: different values.",
+          read_options<kChoiceFields>),
+    field("levels", array_type(kLevel, 2, kMaxScoreLevels), "Of a score: the lowest first.",
+          read_options<kLevelFields>),
 };
 constexpr FieldType kQuestion = object_type(fields_of<kQuestionFields>);
 
@@ -95,22 +90,22 @@ void read_questions(const FieldValue& value, DecisionRequest& target) {
 }
 
 constexpr FieldDef<DecisionRequest> kDecisionFields[] = {
-    required(
-        "input", kDecisionInput,
-        [](const FieldValue& v, DecisionRequest& t) { t.input = read_decision_input(v); },
-        "A string, or messages, function calls and their outputs, which become one text."),
-    required("questions", array_type(kQuestion, 1, kMaxQuestions), read_questions,
-             "1 to 400 questions, answered in this order."),
+    required("input", kDecisionInput,
+             "A string, or messages, function calls and their outputs, which become one text.",
+             [](const FieldValue& v, DecisionRequest& t) { t.input = read_decision_input(v); }),
+    required("questions", array_type(kQuestion, 1, kMaxQuestions),
+             "1 to 400 questions, answered in this order.", read_questions),
 };
 
 // Paceline's own, of both APIs.
 constexpr FieldDef<DecisionRequest> kCalibrationFields[] = {
-    field("temperature", number_type(kTemperatures), store<&DecisionRequest::temperature>,
+    field("temperature", number_type(kTemperatures),
           "Divides the options' log-probabilities: above 1 answers are less certain.",
-          {.by_default = 1.0}),
-    field("content_free_input", kAnyText, store<&DecisionRequest::content_free_input>,
+          {.by_default = 1.0}, store<&DecisionRequest::temperature>),
+    field("content_free_input", kAnyText,
           "A text that says nothing, such as N/A: what the model answers about it is subtracted as "
-          "its prior."),
+          "its prior.",
+          store<&DecisionRequest::content_free_input>),
 };
 
 constexpr std::string_view kSystemOneWords[] = {"noul", "choice", "score"};
@@ -122,23 +117,20 @@ struct SystemOneQuestion {
 };
 
 constexpr FieldDef<SystemOneQuestion> kSystemOneQuestionFields[] = {
-    required(
-        "type", only_words_type(kSystemOneWords),
-        [](const FieldValue& v, SystemOneQuestion& t) {
-          t.question.kind = v.one_of<QuestionKind>(kSystemOneWords);
-        },
-        "noul: yes or no; choice: one of several names; score: one of several levels."),
-    field(
-        "instructions", kAnyContent,
-        [](const FieldValue& v, SystemOneQuestion& t) {
-          t.question.instructions = read_content_text(v.json());
-        },
-        "What is asked."),
+    required("type", only_words_type(kSystemOneWords),
+             "noul: yes or no; choice: one of several names; score: one of several levels.",
+             [](const FieldValue& v, SystemOneQuestion& t) {
+               t.question.kind = v.one_of<QuestionKind>(kSystemOneWords);
+             }),
+    field("instructions", kAnyContent, "What is asked.",
+          [](const FieldValue& v, SystemOneQuestion& t) {
+            t.question.instructions = read_content_text(v.json());
+          }),
     field(
         "criteria", kCriteria,
-        [](const FieldValue& v, SystemOneQuestion& t) { t.criteria = &v.json(); },
         "Of a noul {true, false}, what they mean; of a choice an object of names and descriptions, "
-        "or null; of a score an array of levels, the lowest first."),
+        "or null; of a score an array of levels, the lowest first.",
+        [](const FieldValue& v, SystemOneQuestion& t) { t.criteria = &v.json(); }),
 };
 
 [[noreturn]] void refuse_criteria(const std::string& path, std::string_view expected) {
@@ -214,13 +206,13 @@ void read_system_one_questions(const FieldValue& value, DecisionRequest& target)
 constexpr FieldDef<DecisionRequest> kSystemOneFields[] = {
     required(
         "state", kAnyContent,
-        [](const FieldValue& v, DecisionRequest& t) { t.input = read_content_text(v.json()); },
-        "What the questions are about: a string, or JSON, which is written as text."),
+        "What the questions are about: a string, or JSON, which is written as text.",
+        [](const FieldValue& v, DecisionRequest& t) { t.input = read_content_text(v.json()); }),
     required(
         "questions",
         {.kind = FieldKind::object, .min = 1, .max = kMaxQuestions, .item = &kSystemOneQuestion},
-        read_system_one_questions,
-        "1 to 400 questions by their names, under which the answers come back."),
+        "1 to 400 questions by their names, under which the answers come back.",
+        read_system_one_questions),
     refused("assets", "images aren't supported"),
 };
 

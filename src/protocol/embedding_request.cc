@@ -11,22 +11,24 @@ constexpr uint64_t kMaxPromptName = 256;
 constexpr std::string_view kFormats[] = {"float", "base64"};
 
 constexpr FieldDef<EmbeddingRequest> kEmbeddingFields[] = {
-    required(
-        "input", kInputs,
-        [](const FieldValue& v, EmbeddingRequest& t) { t.input = read_prompts(v); },
-        "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids."),
+    required("input", kInputs,
+             "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
+             [](const FieldValue& v, EmbeddingRequest& t) { t.input = read_prompts(v); }),
     field("encoding_format", word_type(kFormats),
+          "float: an array of numbers; base64: of the elements as float32, lowest byte first.",
+          {.by_default = "float"},
           [](const FieldValue& v, EmbeddingRequest& t) {
             t.format = v.text() == "base64" ? EmbeddingFormat::base64 : EmbeddingFormat::floats;
-          },
-          "float: an array of numbers; base64: of the elements as float32, lowest byte first.",
-          {.by_default = "float"}),
-    field("dimensions", integer_type(1, kMaxDimensions), store<&EmbeddingRequest::dimensions>,
-          "Elements of an embedding, of models trained for several sizes."),
-    field("prompt_name", text_type(1, kMaxPromptName), store<&EmbeddingRequest::named_prompt>,
-          "One of the model's prompts, which stands in front of a text."),
-    field("add_special_tokens", kBoolean, store<&EmbeddingRequest::add_special_tokens>,
-          "Encode a text with the special tokens that the tokenizer adds.", kOn),
+          }),
+    field("dimensions", integer_type(1, kMaxDimensions),
+          "Elements of an embedding, of models trained for several sizes.",
+          store<&EmbeddingRequest::dimensions>),
+    field("prompt_name", text_type(1, kMaxPromptName),
+          "One of the model's prompts, which stands in front of a text.",
+          store<&EmbeddingRequest::named_prompt>),
+    field("add_special_tokens", kBoolean,
+          "Encode a text with the special tokens that the tokenizer adds.", kOn,
+          store<&EmbeddingRequest::add_special_tokens>),
 };
 
 // Their bytes as float32, the lowest first.

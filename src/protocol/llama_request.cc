@@ -71,26 +71,26 @@ void read_num_probs(const FieldValue& value, LlamaRequest& target) {
 }
 
 constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
-    field("n_predict", kNumPredicted, read_num_predicted,
-          "Stop after this many tokens; -1 or -2: when the context is full.", {.by_default = -1}),
-    field("max_tokens", kNumPredicted, read_num_predicted, "OpenAI's name of it.",
-          {.alias_of = "n_predict"}),
-    field(
-        "n_cmpl", kNumCompletions,
-        [](const FieldValue& v, LlamaRequest& t) { t.completion.generation.n = v.small_integer(); },
-        "llama.cpp's newer name of it.", {.alias_of = "n"}),
-    field("n_probs", kNumTopLogprobs, read_num_probs,
+    field("n_predict", kNumPredicted,
+          "Stop after this many tokens; -1 or -2: when the context is full.", {.by_default = -1},
+          read_num_predicted),
+    field("max_tokens", kNumPredicted, "OpenAI's name of it.", {.alias_of = "n_predict"},
+          read_num_predicted),
+    field("n_cmpl", kNumCompletions, "llama.cpp's newer name of it.", {.alias_of = "n"},
+          [](const FieldValue& v, LlamaRequest& t) {
+            t.completion.generation.n = v.small_integer();
+          }),
+    field("n_probs", kNumTopLogprobs,
           "Report each token's log-probability and this many alternatives; 0: none.",
-          {.by_default = 0}),
-    field("logprobs", kNumTopLogprobs, read_num_probs, "OpenAI's name of it.",
-          {.alias_of = "n_probs"}),
-    field(
-        "add_special_tokens", kBoolean,
-        [](const FieldValue& v, LlamaRequest& t) {
-          t.completion.options.add_special_tokens = v.boolean();
-        },
-        "Begin a prompt that begins with text with the special tokens (BOS) of the tokenizer.",
-        kOn),
+          {.by_default = 0}, read_num_probs),
+    field("logprobs", kNumTopLogprobs, "OpenAI's name of it.", {.alias_of = "n_probs"},
+          read_num_probs),
+    field("add_special_tokens", kBoolean,
+          "Begin a prompt that begins with text with the special tokens (BOS) of the tokenizer.",
+          kOn,
+          [](const FieldValue& v, LlamaRequest& t) {
+            t.completion.options.add_special_tokens = v.boolean();
+          }),
     ignored("n_keep", kAnyNumber,
             "No token is ever discarded: the text ends when the context is full."),
     ignored("n_discard", kAnyNumber, "No token is ever discarded."),
@@ -100,9 +100,10 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
     ignored("t_max_prompt_ms", kAnyNumber, "An answer never depends on the time it takes."),
     ignored("timings_per_token", kBoolean, "Timings come with the end of the text."),
     ignored("sse_ping_interval", kAnyNumber, "A silent stream sends a comment every 15 s."),
-    field("typ_p", number_type({0, 1, true}),
-          [](const FieldValue& v, LlamaRequest& t) { t.completion.options.typical_p = v.number(); },
-          "llama.cpp's older name of it.", {.alias_of = "typical_p"}),
+    field(
+        "typ_p", number_type({0, 1, true}), "llama.cpp's older name of it.",
+        {.alias_of = "typical_p"},
+        [](const FieldValue& v, LlamaRequest& t) { t.completion.options.typical_p = v.number(); }),
     field("tfs_z", kOnlyOne, "Only 1 (off).", {.by_default = 1.0}),
     field("dynatemp_range", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
     ignored("dynatemp_exponent", kAnyNumber, "Of dynatemp_range."),
@@ -130,16 +131,17 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
 };
 
 constexpr FieldDef<LlamaRequest> kPromptField[] = {
-    required("prompt", kLlamaPrompt, read_llama_prompts,
+    required("prompt", kLlamaPrompt,
              "A string, token ids, or strings and token ids in an array; an array of strings, or "
-             "of arrays, is several prompts (up to 128)."),
+             "of arrays, is several prompts (up to 128).",
+             read_llama_prompts),
 };
 
 using InfillFile = std::pair<std::string, std::string>;
 
 constexpr FieldDef<InfillFile> kFileFields[] = {
-    required("filename", kAnyText, store<&InfillFile::first>, "The file's name."),
-    required("text", kAnyText, store<&InfillFile::second>, "The file's text."),
+    required("filename", kAnyText, "The file's name.", store<&InfillFile::first>),
+    required("text", kAnyText, "The file's text.", store<&InfillFile::second>),
 };
 
 constexpr uint64_t kMaxFiles = 1024;
@@ -152,17 +154,14 @@ void read_files(const FieldValue& value, LlamaRequest& target) {
 }
 
 constexpr FieldDef<LlamaRequest> kInfillFields[] = {
-    field("input_prefix", kAnyText,
-          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->prefix = v.text(); },
-          "The text before the gap.", {.by_default = ""}),
-    field("input_suffix", kAnyText,
-          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->suffix = v.text(); },
-          "The text after the gap.", {.by_default = ""}),
-    field("input_extra", array_type(kFile, 0, kMaxFiles), read_files,
-          "Other files of the project, before the prefix."),
-    field("prompt", kAnyText,
-          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->beginning = v.text(); },
-          "How the text in the gap begins.", {.by_default = ""}),
+    field("input_prefix", kAnyText, "The text before the gap.", {.by_default = ""},
+          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->prefix = v.text(); }),
+    field("input_suffix", kAnyText, "The text after the gap.", {.by_default = ""},
+          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->suffix = v.text(); }),
+    field("input_extra", array_type(kFile, 0, kMaxFiles),
+          "Other files of the project, before the prefix.", read_files),
+    field("prompt", kAnyText, "How the text in the gap begins.", {.by_default = ""},
+          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->beginning = v.text(); }),
 };
 
 // llama.cpp's two ways to ask for a random seed.

@@ -4,7 +4,7 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<ModelRequest> kFields[] = {
-    required("model", kAnyText, store<&ModelRequest::model>, "The model's name."),
+    required("model", kAnyText, "The model's name.", store<&ModelRequest::model>),
 };
 
 }  // namespace

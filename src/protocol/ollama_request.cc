@@ -47,14 +47,14 @@ struct OllamaMessage {
 };
 
 constexpr FieldDef<HistoryCall> kOllamaFunctionFields[] = {
-    required("name", kAnyText, store<&HistoryCall::name>, "The function."),
-    field("arguments", kAnyObject, store<&HistoryCall::arguments>, "Its arguments."),
+    required("name", kAnyText, "The function.", store<&HistoryCall::name>),
+    field("arguments", kAnyObject, "Its arguments.", store<&HistoryCall::arguments>),
     ignored("index", kAnyNumber, kKnownByPlace),
     ignored("description", kAnyText, "The tool's."),
 };
 
 constexpr FieldDef<HistoryCall> kOllamaCallFields[] = {
-    field("id", kAnyText, store<&HistoryCall::id>, "What the tool's message refers to."),
+    field("id", kAnyText, "What the tool's message refers to.", store<&HistoryCall::id>),
     field("type", kOnlyFunction, "Only function."),
     ignored("index", kAnyNumber, kKnownByPlace),
     required(object<kOllamaFunctionFields>("function", "Name and arguments.")),
@@ -64,24 +64,23 @@ constexpr FieldType kOllamaCall = object_type(fields_of<kOllamaCallFields>);
 constexpr std::string_view kOllamaRoles[] = {"system", "user", "assistant", "tool"};
 
 constexpr FieldDef<OllamaMessage> kOllamaMessageFields[] = {
-    required("role", word_type(kOllamaRoles), store<&OllamaMessage::role>, "Who speaks."),
-    field("content", kAnyText, store<&OllamaMessage::content>, "The text.", {.by_default = ""}),
-    field("thinking", kAnyText, store<&OllamaMessage::thinking>,
-          "What the assistant thought, for templates that show it."),
+    required("role", word_type(kOllamaRoles), "Who speaks.", store<&OllamaMessage::role>),
+    field("content", kAnyText, "The text.", {.by_default = ""}, store<&OllamaMessage::content>),
+    field("thinking", kAnyText, "What the assistant thought, for templates that show it.",
+          store<&OllamaMessage::thinking>),
     field("images", kNoImages, "Only an empty array."),
-    field(
-        "tool_calls", array_type(kOllamaCall, 0, kMaxTools),
-        [](const FieldValue& v, OllamaMessage& t) {
-          for (const FieldValue& item : v.items()) {
-            t.tool_calls.push_back(read_object<kOllamaCallFields>(item));
-          }
-        },
-        "The calls that the assistant made."),
-    field("tool_name", kAnyText, store<&OllamaMessage::tool_name>,
-          "The function whose result this is."),
-    field("tool_call_id", kAnyText, store<&OllamaMessage::tool_call_id>,
+    field("tool_calls", array_type(kOllamaCall, 0, kMaxTools), "The calls that the assistant made.",
+          [](const FieldValue& v, OllamaMessage& t) {
+            for (const FieldValue& item : v.items()) {
+              t.tool_calls.push_back(read_object<kOllamaCallFields>(item));
+            }
+          }),
+    field("tool_name", kAnyText, "The function whose result this is.",
+          store<&OllamaMessage::tool_name>),
+    field("tool_call_id", kAnyText,
           "The call whose result this is; without it the first one without a result, of the "
-          "function tool_name if that is there."),
+          "function tool_name if that is there.",
+          store<&OllamaMessage::tool_call_id>),
 };
 
 constexpr FieldType kOllamaMessage = object_type(fields_of<kOllamaMessageFields>);
@@ -169,14 +168,14 @@ void read_num_predict(const FieldValue& value, OllamaDraft& draft) {
 }
 
 constexpr FieldDef<OllamaDraft> kOllamaOptionFields[] = {
-    field("num_predict", integer_type(kNoPredictLimit, kMaxOutputTokens), read_num_predict,
-          "Stop after this many tokens; 0, -1 or -2: when the context is full.",
-          {.by_default = -1}),
+    field("num_predict", integer_type(kNoPredictLimit, kMaxOutputTokens),
+          "Stop after this many tokens; 0, -1 or -2: when the context is full.", {.by_default = -1},
+          read_num_predict),
     ignored("num_ctx", integer_type(0, kMaxOutputTokens),
             "The server's context is the same for all; a prompt that is too long is refused."),
     field("repeat_last_n", integer_type(-1, std::numeric_limits<int32_t>::max()),
-          store<&OllamaDraft::generation, &GenerationFields::penalised_tokens>,
-          "With a penalty only -1: penalties see the whole text."),
+          "With a penalty only -1: penalties see the whole text.",
+          store<&OllamaDraft::generation, &GenerationFields::penalised_tokens>),
     field("mirostat", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
     ignored("mirostat_tau", kAnyNumber, kOfMirostat),
     ignored("mirostat_eta", kAnyNumber, kOfMirostat),
@@ -271,59 +270,57 @@ void read_think(const FieldValue& value, OllamaDraft& draft) {
 
 // Of every request.
 constexpr FieldDef<OllamaDraft> kOllamaModelFields[] = {
-    field("options", object_type(ollama_option_fields), read_ollama_options,
-          "The options of the draw and of the text's end; others say how a server runs."),
-    field("keep_alive", kDuration, read_keep_alive,
+    field("options", object_type(ollama_option_fields),
+          "The options of the draw and of the text's end; others say how a server runs.",
+          read_ollama_options),
+    field("keep_alive", kDuration,
           "How long the model stays loaded after the request, in seconds or as \"5m\"; 0: not at "
-          "all; below 0: for ever."),
+          "all; below 0: for ever.",
+          read_keep_alive),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaAnswerFields[] = {
-    field("format", kOllamaFormat, read_format,
+    field("format", kOllamaFormat,
           "What the answer must be: \"json\" for any JSON object, or a JSON Schema.",
-          {.by_default = ""}),
-    field(
-        "stream", kBoolean,
-        [](const FieldValue& v, OllamaDraft& t) { t.generation.streaming.stream = v.boolean(); },
-        "Answer in lines of JSON as the text comes.", kOn),
-    field("think", kThink, read_think,
-          "Whether and how much the model reasons, where its template has a switch."),
-    field("logprobs", kBoolean, store<&OllamaDraft::has_logprobs>,
-          "Report each token's log-probability.", kOff),
-    field("top_logprobs", kNumTopLogprobs, store<&OllamaDraft::top_logprobs>,
-          "Alternatives reported beside each token, with logprobs.", {.by_default = 0}),
+          {.by_default = ""}, read_format),
+    field("stream", kBoolean, "Answer in lines of JSON as the text comes.", kOn,
+          [](const FieldValue& v, OllamaDraft& t) { t.generation.streaming.stream = v.boolean(); }),
+    field("think", kThink,
+          "Whether and how much the model reasons, where its template has a switch.", read_think),
+    field("logprobs", kBoolean, "Report each token's log-probability.", kOff,
+          store<&OllamaDraft::has_logprobs>),
+    field("top_logprobs", kNumTopLogprobs,
+          "Alternatives reported beside each token, with logprobs.", {.by_default = 0},
+          store<&OllamaDraft::top_logprobs>),
     ignored("truncate", kBoolean,
             "Nothing is cut: a prompt that is too long for the context is refused."),
     ignored("shift", kBoolean, "Nothing is cut: the text ends when the context is full."),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaChatFields[] = {
-    field(
-        "messages", kOllamaMessages,
-        [](const FieldValue& v, OllamaDraft& t) { t.input.messages = read_ollama_messages(v); },
-        "The conversation so far; without messages the model is loaded."),
-    field(
-        "tools", kTools,
-        [](const FieldValue& v, OllamaDraft& t) { t.input.tools_json = read_tools(v, t.turn); },
-        "Functions that the model may call, as the template shows them to it."),
+    field("messages", kOllamaMessages,
+          "The conversation so far; without messages the model is loaded.",
+          [](const FieldValue& v, OllamaDraft& t) { t.input.messages = read_ollama_messages(v); }),
+    field("tools", kTools, "Functions that the model may call, as the template shows them to it.",
+          [](const FieldValue& v, OllamaDraft& t) { t.input.tools_json = read_tools(v, t.turn); }),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaGenerateFields[] = {
-    field("prompt", kAnyText, store<&OllamaDraft::prompt>,
+    field("prompt", kAnyText,
           "What the user says, or with raw or suffix the text itself; without it the model is "
           "loaded.",
-          {.by_default = ""}),
-    field("suffix", kAnyText, store<&OllamaDraft::suffix>,
-          "The text after the gap, for models with fill-in-the-middle tokens.", {.by_default = ""}),
-    field("system", kAnyText, store<&OllamaDraft::system>,
-          "The system message in front of the prompt.", {.by_default = ""}),
+          {.by_default = ""}, store<&OllamaDraft::prompt>),
+    field("suffix", kAnyText, "The text after the gap, for models with fill-in-the-middle tokens.",
+          {.by_default = ""}, store<&OllamaDraft::suffix>),
+    field("system", kAnyText, "The system message in front of the prompt.", {.by_default = ""},
+          store<&OllamaDraft::system>),
     field("template", kNoText,
           "Only an empty string: templates come with the model or by --chat-template."),
     field("context", array_type(kTokenId, 0, kMaxListedTokens),
-          store<&OllamaDraft::turn, &TurnRequest::context>,
-          "The context of an earlier answer, which the conversation goes on from."),
-    field("raw", kBoolean, store<&OllamaDraft::is_raw>,
-          "Continue the prompt as it is, without the chat template.", kOff),
+          "The context of an earlier answer, which the conversation goes on from.",
+          store<&OllamaDraft::turn, &TurnRequest::context>),
+    field("raw", kBoolean, "Continue the prompt as it is, without the chat template.", kOff,
+          store<&OllamaDraft::is_raw>),
     field("images", kNoImages, "Only an empty array."),
 };
 
@@ -338,17 +335,19 @@ void read_dimensions(const FieldValue& value, OllamaDraft& draft) {
 }
 
 constexpr FieldDef<OllamaDraft> kOllamaEmbedFields[] = {
-    field("input", kEmbedInput, read_embed_input,
-          "A string, or an array of strings (up to 2048); without it the model is loaded."),
-    field("truncate", kBoolean, store<&OllamaDraft::embedding, &EmbeddingRequest::truncates>,
-          "Cut an input that is too long for the context; false: refuse it.", kOn),
-    field("dimensions", integer_type(0, kMaxDimensions), read_dimensions,
-          "Elements of an embedding, of models trained for several sizes; 0: the model's."),
+    field("input", kEmbedInput,
+          "A string, or an array of strings (up to 2048); without it the model is loaded.",
+          read_embed_input),
+    field("truncate", kBoolean, "Cut an input that is too long for the context; false: refuse it.",
+          kOn, store<&OllamaDraft::embedding, &EmbeddingRequest::truncates>),
+    field("dimensions", integer_type(0, kMaxDimensions),
+          "Elements of an embedding, of models trained for several sizes; 0: the model's.",
+          read_dimensions),
 };
 
 constexpr FieldDef<OllamaDraft> kOllamaEmbeddingsFields[] = {
-    field("prompt", kAnyText, read_embed_input, "The text; without it the model is loaded.",
-          {.by_default = ""}),
+    field("prompt", kAnyText, "The text; without it the model is loaded.", {.by_default = ""},
+          read_embed_input),
 };
 
 struct OllamaShowRequest {
@@ -356,12 +355,11 @@ struct OllamaShowRequest {
 };
 
 constexpr FieldDef<OllamaShowRequest> kOllamaShowFields[] = {
-    field("model", kAnyText, store<&OllamaShowRequest::model>, "The model's name."),
-    field("name", kAnyText,
+    field("model", kAnyText, "The model's name.", store<&OllamaShowRequest::model>),
+    field("name", kAnyText, "The older name of it.", {.alias_of = "model"},
           [](const FieldValue& v, OllamaShowRequest& t) {
             if (!v.text().empty()) t.model = v.text();
-          },
-          "The older name of it.", {.alias_of = "model"}),
+          }),
     ignored("verbose", kBoolean, "There is no more to show."),
     field("system", kNoText, "Only an empty string."),
     field("template", kNoText, "Only an empty string."),

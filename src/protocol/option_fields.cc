@@ -150,12 +150,12 @@ struct OptionField {
     static const std::string words = unset_words(kOption);
     const FieldDefault by_default = default_of(kOption);
     const bool is_value = !std::holds_alternative<std::monostate>(by_default);
-    fields.push_back(
-        field(kOption.name, type(), read, kOption.help,
-              {.by_default = by_default, .when_unset = is_value ? std::string_view() : words}));
+    fields.push_back(field(
+        kOption.name, type(), kOption.help,
+        {.by_default = by_default, .when_unset = is_value ? std::string_view() : words}, read));
     if (kOption.other_name.empty()) return;
-    fields.push_back(field(kOption.other_name, type(), read_other_name, "llama.cpp's name of it.",
-                           {.by_default = by_default, .alias_of = kOption.name}));
+    fields.push_back(field(kOption.other_name, type(), "llama.cpp's name of it.",
+                           {.by_default = by_default, .alias_of = kOption.name}, read_other_name));
   }
 };
 

@@ -19,7 +19,7 @@ struct DocumentFields {
   std::string text;
 };
 constexpr FieldDef<DocumentFields> kDocumentFields[] = {
-    required("text", kAnyText, store<&DocumentFields::text>, "The document."),
+    required("text", kAnyText, "The document.", store<&DocumentFields::text>),
 };
 
 constexpr FieldType kDocumentKinds[] = {kAnyText, object_type(fields_of<kDocumentFields>)};
@@ -34,31 +34,26 @@ constexpr std::string_view kInstructionHelp =
     "What makes a document relevant, for models like Qwen3-Reranker.";
 
 constexpr FieldDef<PairScoreRequest> kPairScoreFields[] = {
-    required(
-        "text_1", kPairTexts,
-        [](const FieldValue& v, PairScoreRequest& t) { t.first = read_prompts(v); },
-        "The first text of each pair, or one for all."),
-    required(
-        "text_2", kPairTexts,
-        [](const FieldValue& v, PairScoreRequest& t) { t.second = read_prompts(v); },
-        "The second text of each pair."),
-    field("instruction", kAnyText, store<&PairScoreRequest::instruction>, kInstructionHelp),
+    required("text_1", kPairTexts, "The first text of each pair, or one for all.",
+             [](const FieldValue& v, PairScoreRequest& t) { t.first = read_prompts(v); }),
+    required("text_2", kPairTexts, "The second text of each pair.",
+             [](const FieldValue& v, PairScoreRequest& t) { t.second = read_prompts(v); }),
+    field("instruction", kAnyText, kInstructionHelp, store<&PairScoreRequest::instruction>),
 };
 
 constexpr FieldDef<RerankRequest> kRerankFields[] = {
-    required("query", kAnyText, store<&RerankRequest::query>,
-             "What the documents are compared with."),
-    required(
-        "documents", array_type(kDocument, 1, kMaxInputs),
-        [](const FieldValue& v, RerankRequest& t) {
-          for (const FieldValue& item : v.items()) t.documents.push_back(read_document(item));
-        },
-        "Strings, or objects with the member text (up to 2048)."),
-    field("top_n", integer_type(1, kMaxTop), store<&RerankRequest::top_n>,
-          "The number of results; all of them without it."),
-    field("return_documents", kBoolean, store<&RerankRequest::return_documents>,
-          "Results have the documents' texts.", kOff),
-    field("instruction", kAnyText, store<&RerankRequest::instruction>, kInstructionHelp),
+    required("query", kAnyText, "What the documents are compared with.",
+             store<&RerankRequest::query>),
+    required("documents", array_type(kDocument, 1, kMaxInputs),
+             "Strings, or objects with the member text (up to 2048).",
+             [](const FieldValue& v, RerankRequest& t) {
+               for (const FieldValue& item : v.items()) t.documents.push_back(read_document(item));
+             }),
+    field("top_n", integer_type(1, kMaxTop), "The number of results; all of them without it.",
+          store<&RerankRequest::top_n>),
+    field("return_documents", kBoolean, "Results have the documents' texts.", kOff,
+          store<&RerankRequest::return_documents>),
+    field("instruction", kAnyText, kInstructionHelp, store<&RerankRequest::instruction>),
 };
 
 }  // namespace

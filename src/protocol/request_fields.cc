@@ -9,12 +9,13 @@ namespace {
 constexpr int64_t kLowestPriority = 1000;
 
 constexpr FieldDef<CommonFields> kCommonFields[] = {
-    field("model", kAnyText, store<&CommonFields::model>, "The model's name."),
+    field("model", kAnyText, "The model's name.", store<&CommonFields::model>),
     field("priority", integer_type(-kLowestPriority, kLowestPriority),
-          store<&CommonFields::priority>, "Lower ones run first; never changes the answer.",
-          {.by_default = 0}),
-    field("cache_salt", text_type(0, kMaxSaltBytes), store<&CommonFields::cache_salt>,
-          "Requests share cached prompts only with those of the same salt.", {.by_default = ""}),
+          "Lower ones run first; never changes the answer.", {.by_default = 0},
+          store<&CommonFields::priority>),
+    field("cache_salt", text_type(0, kMaxSaltBytes),
+          "Requests share cached prompts only with those of the same salt.", {.by_default = ""},
+          store<&CommonFields::cache_salt>),
 };
 
 }  // namespace

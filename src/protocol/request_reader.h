@@ -126,16 +126,21 @@ TargetOf<fields> read_body(const Json& body, const RequestTerms& terms) {
 }
 
 // The rows of a table. field() is optional and required() must be there; ignored() can't change an
-// answer, and refused() isn't offered here. A row's reader may be a lambda; without one the value
-// is only checked.
+// answer, and refused() isn't offered here. A row's reader, its last part, may be a lambda; without
+// one the value is only checked.
 constexpr FieldInfo field(std::string_view name, const FieldType& type, std::string_view help,
                           const FieldNotes& notes = {}) {
   return {notes, name, type, help};
 }
 template <class Read>
-constexpr auto field(std::string_view name, const FieldType& type, Read read, std::string_view help,
-                     const FieldNotes& notes = {}) {
+constexpr auto field(std::string_view name, const FieldType& type, std::string_view help,
+                     const FieldNotes& notes, Read read) {
   return FieldDef(field(name, type, help, notes), +read);
+}
+template <class Read>
+constexpr auto field(std::string_view name, const FieldType& type, std::string_view help,
+                     Read read) {
+  return field(name, type, help, {}, read);
 }
 template <class Row>
 constexpr Row required(Row row) {
@@ -173,9 +178,9 @@ void store(const FieldValue& value, decltype(owner_of(first))& target) {
   value.copy_to(((target.*first).*....*rest));
 }
 // Of a target that inherits the member.
-template <class T, auto member>
+template <class T, auto first, auto... rest>
 void store(const FieldValue& value, T& target) {
-  value.copy_to(target.*member);
+  value.copy_to(((target.*first).*....*rest));
 }
 
 }  // namespace paceline

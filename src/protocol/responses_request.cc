@@ -27,17 +27,15 @@ constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
 constexpr std::string_view kSummaryWords[] = {"auto", "concise", "detailed"};
 
 constexpr FieldDef<Draft> kReasoningFields[] = {
-    field(
-        "effort", word_type(kEfforts),
-        [](const FieldValue& v, Draft& t) { t.chat().turn.reasoning_effort = v.text(); },
-        "How much the model reasons, where its template has a switch: none turns it off."),
-    field(
-        "summary", word_type(kSummaryWords),
-        [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; },
-        "The reasoning, whole, stands in the summary of its item instead of the content."),
-    field("generate_summary", word_type(kSummaryWords),
-          [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; },
-          "The older name of it.", {.alias_of = "summary"}),
+    field("effort", word_type(kEfforts),
+          "How much the model reasons, where its template has a switch: none turns it off.",
+          [](const FieldValue& v, Draft& t) { t.chat().turn.reasoning_effort = v.text(); }),
+    field("summary", word_type(kSummaryWords),
+          "The reasoning, whole, stands in the summary of its item instead of the content.",
+          [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; }),
+    field("generate_summary", word_type(kSummaryWords), "The older name of it.",
+          {.alias_of = "summary"},
+          [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; }),
     ignored("context", kAnyText, "The template says which earlier reasoning it shows."),
     ignored("mode", kAnyText, "There is one."),
 };
@@ -51,21 +49,20 @@ struct TextFormat {
 constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
 
 constexpr FieldDef<TextFormat> kFormatFields[] = {
-    required("type", only_words_type(kFormatWords), store<&TextFormat::type>,
-             "json_object: any JSON object. json_schema: JSON that the schema accepts."),
+    required("type", only_words_type(kFormatWords),
+             "json_object: any JSON object. json_schema: JSON that the schema accepts.",
+             store<&TextFormat::type>),
     field("name", kAnyText, "What the schema is called; changes nothing."),
     field("description", kAnyText, "Changes nothing: the prompt says it."),
-    field("strict", kBoolean, store<&TextFormat::is_strict>,
+    field("strict", kBoolean,
           "Refuse a schema with a part that can't be enforced, or a format that isn't known; else "
           "such parts are left out and named in the answer's warnings.",
-          kOff),
-    field(
-        "schema", kAnyObject,
-        [](const FieldValue& v, TextFormat& t) {
-          t.schema.spec = {.kind = ConstraintSpec::Kind::json_schema, .text = to_json(v.json())};
-          t.schema.field = v.path();
-        },
-        "The schema."),
+          kOff, store<&TextFormat::is_strict>),
+    field("schema", kAnyObject, "The schema.",
+          [](const FieldValue& v, TextFormat& t) {
+            t.schema.spec = {.kind = ConstraintSpec::Kind::json_schema, .text = to_json(v.json())};
+            t.schema.field = v.path();
+          }),
 };
 
 void read_format(const FieldValue& value, Draft& draft) {
@@ -84,7 +81,7 @@ void read_format(const FieldValue& value, Draft& draft) {
 }
 
 constexpr FieldDef<Draft> kTextFields[] = {
-    field("format", object_type(fields_of<kFormatFields>), read_format, "What the text must be."),
+    field("format", object_type(fields_of<kFormatFields>), "What the text must be.", read_format),
     ignored("verbosity", kAnyText, "The model has one."),
 };
 
@@ -108,36 +105,33 @@ void read_include(const FieldValue& value, Draft& draft) {
 constexpr std::string_view kTruncationWords[] = {"auto", "disabled"};
 
 constexpr FieldDef<Draft> kPromptFields[] = {
-    field("input", kInput, store<&Draft::input>,
-          "What the user says, or items: messages, calls and their outputs, reasoning."),
-    field("instructions", kAnyText, store<&Draft::instructions>,
-          "The system prompt, of this answer only."),
-    field("previous_response_id", kAnyText, store<&Draft::previous>,
-          "A stored response that the conversation goes on from."),
-    field(
-        "tools", kTools,
-        [](const FieldValue& v, Draft& t) { read_tools(v, t.chat(), t.request.tools); },
-        "Functions and custom tools that the model may call, as the template shows them."),
-    field("tool_choice", kToolChoice, store<&Draft::tool_choice>,
+    field("input", kInput,
+          "What the user says, or items: messages, calls and their outputs, reasoning.",
+          store<&Draft::input>),
+    field("instructions", kAnyText, "The system prompt, of this answer only.",
+          store<&Draft::instructions>),
+    field("previous_response_id", kAnyText, "A stored response that the conversation goes on from.",
+          store<&Draft::previous>),
+    field("tools", kTools,
+          "Functions and custom tools that the model may call, as the template shows them.",
+          [](const FieldValue& v, Draft& t) { read_tools(v, t.chat(), t.request.tools); }),
+    field("tool_choice", kToolChoice,
           "Whether calls may come (auto), must come (required, or of the named tool), or can't "
           "(none, which hides the tools); allowed_tools says which.",
-          {.by_default = "auto"}),
-    field(
-        "parallel_tool_calls", kBoolean,
-        [](const FieldValue& v, Draft& t) { t.chat().turn.parallel_tool_calls = v.boolean(); },
-        "Whether an answer may have several calls, where the template can write them.", kOn),
+          {.by_default = "auto"}, store<&Draft::tool_choice>),
+    field("parallel_tool_calls", kBoolean,
+          "Whether an answer may have several calls, where the template can write them.", kOn,
+          [](const FieldValue& v, Draft& t) { t.chat().turn.parallel_tool_calls = v.boolean(); }),
     object<kReasoningFields>("reasoning", "Whether and how much the model reasons."),
     object<kTextFields>("text", "What the text of the answer must be."),
     field("truncation", word_type(kTruncationWords),
-          [](const FieldValue& v, Draft& t) { t.chat().drops_oldest = v.text() == "auto"; },
           "auto: the oldest messages are left out of a prompt that exceeds the context.",
-          {.by_default = "disabled"}),
-    field(
-        "chat_template_kwargs", kAnyObject,
-        [](const FieldValue& v, Draft& t) {
-          t.chat().input.kwargs_json = read_template_variables(v);
-        },
-        "Further variables of the template."),
+          {.by_default = "disabled"},
+          [](const FieldValue& v, Draft& t) { t.chat().drops_oldest = v.text() == "auto"; }),
+    field("chat_template_kwargs", kAnyObject, "Further variables of the template.",
+          [](const FieldValue& v, Draft& t) {
+            t.chat().input.kwargs_json = read_template_variables(v);
+          }),
     ignored("personality", kAnyText, "There is one."),
     ignored("image", kAnyObject, "Images aren't read."),
     refused("conversation", "use previous_response_id, or send the items"),
@@ -153,25 +147,24 @@ constexpr FieldType kMetadata = {.kind = FieldKind::object, .max = 16, .item = &
 
 constexpr FieldDef<Draft> kAnswerFields[] = {
     field(
-        "stream", kBoolean,
-        [](const FieldValue& v, Draft& t) { t.chat().generation.streaming.stream = v.boolean(); },
-        "Answer in events as the text comes.", kOff),
+        "stream", kBoolean, "Answer in events as the text comes.", kOff,
+        [](const FieldValue& v, Draft& t) { t.chat().generation.streaming.stream = v.boolean(); }),
     object<kStreamFields>("stream_options", "Changes nothing."),
-    field("max_output_tokens", kOutputTokens,
-          [](const FieldValue& v, Draft& t) { t.chat().options.max_tokens = v.integer(); },
-          "The most tokens of reasoning, text and calls.",
-          {.when_unset = "the model's, else the rest of the context"}),
-    field("store", kBoolean, store<&Draft::request, &Request::is_stored>,
-          "Keep the response in memory, for previous_response_id and GET.", kOn),
-    field("background", kBoolean, store<&Draft::request, &Request::is_background>,
+    field("max_output_tokens", kOutputTokens, "The most tokens of reasoning, text and calls.",
+          {.when_unset = "the model's, else the rest of the context"},
+          [](const FieldValue& v, Draft& t) { t.chat().options.max_tokens = v.integer(); }),
+    field("store", kBoolean, "Keep the response in memory, for previous_response_id and GET.", kOn,
+          store<&Draft::request, &Request::is_stored>),
+    field("background", kBoolean,
           "Answer at once that the response is queued, and compute it without the connection.",
-          kOff),
-    field("include", array_type(kIncluded, 0, kNoMaximum), read_include,
+          kOff, store<&Draft::request, &Request::is_background>),
+    field("include", array_type(kIncluded, 0, kNoMaximum),
           "reasoning.encrypted_content: reasoning comes sealed, too. message.output_text.logprobs: "
-          "log-probabilities of the text's tokens."),
-    field("top_logprobs", kNumTopLogprobs, store<&Draft::top_logprobs>,
+          "log-probabilities of the text's tokens.",
+          read_include),
+    field("top_logprobs", kNumTopLogprobs,
           "Alternatives reported beside each token, where log-probabilities are included.",
-          {.by_default = 0}),
+          {.by_default = 0}, store<&Draft::top_logprobs>),
     field("metadata", kMetadata, "The caller's own notes, which the response has."),
     ignored("max_tool_calls", integer_type(1, kNoMaximum),
             "It bounds calls of tools that OpenAI runs."),

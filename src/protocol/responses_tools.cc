@@ -26,11 +26,11 @@ constexpr std::string_view kInputFormatWords[] = {"text", "grammar"};
 constexpr std::string_view kSyntaxWords[] = {"regex", "lark"};
 
 constexpr FieldDef<Format> kInputFormatFields[] = {
-    required("type", word_type(kInputFormatWords), store<&Format::type>,
-             "text: any; grammar: what the definition allows."),
-    field("syntax", word_type(kSyntaxWords), store<&Format::syntax>,
-          "Of a grammar: a regular expression, or Lark's notation."),
-    field("definition", kAnyText, store<&Format::definition>, "Of a grammar: its text."),
+    required("type", word_type(kInputFormatWords),
+             "text: any; grammar: what the definition allows.", store<&Format::type>),
+    field("syntax", word_type(kSyntaxWords),
+          "Of a grammar: a regular expression, or Lark's notation.", store<&Format::syntax>),
+    field("definition", kAnyText, "Of a grammar: its text.", store<&Format::definition>),
 };
 
 struct Tool {
@@ -50,32 +50,28 @@ void read_input_format(const FieldValue& value, Tool& tool) {
 }
 
 constexpr FieldDef<Tool> kToolFields[] = {
-    required("type", kAnyText, store<&Tool::type>,
-             "function or custom; tools of other types, which OpenAI's servers run, are left out."),
-    required(
-        "name", text_type(1, kMaxNameBytes),
-        [](const FieldValue& v, Tool& t) {
-          t.spec.name = v.text();
-          t.shown.emplace_back("name", v.json());
-        },
-        "What the model calls it by."),
-    field(
-        "description", kAnyText,
-        [](const FieldValue& v, Tool& t) { t.shown.emplace_back("description", v.json()); },
-        "What it does."),
-    field(
-        "parameters", kAnyObject,
-        [](const FieldValue& v, Tool& t) {
-          t.spec.parameters = to_json(v.json());
-          t.shown.emplace_back("parameters", v.json());
-        },
-        "Of a function: a JSON Schema of its arguments, which calls obey."),
-    field("strict", kBoolean, store<&Tool::spec, &ToolSpec::is_strict>,
+    required("type", kAnyText,
+             "function or custom; tools of other types, which OpenAI's servers run, are left out.",
+             store<&Tool::type>),
+    required("name", text_type(1, kMaxNameBytes), "What the model calls it by.",
+             [](const FieldValue& v, Tool& t) {
+               t.spec.name = v.text();
+               t.shown.emplace_back("name", v.json());
+             }),
+    field("description", kAnyText, "What it does.",
+          [](const FieldValue& v, Tool& t) { t.shown.emplace_back("description", v.json()); }),
+    field("parameters", kAnyObject,
+          "Of a function: a JSON Schema of its arguments, which calls obey.",
+          [](const FieldValue& v, Tool& t) {
+            t.spec.parameters = to_json(v.json());
+            t.shown.emplace_back("parameters", v.json());
+          }),
+    field("strict", kBoolean,
           "Refuse parameters with a part that can't be enforced, or a format that isn't known; "
           "else such parts are left out and named in the answer's warnings.",
-          kOff),
-    field("format", object_type(fields_of<kInputFormatFields>), read_input_format,
-          "Of a custom tool: what its input may be."),
+          kOff, store<&Tool::spec, &ToolSpec::is_strict>),
+    field("format", object_type(fields_of<kInputFormatFields>),
+          "Of a custom tool: what its input may be.", read_input_format),
     ignored("output_schema", kAnyObject, "Outputs are taken as they come."),
     ignored("allowed_callers", {.kind = FieldKind::array},
             "The model calls it, nothing else does."),
@@ -121,14 +117,16 @@ struct Choice {
 constexpr std::string_view kModeWords[] = {"auto", "required"};
 
 constexpr FieldDef<Choice> kChoiceFields[] = {
-    required("type", kAnyText, store<&Choice::type>,
-             "function or custom, with a name; allowed_tools, with mode and tools."),
-    field("name", text_type(1, kMaxNameBytes), store<&Choice::name>, "The tool to call."),
-    field("mode", word_type(kModeWords), store<&Choice::mode>,
-          "With allowed_tools: whether calls may come or must."),
-    field("tools", array_type(kAnyObject, 1, kMaxTools), store<&Choice::tools>,
+    required("type", kAnyText,
+             "function or custom, with a name; allowed_tools, with mode and tools.",
+             store<&Choice::type>),
+    field("name", text_type(1, kMaxNameBytes), "The tool to call.", store<&Choice::name>),
+    field("mode", word_type(kModeWords), "With allowed_tools: whether calls may come or must.",
+          store<&Choice::mode>),
+    field("tools", array_type(kAnyObject, 1, kMaxTools),
           "With allowed_tools: the tools that may be called, each with its type and name; the "
-          "template shows the model all tools."),
+          "template shows the model all tools.",
+          store<&Choice::tools>),
 };
 
 Choice read_choice(const FieldValue& value) {

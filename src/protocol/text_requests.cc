@@ -8,56 +8,53 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<TokenizeRequest> kTokenizeFields[] = {
-    field("model", kAnyText, store<&TokenizeRequest::model>, "The model's name."),
-    field("prompt", kAnyText, store<&TokenizeRequest::text>,
-          "The text (vLLM's name); one of prompt, content and messages must be there."),
-    field("content", kAnyText, store<&TokenizeRequest::text>, "The text (llama.cpp's name).",
-          {.alias_of = "prompt"}),
-    field("add_special_tokens", kBoolean, store<&TokenizeRequest::add_special_tokens>,
-          "Add the special tokens (BOS) that the tokenizer adds; true with prompt, else false."),
-    field("add_special", kBoolean, store<&TokenizeRequest::add_special_tokens>,
-          "The same (llama.cpp's name).", {.alias_of = "add_special_tokens"}),
-    field("parse_special", kBoolean, store<&TokenizeRequest::parse_special>,
-          "Special tokens written in the text are recognised.", kOn),
-    field("return_token_strs", kBoolean, store<&TokenizeRequest::return_token_strs>,
-          "Add the tokens' texts as token_strs.", kOff),
-    field("with_pieces", kBoolean, store<&TokenizeRequest::with_pieces>,
-          "Tokens become objects of id and piece.", kOff),
+    field("model", kAnyText, "The model's name.", store<&TokenizeRequest::model>),
+    field("prompt", kAnyText,
+          "The text (vLLM's name); one of prompt, content and messages must be there.",
+          store<&TokenizeRequest::text>),
+    field("content", kAnyText, "The text (llama.cpp's name).", {.alias_of = "prompt"},
+          store<&TokenizeRequest::text>),
+    field("add_special_tokens", kBoolean,
+          "Add the special tokens (BOS) that the tokenizer adds; true with prompt, else false.",
+          store<&TokenizeRequest::add_special_tokens>),
+    field("add_special", kBoolean, "The same (llama.cpp's name).",
+          {.alias_of = "add_special_tokens"}, store<&TokenizeRequest::add_special_tokens>),
+    field("parse_special", kBoolean, "Special tokens written in the text are recognised.", kOn,
+          store<&TokenizeRequest::parse_special>),
+    field("return_token_strs", kBoolean, "Add the tokens' texts as token_strs.", kOff,
+          store<&TokenizeRequest::return_token_strs>),
+    field("with_pieces", kBoolean, "Tokens become objects of id and piece.", kOff,
+          store<&TokenizeRequest::with_pieces>),
 };
 
 constexpr FieldDef<DetokenizeRequest> kDetokenizeFields[] = {
-    field("model", kAnyText, store<&DetokenizeRequest::model>, "The model's name."),
-    required("tokens", array_type(kTokenId, 0, kMaxListedTokens), store<&DetokenizeRequest::tokens>,
-             "The token ids."),
+    field("model", kAnyText, "The model's name.", store<&DetokenizeRequest::model>),
+    required("tokens", array_type(kTokenId, 0, kMaxListedTokens), "The token ids.",
+             store<&DetokenizeRequest::tokens>),
 };
 
 constexpr FieldDef<ChatInput> kConversationFields[] = {
-    field(
-        "messages", kMessages,
-        [](const FieldValue& v, ChatInput& t) {
-          std::vector<std::string> warnings;
-          t.messages = read_messages(v, warnings);
-        },
-        "The conversation."),
-    field(
-        "tools", kTools,
-        [](const FieldValue& v, ChatInput& t) {
-          TurnRequest turn;
-          t.tools_json = read_tools(v, turn);
-        },
-        "Tools for the template."),
-    field(
-        "chat_template_kwargs", kAnyObject,
-        [](const FieldValue& v, ChatInput& t) { t.kwargs_json = read_template_variables(v); },
-        "Further variables of the template."),
-    field("add_generation_prompt", kBoolean, store<&ChatInput::add_generation_prompt>,
-          "End with the beginning of the answer.", kOn),
-    field("continue_final_message", kBoolean, store<&ChatInput::continue_final_message>,
-          "End with the last message, open; add_generation_prompt must be false.", kOff),
+    field("messages", kMessages, "The conversation.",
+          [](const FieldValue& v, ChatInput& t) {
+            std::vector<std::string> warnings;
+            t.messages = read_messages(v, warnings);
+          }),
+    field("tools", kTools, "Tools for the template.",
+          [](const FieldValue& v, ChatInput& t) {
+            TurnRequest turn;
+            t.tools_json = read_tools(v, turn);
+          }),
+    field("chat_template_kwargs", kAnyObject, "Further variables of the template.",
+          [](const FieldValue& v, ChatInput& t) { t.kwargs_json = read_template_variables(v); }),
+    field("add_generation_prompt", kBoolean, "End with the beginning of the answer.", kOn,
+          store<&ChatInput::add_generation_prompt>),
+    field("continue_final_message", kBoolean,
+          "End with the last message, open; add_generation_prompt must be false.", kOff,
+          store<&ChatInput::continue_final_message>),
 };
 
 constexpr FieldDef<TemplateRequest> kTemplateFields[] = {
-    field("model", kAnyText, store<&TemplateRequest::model>, "The model's name."),
+    field("model", kAnyText, "The model's name.", store<&TemplateRequest::model>),
 };
 
 }  // namespace

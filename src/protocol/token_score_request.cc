@@ -7,14 +7,14 @@ namespace paceline {
 namespace {
 
 constexpr FieldDef<TokenScoreRequest> kScoreFields[] = {
-    required(
-        "input", kInputs,
-        [](const FieldValue& v, TokenScoreRequest& t) { t.input = read_prompts(v); },
-        "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids."),
-    field("top_logprobs", kNumTopLogprobs, store<&TokenScoreRequest::top_logprobs>,
-          "Alternatives reported beside each token.", {.by_default = 0}),
-    field("add_special_tokens", kBoolean, store<&TokenScoreRequest::add_special_tokens>,
-          "Encode a text with the special tokens (BOS) that the tokenizer adds.", kOn),
+    required("input", kInputs,
+             "A string, an array of strings (up to 2048), of token ids, or of arrays of token ids.",
+             [](const FieldValue& v, TokenScoreRequest& t) { t.input = read_prompts(v); }),
+    field("top_logprobs", kNumTopLogprobs, "Alternatives reported beside each token.",
+          {.by_default = 0}, store<&TokenScoreRequest::top_logprobs>),
+    field("add_special_tokens", kBoolean,
+          "Encode a text with the special tokens (BOS) that the tokenizer adds.", kOn,
+          store<&TokenScoreRequest::add_special_tokens>),
 };
 
 void write_scored(JsonWriter& writer, const TokenScoreRequest& request,
