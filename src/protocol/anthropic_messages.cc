@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -56,36 +55,22 @@ constexpr FieldDef<Block> kBlockFields[] = {
           store<&Block::is_error>),
 };
 
-struct BlockNeed {
-  std::string_view type;
-  std::string_view role;  // that alone may have it; empty: any may
-  std::array<std::string_view, 3> members;
+constexpr KindNeed kNeeds[] = {
+    {"text", {"text"}},
+    {"thinking", {"thinking"}, "assistant"},
+    {"redacted_thinking", {"data"}, "assistant"},
+    {"tool_use", {"id", "name", "input"}, "assistant"},
+    {"tool_result", {"tool_use_id"}, "user"},
 };
-
-constexpr BlockNeed kNeeds[] = {
-    {"text", "", {"text"}},
-    {"thinking", "assistant", {"thinking"}},
-    {"redacted_thinking", "assistant", {"data"}},
-    {"tool_use", "assistant", {"id", "name", "input"}},
-    {"tool_result", "user", {"tool_use_id"}},
-};
-
-void check_block(const FieldValue& value, std::string_view type, std::string_view role) {
-  for (const BlockNeed& need : kNeeds) {
-    if (need.type != type) continue;
-    if (!need.role.empty() && need.role != role) {
-      value.member("type").refuse(
-          fmt::format("text: only messages of the {} have {}", need.role, type));
-    }
-    for (const std::string_view member : need.members) {
-      if (!member.empty()) RequestReader(value).require(member);
-    }
-  }
-}
 
 Block read_block(const FieldValue& value, std::string_view role) {
   Block block = read_object<kBlockFields, FieldLevel::block>(value);
-  check_block(value, block.type, role);
+  const KindNeed& need = *find_need(kNeeds, block.type);
+  if (!need.role.empty() && need.role != role) {
+    value.member("type").refuse(
+        fmt::format("text: only messages of the {} have {}", need.role, block.type));
+  }
+  require_members(value, need);
   return block;
 }
 
@@ -123,18 +108,12 @@ std::string read_result_block(const FieldValue& item, std::vector<std::string>& 
 }
 
 std::string read_result(const Block& block, std::vector<std::string>& warnings) {
-  std::optional<std::string> text;
+  std::string text;
   if (block.content) {
-    if (block.content->json().is_string()) {
-      text = block.content->text();
-    } else {
-      for (const FieldValue& item : block.content->items()) {
-        add_line(text, read_result_block(item, warnings));
-      }
-    }
+    text = joined_text(*block.content, "\n",
+                       [&](const FieldValue& item) { return read_result_block(item, warnings); });
   }
-  const bool is_marked = !block.is_error || (text && text->starts_with("Error"));
-  return (is_marked ? "" : "Error: ") + text.value_or("");
+  return block.is_error && !text.starts_with("Error") ? "Error: " + text : text;
 }
 
 // An answer's blocks are pieces of one turn: nothing stands between its texts.
@@ -142,7 +121,6 @@ void read_assistant(const FieldValue& content, History& history) {
   HistoryMessage message{.role = "assistant"};
   std::string& text = message.content.emplace();
   std::string reasoning;
-  Json::Array calls;
   if (content.json().is_string()) {
     text = content.text();
   } else {
@@ -151,7 +129,7 @@ void read_assistant(const FieldValue& content, History& history) {
       if (block.type == "text") {
         text += block.text;
       } else if (block.type == "tool_use") {
-        calls.push_back(call_json({block.id, block.name, std::move(block.input)}));
+        message.tool_calls.push_back({block.id, block.name, std::move(block.input)});
       } else {
         const auto& [seal, scope] = history.signatures;
         const auto opened = seal == nullptr ? std::nullopt : seal->open(block.sealed, scope);
@@ -160,8 +138,7 @@ void read_assistant(const FieldValue& content, History& history) {
     }
   }
   if (!reasoning.empty()) message.reasoning_content = std::move(reasoning);
-  history.is_answer_open = calls.empty();
-  if (!calls.empty()) message.tool_calls = std::move(calls);
+  history.is_answer_open = message.tool_calls.empty();
   history.messages.push_back(template_message(std::move(message)));
 }
 

@@ -18,15 +18,14 @@ namespace {
 constexpr uint64_t kMaxNameBytes = 128;
 
 // Fields as read, before dependent ones are combined.
-struct Draft {
-  Request request;
+struct Draft : Request {
   History history;
   std::optional<bool> reasons;
   std::optional<std::string> effort;
   bool keeps_reasoning = false;  // of earlier turns
   std::vector<std::string> skipped_tools;
 
-  TurnRequest& turn() { return request.chat.turn; }
+  TurnRequest& turn() { return chat.turn; }
 };
 
 struct CustomTool {
@@ -96,7 +95,7 @@ void read_tools(const FieldValue& value, Draft& draft) {
         {.name = tool.name, .parameters = to_json(tool.input_schema), .is_strict = tool.is_strict});
     shown.push_back(shown_tool(std::move(tool)));
   }
-  draft.request.chat.input.tools_json = tools_text(value, std::move(shown));
+  draft.chat.input.tools_json = tools_text(value, std::move(shown));
 }
 
 constexpr std::string_view kChoiceWords[] = {"auto", "any", "tool", "none"};
@@ -139,7 +138,7 @@ constexpr FieldDef<Draft> kThinkingFields[] = {
             "max_tokens bounds reasoning and text together."),
     field("display", word_type(kDisplayWords),
           "omitted: blocks of thinking have only their signature; else the reasoning comes whole.",
-          [](const FieldValue& v, Draft& t) { t.request.shows_reasoning = v.text() != "omitted"; }),
+          [](const FieldValue& v, Draft& t) { t.shows_reasoning = v.text() != "omitted"; }),
 };
 
 constexpr std::string_view kFormatWords[] = {"json_schema"};
@@ -159,7 +158,7 @@ constexpr FieldDef<AskedConstraint> kFormatFields[] = {
 };
 
 void read_format(const FieldValue& value, Draft& draft) {
-  read_members<kFormatFields>(value, draft.request.chat.generation.constraint);
+  read_members<kFormatFields>(value, draft.chat.generation.constraint);
 }
 
 constexpr std::string_view kEfforts[] = {"low", "medium", "high", "xhigh", "max"};
@@ -223,7 +222,7 @@ constexpr FieldDef<Draft> kPromptFields[] = {
     object<kContextFields>("context_management", "Whether earlier reasoning stays."),
     field("chat_template_kwargs", kAnyObject, "Further variables of the template.",
           [](const FieldValue& v, Draft& t) {
-            t.request.chat.input.kwargs_json = read_template_variables(v);
+            t.chat.input.kwargs_json = read_template_variables(v);
           }),
 };
 
@@ -241,7 +240,7 @@ constexpr FieldDef<ChatRequest> kAnswerFields[] = {
 };
 
 void read_prompt(RequestReader& reader, Draft& draft) {
-  reader.read(common_fields(), draft.request.chat.common);
+  reader.read(common_fields(), draft.chat.common);
   read_client_fields(FieldLevel::request, reader);
   reader.read<Draft>(kPromptFields, draft);
   read_client_fields(FieldLevel::messages, reader);
@@ -250,7 +249,7 @@ void read_prompt(RequestReader& reader, Draft& draft) {
 // What the fields mean together.
 Request finish(const Json& body, const RequestReader& reader, Draft draft) {
   reader.finish();
-  ChatRequest& chat = draft.request.chat;
+  ChatRequest& chat = draft.chat;
   chat.input.messages = std::move(draft.history.messages);
   chat.warnings = std::move(draft.history.warnings);
   if (draft.reasons == false) {
@@ -271,24 +270,26 @@ Request finish(const Json& body, const RequestReader& reader, Draft draft) {
     chat.turn.tools.clear();
     chat.options.constraint.reset();
   }
-  return std::move(draft.request);
+  return draft;
 }
 
 }  // namespace
 
 Request parse_request(const Json& body, const RequestTerms& terms,
                       const SignatureReader& signatures) {
-  Draft draft{.history = {.signatures = signatures}};
+  Draft draft;
+  draft.history.signatures = signatures;
   RequestReader reader(body, terms);
   read_prompt(reader, draft);
-  reader.read<ChatRequest>(kAnswerFields, draft.request.chat);
-  reader.read(sampling_fields(), draft.request.chat.options);
+  reader.read<ChatRequest>(kAnswerFields, draft.chat);
+  reader.read(sampling_fields(), draft.chat.options);
   return finish(body, reader, std::move(draft));
 }
 
 Request parse_prompt(const Json& body, const RequestTerms& terms,
                      const SignatureReader& signatures) {
-  Draft draft{.history = {.signatures = signatures}};
+  Draft draft;
+  draft.history.signatures = signatures;
   RequestReader reader(body, terms);
   read_prompt(reader, draft);
   return finish(body, reader, std::move(draft));

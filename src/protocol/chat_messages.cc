@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/json_writer.h"
 #include "base/request_error.h"
@@ -26,7 +25,7 @@ constexpr std::array<std::string_view, 6> kRoles = {"system",    "developer", "u
                                                     "assistant", "tool",      "function"};
 
 struct Message : HistoryMessage {
-  std::optional<Json> function_call;
+  std::optional<HistoryCall> function_call;
   std::optional<std::string> refusal;
   std::vector<std::string> warnings;
 };
@@ -77,15 +76,7 @@ std::string read_part(const FieldValue& value, const ContentOwner& owner) {
 }
 
 std::string read_content_of(const FieldValue& value, const ContentOwner& owner) {
-  if (value.json().is_string()) return value.text();
-  std::string content;
-  bool is_first = true;
-  for (const FieldValue& item : value.items()) {
-    if (!is_first) content += '\n';
-    is_first = false;
-    content += read_part(item, owner);
-  }
-  return content;
+  return joined_text(value, "\n", [&](const FieldValue& part) { return read_part(part, owner); });
 }
 
 constexpr FieldDef<HistoryCall> kCallFunctionFields[] = {
@@ -134,17 +125,14 @@ constexpr FieldDef<Message> kMessageFields[] = {
           store<Message, &Message::reasoning_content>),
     field("tool_calls", array_type(kCall, 0, kMaxTools), "The calls that the assistant made.",
           [](const FieldValue& v, Message& t) {
-            t.tool_calls.emplace();
-            for (const FieldValue& item : v.items())
-              t.tool_calls->push_back(call_json(read_object<kCallFields, FieldLevel::call>(item)));
+            t.tool_calls = read_objects<kCallFields, FieldLevel::call>(v);
           }),
     field("reasoning", kAnyText, "The same under vLLM's name.", {.alias_of = "reasoning_content"},
           store<Message, &Message::reasoning_content>),
     field("function_call", object_type(fields_of<kCallFunctionFields, FieldLevel::call_function>),
           "A single call without an id, from before tool_calls.",
           [](const FieldValue& v, Message& t) {
-            t.function_call =
-                call_json(read_object<kCallFunctionFields, FieldLevel::call_function>(v));
+            t.function_call = read_object<kCallFunctionFields, FieldLevel::call_function>(v);
           }),
     field("refusal", kAnyText,
           "Why the assistant refused; stands for the content of a message without one.",
@@ -169,10 +157,8 @@ void check_member(bool is_there, bool is_wanted, const FieldValue& value, std::s
 // A refusal replaces missing content, a function_call replaces missing tool_calls.
 void fill_missing_members(Message& message) {
   if (!message.content && message.refusal) message.content = std::move(message.refusal);
-  const bool has_calls = message.tool_calls && !message.tool_calls->empty();
-  if (has_calls || !message.function_call) return;
-  message.tool_calls.emplace();
-  message.tool_calls->push_back(std::move(*message.function_call));
+  if (!message.tool_calls.empty() || !message.function_call) return;
+  message.tool_calls.push_back(std::move(*message.function_call));
 }
 
 ChatMessage read_message(const FieldValue& value, std::vector<std::string>& warnings) {
@@ -180,11 +166,8 @@ ChatMessage read_message(const FieldValue& value, std::vector<std::string>& warn
   warnings.insert(warnings.end(), message.warnings.begin(), message.warnings.end());
   fill_missing_members(message);
   const bool is_assistant = message.role == "assistant";
-  const bool has_calls = message.tool_calls && !message.tool_calls->empty();
-  if (!has_calls) {
-    message.tool_calls.reset();
-    if (!message.content) RequestReader(value).require("content");
-  }
+  const bool has_calls = !message.tool_calls.empty();
+  if (!has_calls && !message.content) RequestReader(value).require("content");
   if (!is_assistant) {
     check_member(has_calls, false, value, "tool_calls", "only the assistant has them");
     check_member(message.reasoning_content.has_value(), false, value, "reasoning_content",
@@ -195,17 +178,29 @@ ChatMessage read_message(const FieldValue& value, std::vector<std::string>& warn
   return template_message(std::move(message));
 }
 
-}  // namespace
-
 Json call_json(HistoryCall call) {
   Json::Object function{{"name", std::move(call.name)}, {"arguments", std::move(call.arguments)}};
   return Json::Object{
       {"id", std::move(call.id)}, {"type", "function"}, {"function", std::move(function)}};
 }
 
+}  // namespace
+
 Json arguments_of(const std::string& json) {
   if (json.empty()) return Json::Object();
   return parse_object(json).value_or(json);
+}
+
+const KindNeed* find_need(std::span<const KindNeed> table, std::string_view kind) {
+  const auto row = std::find_if(table.begin(), table.end(),
+                                [&](const KindNeed& need) { return need.kind == kind; });
+  return row == table.end() ? nullptr : &*row;
+}
+
+void require_members(const FieldValue& value, const KindNeed& need) {
+  for (const std::string_view member : need.members) {
+    if (!member.empty()) RequestReader(value).require(member);
+  }
 }
 
 std::string omission_note(const FieldValue& part, std::string_view kind,
@@ -215,7 +210,8 @@ std::string omission_note(const FieldValue& part, std::string_view kind,
 }
 
 ChatMessage template_message(HistoryMessage message) {
-  if (!message.name && !message.tool_call_id && !message.reasoning_content && !message.tool_calls) {
+  if (!message.name && !message.tool_call_id && !message.reasoning_content &&
+      message.tool_calls.empty()) {
     return {.role = std::move(message.role), .content = message.content.value_or("")};
   }
   std::string json;
@@ -225,7 +221,11 @@ ChatMessage template_message(HistoryMessage message) {
   if (message.name) writer.member("name", *message.name);
   if (message.tool_call_id) writer.member("tool_call_id", *message.tool_call_id);
   if (message.reasoning_content) writer.member("reasoning_content", *message.reasoning_content);
-  if (message.tool_calls) writer.key("tool_calls").tree(Json(std::move(*message.tool_calls)));
+  if (!message.tool_calls.empty()) {
+    writer.key("tool_calls").begin_array();
+    for (HistoryCall& call : message.tool_calls) writer.tree(call_json(std::move(call)));
+    writer.end_array();
+  }
   writer.end_object();
   return {.json = std::move(json)};
 }

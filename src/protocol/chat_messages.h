@@ -1,8 +1,12 @@
 // The messages of a chat request, as chat templates take them.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -12,6 +16,12 @@
 
 namespace paceline {
 
+struct HistoryCall {
+  std::string id;
+  std::string name;
+  Json arguments = Json(Json::Object());
+};
+
 // A message of the conversation so far, whatever the API wrote it like.
 struct HistoryMessage {
   std::string role;
@@ -19,21 +29,40 @@ struct HistoryMessage {
   std::optional<std::string> name = {};
   std::optional<std::string> tool_call_id = {};
   std::optional<std::string> reasoning_content = {};
-  std::optional<Json::Array> tool_calls = {};  // of call_json()
+  std::vector<HistoryCall> tool_calls = {};
 };
 
-struct HistoryCall {
-  std::string id;
-  std::string name;
-  Json arguments = Json(Json::Object());
-};
-Json call_json(HistoryCall call);
 // Models are trained on the arguments as an object; APIs have the object's JSON as a string. A
 // string that isn't stays as it is: the call was cut off.
 Json arguments_of(const std::string& json);
 
 // As the templates of open models expect it.
 ChatMessage template_message(HistoryMessage message);
+
+// The text of a content that is a string, or parts, whose texts `read_part` returns.
+template <class ReadPart>
+std::string joined_text(const FieldValue& content, std::string_view between,
+                        const ReadPart& read_part) {
+  if (content.json().is_string()) return content.text();
+  std::string all;
+  bool is_first = true;
+  for (const FieldValue& part : content.items()) {
+    if (!std::exchange(is_first, false)) all += between;
+    all += read_part(part);
+  }
+  return all;
+}
+
+// The members that an item, a block or a part of a kind must have.
+struct KindNeed {
+  std::string_view kind;
+  std::array<std::string_view, 3> members;  // empty ones are none
+  std::string_view role = {};               // of the messages that alone may have it; empty: any
+};
+// The row of a kind; null for one that the table doesn't have.
+const KindNeed* find_need(std::span<const KindNeed> table, std::string_view kind);
+// Throws RequestError for a member that is missing.
+void require_members(const FieldValue& value, const KindNeed& need);
 
 // The note that stands in a tool's result for a part that isn't text, and a warning of it: an agent
 // can't take such a result back.

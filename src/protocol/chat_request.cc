@@ -14,7 +14,7 @@ namespace {
 struct ChatDraft : ChatRequest {
   std::optional<int64_t> max_tokens;
   std::optional<int64_t> max_completion_tokens;
-  std::optional<int32_t> top_logprobs;
+  std::optional<int32_t> asked_top_logprobs;
   int32_t num_probabilities = 0;
   std::optional<bool> clear_thinking;
 };
@@ -28,9 +28,8 @@ constexpr std::string_view kReasoningEfforts[] = {"none", "minimal", "low", "med
 
 constexpr FieldDef<ChatDraft> kPredictionFields[] = {
     required("type", only_words_type(kContentWords), "Only content."),
-    required(
-        "content", kContent, "The text, as a string or parts.",
-        [](const FieldValue& v, ChatDraft& t) { t.options.prediction = read_content(v); }),
+    required("content", kContent, "The text, as a string or parts.",
+             [](const FieldValue& v, ChatDraft& t) { t.options.prediction = read_content(v); }),
 };
 
 // The older and the other servers' switches for reasoning stand after reasoning_effort.
@@ -69,11 +68,9 @@ constexpr FieldDef<ChatDraft> kThinkingFields[] = {
 };
 
 constexpr FieldDef<ChatDraft> kChatFields[] = {
-    required("messages", kMessages,
-             "The conversation so far; content is a string or parts of text.",
-             [](const FieldValue& v, ChatDraft& t) {
-               t.input.messages = read_messages(v, t.warnings);
-             }),
+    required(
+        "messages", kMessages, "The conversation so far; content is a string or parts of text.",
+        [](const FieldValue& v, ChatDraft& t) { t.input.messages = read_messages(v, t.warnings); }),
     field("max_completion_tokens", kOutputTokens, generation_option("max_tokens").help,
           {.when_unset = "the model's, else the rest of the context"},
           store<&ChatDraft::max_completion_tokens>),
@@ -83,14 +80,12 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
           store<ChatDraft, &ChatDraft::logprobs>),
     field("top_logprobs", kNumTopLogprobs,
           "Alternatives reported beside each token; needs logprobs.",
-          store<&ChatDraft::top_logprobs>),
+          store<&ChatDraft::asked_top_logprobs>),
     field("n_probs", kNumTopLogprobs,
           "llama.cpp's name: alternatives reported beside each token; 0: none.",
           store<&ChatDraft::num_probabilities>),
     field("tools", kTools, "Functions that the model may call, as the template shows them to it.",
-          [](const FieldValue& v, ChatDraft& t) {
-            t.input.tools_json = read_tools(v, t.turn);
-          }),
+          [](const FieldValue& v, ChatDraft& t) { t.input.tools_json = read_tools(v, t.turn); }),
     field("tool_choice", kToolChoices,
           "Whether calls may come (auto), must come (required, or one of the named function), or "
           "can't (none, which hides the tools).",
@@ -98,26 +93,18 @@ constexpr FieldDef<ChatDraft> kChatFields[] = {
           [](const FieldValue& v, ChatDraft& t) { read_tool_choice(v, t.turn); }),
     field("parallel_tool_calls", kBoolean,
           "Whether an answer may have several calls, where the template can write them.", kOn,
-          [](const FieldValue& v, ChatDraft& t) {
-            t.turn.parallel_tool_calls = v.boolean();
-          }),
+          [](const FieldValue& v, ChatDraft& t) { t.turn.parallel_tool_calls = v.boolean(); }),
     field("documents", kObjects, "Objects that the template shows to the model.",
-          [](const FieldValue& v, ChatDraft& t) {
-            t.input.documents_json = to_json(v.json());
-          }),
+          [](const FieldValue& v, ChatDraft& t) { t.input.documents_json = to_json(v.json()); }),
     field("chat_template_kwargs", kAnyObject, "Further variables of the template.",
           [](const FieldValue& v, ChatDraft& t) {
             t.input.kwargs_json = read_template_variables(v);
           }),
     field("add_generation_prompt", kBoolean, "End the prompt where the answer begins.", kOn,
-          [](const FieldValue& v, ChatDraft& t) {
-            t.input.add_generation_prompt = v.boolean();
-          }),
+          [](const FieldValue& v, ChatDraft& t) { t.input.add_generation_prompt = v.boolean(); }),
     field("continue_final_message", kBoolean,
           "The answer goes on with the last message; add_generation_prompt must be false.", kOff,
-          [](const FieldValue& v, ChatDraft& t) {
-            t.input.continue_final_message = v.boolean();
-          }),
+          [](const FieldValue& v, ChatDraft& t) { t.input.continue_final_message = v.boolean(); }),
     field("add_special_tokens", kOnlyFalse, "Only false: the template writes them.", kOff),
     object<kPredictionFields>(
         "prediction",
@@ -150,14 +137,14 @@ void combine_fields(ChatDraft& draft) {
   }
   if (draft.max_tokens) draft.options.max_tokens = draft.max_tokens;
   if (draft.max_completion_tokens) draft.options.max_tokens = draft.max_completion_tokens;
-  if (draft.num_probabilities > 0 && !draft.top_logprobs) {
+  if (draft.num_probabilities > 0 && !draft.asked_top_logprobs) {
     draft.logprobs = true;
-    draft.top_logprobs = draft.num_probabilities;
+    draft.asked_top_logprobs = draft.num_probabilities;
   }
-  if (draft.top_logprobs && *draft.top_logprobs > 0 && !draft.logprobs) {
+  draft.top_logprobs = draft.asked_top_logprobs.value_or(0);
+  if (draft.top_logprobs > 0 && !draft.logprobs) {
     throw invalid_field("top_logprobs", "only allowed when logprobs is true");
   }
-  draft.top_logprobs = draft.top_logprobs.value_or(0);
   check_stream_fields(draft.generation.streaming);
   check_penalty_fields(draft.generation, draft.options);
   check_logprob_fields(draft.options, draft.logprobs);
@@ -171,14 +158,14 @@ ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   RequestReader reader(body, terms);
   reader.read(common_fields(), draft.common);
   read_client_fields(FieldLevel::request, reader);
-  read_generation(reader, draft.request);
+  read_generation(reader, draft);
   reader.read<ChatDraft>(kChatFields, draft);
   read_client_fields(FieldLevel::chat, reader);
   reader.finish();
   draft.turn.make_call_id = [] { return random_id("call_"); };
   combine_fields(draft);
-  finish_chat_request(body, draft.request);
-  return std::move(draft.request);
+  finish_chat_request(body, draft);
+  return draft;
 }
 
 void finish_chat_request(const Json& body, ChatRequest& request) {

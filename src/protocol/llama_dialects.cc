@@ -9,12 +9,11 @@ namespace {
 class LlamaWriter : public EventWriter {
  public:
   explicit LlamaWriter(const LlamaRequest& request) : EventWriter(kCompletionIdPrefix, {}) {
-    const CompletionRequest& completion = request.completion;
     llama_style_ = {.returns_tokens = request.returns_tokens,
-                    .has_probabilities = completion.as_probabilities,
-                    .num_probs = completion.logprobs.value_or(0),
-                    .is_streamed = completion.generation.streaming.stream,
-                    .naming = naming_of(completion.generation)};
+                    .has_probabilities = request.as_probabilities,
+                    .num_probs = request.logprobs.value_or(0),
+                    .is_streamed = request.generation.streaming.stream,
+                    .naming = naming_of(request.generation)};
   }
 
   void see_prompts(const PromptFacts& facts) override {
@@ -51,7 +50,8 @@ template <LlamaRequest (*parse_request)(const Json&, const RequestTerms&)>
 Call parse_llama_call(const Json& body, const CallTerms& terms) {
   LlamaRequest request = parse_request(body, terms.limits);
   auto writer = std::make_unique<LlamaWriter>(request);
-  return GenerationCall{.request = std::move(request.completion), .writer = std::move(writer)};
+  return GenerationCall{.request = CompletionRequest(std::move(request)),
+                        .writer = std::move(writer)};
 }
 
 }  // namespace

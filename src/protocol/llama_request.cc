@@ -49,25 +49,25 @@ bool holds_several_prompts(const Json::Array& items) {
 
 void read_llama_prompts(const FieldValue& value, LlamaRequest& target) {
   if (value.json().is_string() || !holds_several_prompts(value.at().array())) {
-    target.completion.mixed_prompts = {read_pieces(value)};
+    target.mixed_prompts = {read_pieces(value)};
     return;
   }
   const std::vector<FieldValue> items = value.items();
   if (items.size() > kMaxPrompts) value.refuse("at most 128 prompts");
   for (const FieldValue& item : items) {
     if (item.json().is_number()) item.refuse("a string or an array, as the other prompts are");
-    target.completion.mixed_prompts.push_back(read_pieces(item));
+    target.mixed_prompts.push_back(read_pieces(item));
   }
 }
 
 void read_num_predicted(const FieldValue& value, LlamaRequest& target) {
   const int64_t count = value.integer();
-  target.completion.options.max_tokens = count < 0 ? static_cast<int64_t>(kMaxOutputTokens) : count;
+  target.options.max_tokens = count < 0 ? static_cast<int64_t>(kMaxOutputTokens) : count;
 }
 
 void read_num_probs(const FieldValue& value, LlamaRequest& target) {
-  target.completion.as_probabilities = value.small_integer() > 0;
-  if (target.completion.as_probabilities) target.completion.logprobs = value.small_integer();
+  target.as_probabilities = value.small_integer() > 0;
+  if (target.as_probabilities) target.logprobs = value.small_integer();
 }
 
 constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
@@ -77,9 +77,7 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
     field("max_tokens", kNumPredicted, "OpenAI's name of it.", {.alias_of = "n_predict"},
           read_num_predicted),
     field("n_cmpl", kNumCompletions, "llama.cpp's newer name of it.", {.alias_of = "n"},
-          [](const FieldValue& v, LlamaRequest& t) {
-            t.completion.generation.n = v.small_integer();
-          }),
+          [](const FieldValue& v, LlamaRequest& t) { t.generation.n = v.small_integer(); }),
     field("n_probs", kNumTopLogprobs,
           "Report each token's log-probability and this many alternatives; 0: none.",
           {.by_default = 0}, read_num_probs),
@@ -88,9 +86,7 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
     field("add_special_tokens", kBoolean,
           "Begin a prompt that begins with text with the special tokens (BOS) of the tokenizer.",
           kOn,
-          [](const FieldValue& v, LlamaRequest& t) {
-            t.completion.options.add_special_tokens = v.boolean();
-          }),
+          [](const FieldValue& v, LlamaRequest& t) { t.options.add_special_tokens = v.boolean(); }),
     ignored("n_keep", kAnyNumber,
             "No token is ever discarded: the text ends when the context is full."),
     ignored("n_discard", kAnyNumber, "No token is ever discarded."),
@@ -100,10 +96,9 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
     ignored("t_max_prompt_ms", kAnyNumber, "An answer never depends on the time it takes."),
     ignored("timings_per_token", kBoolean, "Timings come with the end of the text."),
     ignored("sse_ping_interval", kAnyNumber, "A silent stream sends a comment every 15 s."),
-    field(
-        "typ_p", number_type({0, 1, true}), "llama.cpp's older name of it.",
-        {.alias_of = "typical_p"},
-        [](const FieldValue& v, LlamaRequest& t) { t.completion.options.typical_p = v.number(); }),
+    field("typ_p", number_type({0, 1, true}), "llama.cpp's older name of it.",
+          {.alias_of = "typical_p"},
+          [](const FieldValue& v, LlamaRequest& t) { t.options.typical_p = v.number(); }),
     field("tfs_z", kOnlyOne, "Only 1 (off).", {.by_default = 1.0}),
     field("dynatemp_range", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
     ignored("dynatemp_exponent", kAnyNumber, "Of dynatemp_range."),
@@ -149,19 +144,19 @@ constexpr FieldType kFile = object_type(fields_of<kFileFields>);
 
 void read_files(const FieldValue& value, LlamaRequest& target) {
   for (const FieldValue& item : value.items()) {
-    target.completion.infill->files.push_back(read_object<kFileFields>(item));
+    target.infill->files.push_back(read_object<kFileFields>(item));
   }
 }
 
 constexpr FieldDef<LlamaRequest> kInfillFields[] = {
     field("input_prefix", kAnyText, "The text before the gap.", {.by_default = ""},
-          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->prefix = v.text(); }),
+          [](const FieldValue& v, LlamaRequest& t) { t.infill->prefix = v.text(); }),
     field("input_suffix", kAnyText, "The text after the gap.", {.by_default = ""},
-          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->suffix = v.text(); }),
+          [](const FieldValue& v, LlamaRequest& t) { t.infill->suffix = v.text(); }),
     field("input_extra", array_type(kFile, 0, kMaxFiles),
           "Other files of the project, before the prefix.", read_files),
     field("prompt", kAnyText, "How the text in the gap begins.", {.by_default = ""},
-          [](const FieldValue& v, LlamaRequest& t) { t.completion.infill->beginning = v.text(); }),
+          [](const FieldValue& v, LlamaRequest& t) { t.infill->beginning = v.text(); }),
 };
 
 // llama.cpp's two ways to ask for a random seed.
@@ -170,25 +165,24 @@ constexpr uint64_t kRandomSeed32 = 0xFFFFFFFF;
 
 LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, LlamaRequest request,
                          const Json& body, const RequestTerms& terms) {
-  CompletionRequest& completion = request.completion;
-  completion.options.max_tokens = static_cast<int64_t>(kMaxOutputTokens);
+  request.options.max_tokens = static_cast<int64_t>(kMaxOutputTokens);
   RequestReader reader(body, terms);
   reader.read<LlamaRequest>(own_fields, request);
   reader.read<LlamaRequest>(kLlamaFields, request);
-  reader.read(common_fields(), completion.common);
+  reader.read(common_fields(), request.common);
   read_client_fields(FieldLevel::request, reader);
-  read_generation(reader, completion);
+  read_generation(reader, request);
   reader.finish();
-  finish_generation(body, completion);
-  check_penalty_fields(completion.generation, completion.options);
-  check_logprob_fields(completion.options, completion.logprobs.has_value());
-  std::optional<uint64_t>& seed = completion.options.seed;
+  finish_generation(body, request);
+  check_penalty_fields(request.generation, request.options);
+  check_logprob_fields(request.options, request.logprobs.has_value());
+  std::optional<uint64_t>& seed = request.options.seed;
   if (seed == kRandomSeed || seed == kRandomSeed32) {
     seed.reset();
-    completion.generation.has_negative_seed = false;
+    request.generation.has_negative_seed = false;
   }
-  request.returns_tokens = std::exchange(completion.generation.return_token_ids, true);
-  completion.generation.timings = true;
+  request.returns_tokens = std::exchange(request.generation.return_token_ids, true);
+  request.generation.timings = true;
   return request;
 }
 
@@ -213,7 +207,7 @@ LlamaRequest parse_llama_request(const Json& body, const RequestTerms& terms) {
 
 LlamaRequest parse_infill_request(const Json& body, const RequestTerms& terms) {
   LlamaRequest request;
-  request.completion.infill.emplace();
+  request.infill.emplace();
   return parse_llama(kInfillFields, std::move(request), body, terms);
 }
 

@@ -5,9 +5,9 @@
 
 namespace paceline {
 
-struct LlamaRequest {
-  CompletionRequest completion;  // its prompts are mixed, or a gap
-  bool returns_tokens = false;   // of a whole result; the events of a stream always have them
+// A completion whose prompts are mixed, or a gap.
+struct LlamaRequest : CompletionRequest {
+  bool returns_tokens = false;  // of a whole result; the events of a stream always have them
 };
 
 // Each throws RequestError naming the first field that is wrong, unknown or not supported.

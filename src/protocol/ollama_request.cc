@@ -37,15 +37,6 @@ constexpr std::string_view kAtStart = "It is chosen when the server starts.";
 constexpr std::string_view kOfMirostat = "Of mirostat.";
 constexpr std::string_view kKnownByPlace = "Calls are known by their place.";
 
-struct OllamaMessage {
-  std::string role;
-  std::string content;
-  std::string thinking;
-  std::string tool_name;
-  std::string tool_call_id;
-  std::vector<HistoryCall> tool_calls;
-};
-
 constexpr FieldDef<HistoryCall> kOllamaFunctionFields[] = {
     required("name", kAnyText, "The function.", store<&HistoryCall::name>),
     field("arguments", kAnyObject, "Its arguments.", store<&HistoryCall::arguments>),
@@ -63,24 +54,22 @@ constexpr FieldDef<HistoryCall> kOllamaCallFields[] = {
 constexpr FieldType kOllamaCall = object_type(fields_of<kOllamaCallFields>);
 constexpr std::string_view kOllamaRoles[] = {"system", "user", "assistant", "tool"};
 
-constexpr FieldDef<OllamaMessage> kOllamaMessageFields[] = {
-    required("role", word_type(kOllamaRoles), "Who speaks.", store<&OllamaMessage::role>),
-    field("content", kAnyText, "The text.", {.by_default = ""}, store<&OllamaMessage::content>),
+constexpr FieldDef<HistoryMessage> kOllamaMessageFields[] = {
+    required("role", word_type(kOllamaRoles), "Who speaks.", store<&HistoryMessage::role>),
+    field("content", kAnyText, "The text.", {.by_default = ""}, store<&HistoryMessage::content>),
     field("thinking", kAnyText, "What the assistant thought, for templates that show it.",
-          store<&OllamaMessage::thinking>),
+          store<&HistoryMessage::reasoning_content>),
     field("images", kNoImages, "Only an empty array."),
     field("tool_calls", array_type(kOllamaCall, 0, kMaxTools), "The calls that the assistant made.",
-          [](const FieldValue& v, OllamaMessage& t) {
-            for (const FieldValue& item : v.items()) {
-              t.tool_calls.push_back(read_object<kOllamaCallFields>(item));
-            }
+          [](const FieldValue& v, HistoryMessage& t) {
+            t.tool_calls = read_objects<kOllamaCallFields>(v);
           }),
     field("tool_name", kAnyText, "The function whose result this is.",
-          store<&OllamaMessage::tool_name>),
+          store<&HistoryMessage::name>),
     field("tool_call_id", kAnyText,
           "The call whose result this is; without it the first one without a result, of the "
           "function tool_name if that is there.",
-          store<&OllamaMessage::tool_call_id>),
+          store<&HistoryMessage::tool_call_id>),
 };
 
 constexpr FieldType kOllamaMessage = object_type(fields_of<kOllamaMessageFields>);
@@ -98,10 +87,10 @@ class CallIds {
     }
   }
 
-  void answer_call(OllamaMessage& result) {
+  void answer_call(HistoryMessage& result) {
     const auto is_meant = [&](const auto& call) {
-      if (!result.tool_call_id.empty()) return call.second == result.tool_call_id;
-      return result.tool_name.empty() || call.first == result.tool_name;
+      if (result.tool_call_id) return call.second == *result.tool_call_id;
+      return !result.name || call.first == *result.name;
     };
     const auto call = std::find_if(open_.begin(), open_.end(), is_meant);
     if (call == open_.end()) return;
@@ -115,30 +104,17 @@ class CallIds {
   std::vector<std::pair<std::string, std::string>> open_;
 };
 
-ChatMessage as_template_input(OllamaMessage message) {
-  const auto unless_empty = [](std::string& text) {
-    return text.empty() ? std::nullopt : std::optional(std::move(text));
-  };
-  HistoryMessage history{.role = std::move(message.role),
-                         .content = std::move(message.content),
-                         .name = unless_empty(message.tool_name),
-                         .tool_call_id = unless_empty(message.tool_call_id),
-                         .reasoning_content = unless_empty(message.thinking)};
-  if (!message.tool_calls.empty()) history.tool_calls.emplace();
-  for (HistoryCall& call : message.tool_calls) {
-    history.tool_calls->push_back(call_json(std::move(call)));
-  }
-  return template_message(std::move(history));
-}
-
 std::vector<ChatMessage> read_ollama_messages(const FieldValue& value) {
   std::vector<ChatMessage> messages;
   CallIds ids;
   for (const FieldValue& item : value.items()) {
     auto message = read_object<kOllamaMessageFields>(item);
+    for (auto* const text : {&message.name, &message.tool_call_id, &message.reasoning_content}) {
+      if (*text && (*text)->empty()) text->reset();
+    }
     ids.name_calls(message.tool_calls);
     if (message.role == "tool") ids.answer_call(message);
-    messages.push_back(as_template_input(std::move(message)));
+    messages.push_back(template_message(std::move(message)));
   }
   return messages;
 }

@@ -115,6 +115,16 @@ TargetOf<fields> read_object(const FieldValue& value) {
   return object;
 }
 
+// Of an array of such objects.
+template <const auto& fields, FieldLevel... level>
+std::vector<TargetOf<fields>> read_objects(const FieldValue& value) {
+  std::vector<TargetOf<fields>> objects;
+  for (const FieldValue& item : value.items()) {
+    objects.push_back(read_object<fields, level...>(item));
+  }
+  return objects;
+}
+
 // Of a body with no other fields.
 template <const auto& fields>
 TargetOf<fields> read_body(const Json& body, const RequestTerms& terms) {

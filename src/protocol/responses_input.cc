@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <utility>
 
 #include "base/request_error.h"
@@ -90,12 +88,7 @@ constexpr FieldDef<Item> kItemFields[] = {
     ignored("created_by", kAnyText, "Who made it."),
 };
 
-struct ItemNeed {
-  std::string_view type;
-  std::array<std::string_view, 3> members;
-};
-
-constexpr ItemNeed kNeeds[] = {
+constexpr KindNeed kNeeds[] = {
     {"message", {"role", "content"}},
     {"function_call", {"call_id", "name", "arguments"}},
     {"custom_tool_call", {"call_id", "name", "input"}},
@@ -136,14 +129,9 @@ std::string read_part(const FieldValue& value, bool is_output, ItemHistory& conv
 
 std::string read_texts(const FieldValue& value, std::string_view between, bool is_output,
                        ItemHistory& conversation) {
-  if (value.json().is_string()) return value.text();
-  std::string all;
-  bool is_first = true;
-  for (const FieldValue& part : value.items()) {
-    if (!std::exchange(is_first, false)) all += between;
-    all += read_part(part, is_output, conversation);
-  }
-  return all;
+  return joined_text(value, between, [&](const FieldValue& part) {
+    return read_part(part, is_output, conversation);
+  });
 }
 
 void end_answer(ItemHistory& conversation) {
@@ -188,7 +176,7 @@ void add_message(const Item& item, ItemHistory& conversation) {
   if (!is_answer) return add_system_text(std::move(text), conversation);
   end_summary(conversation);
   const auto& answer = conversation.answer;
-  if (answer && (answer->content || answer->tool_calls)) end_answer(conversation);
+  if (answer && (answer->content || !answer->tool_calls.empty())) end_answer(conversation);
   open_answer(conversation).content = std::move(text);
 }
 
@@ -213,7 +201,7 @@ void add_reasoning(const FieldValue& value, const Item& item, ItemHistory& conve
   }
   end_summary(conversation);
   const auto& answer = conversation.answer;
-  if (answer && (answer->content || answer->tool_calls)) end_answer(conversation);
+  if (answer && (answer->content || !answer->tool_calls.empty())) end_answer(conversation);
   if (!text || text->empty()) return;
   auto& reasoning = open_answer(conversation).reasoning_content;
   reasoning = reasoning ? *reasoning + "\n\n" + *text : std::move(*text);
@@ -221,11 +209,10 @@ void add_reasoning(const FieldValue& value, const Item& item, ItemHistory& conve
 
 void add_call(const Item& item, ItemHistory& conversation) {
   end_summary(conversation);
-  auto& calls = open_answer(conversation).tool_calls;
-  if (!calls) calls.emplace();
-  calls->push_back(call_json({item.call_id, item.name,
-                              item.type == "custom_tool_call" ? Json::Object{{"input", item.text}}
-                                                              : arguments_of(item.text)}));
+  open_answer(conversation)
+      .tool_calls.push_back({item.call_id, item.name,
+                             item.type == "custom_tool_call" ? Json::Object{{"input", item.text}}
+                                                             : arguments_of(item.text)});
 }
 
 void add_output(const Item& item, ItemHistory& conversation) {
@@ -244,16 +231,13 @@ void add_compaction(const FieldValue& value, const Item& item, ItemHistory& conv
 }
 
 void check_item(const FieldValue& value, std::string_view type) {
-  const auto* const need = std::find_if(std::begin(kNeeds), std::end(kNeeds),
-                                        [&](const ItemNeed& one) { return one.type == type; });
-  if (need == std::end(kNeeds)) {
+  const KindNeed* const need = find_need(kNeeds, type);
+  if (need == nullptr) {
     value.member("type").refuse_unsupported(
         "message, calls of functions and custom tools, their outputs, reasoning, item_reference "
         "and compaction");
   }
-  for (const std::string_view member : need->members) {
-    if (!member.empty()) RequestReader(value).require(member);
-  }
+  require_members(value, *need);
 }
 
 void add_item(const FieldValue& value, const Item& item, ItemHistory& conversation) {

@@ -14,12 +14,9 @@ namespace paceline::responses {
 namespace {
 
 // Fields as read, before dependent ones are combined.
-struct Draft {
-  Request request;
+struct Draft : Request {
   std::optional<FieldValue> instructions, input, previous, tool_choice;
   std::optional<int32_t> top_logprobs;
-
-  ChatRequest& chat() { return request.chat; }
 };
 
 constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
@@ -29,13 +26,13 @@ constexpr std::string_view kSummaryWords[] = {"auto", "concise", "detailed"};
 constexpr FieldDef<Draft> kReasoningFields[] = {
     field("effort", word_type(kEfforts),
           "How much the model reasons, where its template has a switch: none turns it off.",
-          [](const FieldValue& v, Draft& t) { t.chat().turn.reasoning_effort = v.text(); }),
+          [](const FieldValue& v, Draft& t) { t.chat.turn.reasoning_effort = v.text(); }),
     field("summary", word_type(kSummaryWords),
           "The reasoning, whole, stands in the summary of its item instead of the content.",
-          [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; }),
+          [](const FieldValue&, Draft& t) { t.summarises_reasoning = true; }),
     field("generate_summary", word_type(kSummaryWords), "The older name of it.",
           {.alias_of = "summary"},
-          [](const FieldValue&, Draft& t) { t.request.summarises_reasoning = true; }),
+          [](const FieldValue&, Draft& t) { t.summarises_reasoning = true; }),
     ignored("context", kAnyText, "The template says which earlier reasoning it shows."),
     ignored("mode", kAnyText, "There is one."),
 };
@@ -68,7 +65,7 @@ constexpr FieldDef<TextFormat> kFormatFields[] = {
 void read_format(const FieldValue& value, Draft& draft) {
   TextFormat format;
   read_members<kFormatFields>(value, format);
-  AskedConstraint& asked = draft.chat().generation.constraint;
+  AskedConstraint& asked = draft.chat.generation.constraint;
   if (format.type == "json_object") {
     asked = {.spec = ConstraintSpec{.kind = ConstraintSpec::Kind::json_object},
              .field = value.path()};
@@ -97,8 +94,8 @@ constexpr FieldType kIncluded = only_words_type(kIncludable);
 
 void read_include(const FieldValue& value, Draft& draft) {
   for (const FieldValue& item : value.items()) {
-    draft.request.seals_reasoning |= item.text() == "reasoning.encrypted_content";
-    draft.chat().logprobs |= item.text() == "message.output_text.logprobs";
+    draft.seals_reasoning |= item.text() == "reasoning.encrypted_content";
+    draft.chat.logprobs |= item.text() == "message.output_text.logprobs";
   }
 }
 
@@ -114,23 +111,23 @@ constexpr FieldDef<Draft> kPromptFields[] = {
           store<&Draft::previous>),
     field("tools", kTools,
           "Functions and custom tools that the model may call, as the template shows them.",
-          [](const FieldValue& v, Draft& t) { read_tools(v, t.chat(), t.request.tools); }),
+          [](const FieldValue& v, Draft& t) { read_tools(v, t.chat, t.tools); }),
     field("tool_choice", kToolChoice,
           "Whether calls may come (auto), must come (required, or of the named tool), or can't "
           "(none, which hides the tools); allowed_tools says which.",
           {.by_default = "auto"}, store<&Draft::tool_choice>),
     field("parallel_tool_calls", kBoolean,
           "Whether an answer may have several calls, where the template can write them.", kOn,
-          [](const FieldValue& v, Draft& t) { t.chat().turn.parallel_tool_calls = v.boolean(); }),
+          [](const FieldValue& v, Draft& t) { t.chat.turn.parallel_tool_calls = v.boolean(); }),
     object<kReasoningFields>("reasoning", "Whether and how much the model reasons."),
     object<kTextFields>("text", "What the text of the answer must be."),
     field("truncation", word_type(kTruncationWords),
           "auto: the oldest messages are left out of a prompt that exceeds the context.",
           {.by_default = "disabled"},
-          [](const FieldValue& v, Draft& t) { t.chat().drops_oldest = v.text() == "auto"; }),
+          [](const FieldValue& v, Draft& t) { t.chat.drops_oldest = v.text() == "auto"; }),
     field("chat_template_kwargs", kAnyObject, "Further variables of the template.",
           [](const FieldValue& v, Draft& t) {
-            t.chat().input.kwargs_json = read_template_variables(v);
+            t.chat.input.kwargs_json = read_template_variables(v);
           }),
     ignored("personality", kAnyText, "There is one."),
     ignored("image", kAnyObject, "Images aren't read."),
@@ -146,18 +143,17 @@ constexpr FieldType kMetadataText = text_type(0, 512);
 constexpr FieldType kMetadata = {.kind = FieldKind::object, .max = 16, .item = &kMetadataText};
 
 constexpr FieldDef<Draft> kAnswerFields[] = {
-    field(
-        "stream", kBoolean, "Answer in events as the text comes.", kOff,
-        [](const FieldValue& v, Draft& t) { t.chat().generation.streaming.stream = v.boolean(); }),
+    field("stream", kBoolean, "Answer in events as the text comes.", kOff,
+          [](const FieldValue& v, Draft& t) { t.chat.generation.streaming.stream = v.boolean(); }),
     object<kStreamFields>("stream_options", "Changes nothing."),
     field("max_output_tokens", kOutputTokens, "The most tokens of reasoning, text and calls.",
           {.when_unset = "the model's, else the rest of the context"},
-          [](const FieldValue& v, Draft& t) { t.chat().options.max_tokens = v.integer(); }),
+          [](const FieldValue& v, Draft& t) { t.chat.options.max_tokens = v.integer(); }),
     field("store", kBoolean, "Keep the response in memory, for previous_response_id and GET.", kOn,
-          store<&Draft::request, &Request::is_stored>),
+          store<Draft, &Draft::is_stored>),
     field("background", kBoolean,
           "Answer at once that the response is queued, and compute it without the connection.",
-          kOff, store<&Draft::request, &Request::is_background>),
+          kOff, store<Draft, &Draft::is_background>),
     field("include", array_type(kIncluded, 0, kNoMaximum),
           "reasoning.encrypted_content: reasoning comes sealed, too. message.output_text.logprobs: "
           "log-probabilities of the text's tokens.",
@@ -214,7 +210,7 @@ std::string echo_of(const Json& body) {
 }
 
 void read_prompt(RequestReader& reader, Draft& draft) {
-  reader.read(common_fields(), draft.chat().common);
+  reader.read(common_fields(), draft.chat.common);
   reader.read<Draft>(kPromptFields, draft);
   read_client_fields(FieldLevel::request, reader);
 }
@@ -238,8 +234,8 @@ void ask_for_summary(const CallTerms& terms, ChatRequest& chat) {
 }
 
 void combine_fields(const Json& body, const CallTerms& terms, Draft& draft) {
-  ChatRequest& chat = draft.chat();
-  ItemHistory& conversation = draft.request.conversation;
+  ChatRequest& chat = draft.chat;
+  ItemHistory& conversation = draft.conversation;
   conversation.sources = {.seal = terms.seal, .store = terms.store, .owner = terms.owner};
   if (draft.instructions) read_instructions(*draft.instructions, conversation);
   if (draft.previous) read_previous_response(*draft.previous, conversation);
@@ -248,13 +244,13 @@ void combine_fields(const Json& body, const CallTerms& terms, Draft& draft) {
   chat.input.messages = std::move(conversation.messages);
   chat.warnings.insert(chat.warnings.end(), conversation.warnings.begin(),
                        conversation.warnings.end());
-  if (draft.tool_choice) read_tool_choice(*draft.tool_choice, draft.request.tools, chat.turn);
+  if (draft.tool_choice) read_tool_choice(*draft.tool_choice, draft.tools, chat.turn);
   if (draft.top_logprobs.value_or(0) > 0 && !chat.logprobs) {
     throw invalid_field("top_logprobs",
                         "only allowed when include has message.output_text.logprobs");
   }
   chat.top_logprobs = draft.top_logprobs.value_or(0);
-  if (draft.request.is_background && !draft.request.is_stored) {
+  if (draft.is_background && !draft.is_stored) {
     throw invalid_field("background", "only allowed when store is true");
   }
   chat.turn.make_call_id = [] { return random_id("call_"); };
@@ -280,12 +276,12 @@ Request parse_request(const Json& body, const CallTerms& terms) {
   RequestReader reader(body, terms.limits);
   reader.read<Draft>(kAnswerFields, draft);
   read_prompt(reader, draft);
-  reader.read(sampling_fields(), draft.chat().options);
-  reader.read(text_fields(), draft.chat().options);
+  reader.read(sampling_fields(), draft.chat.options);
+  reader.read(text_fields(), draft.chat.options);
   reader.finish();
   combine_fields(body, terms, draft);
-  draft.request.echo = echo_of(body);
-  return std::move(draft.request);
+  draft.echo = echo_of(body);
+  return draft;
 }
 
 Request parse_prompt(const Json& body, const CallTerms& terms) {
@@ -294,7 +290,7 @@ Request parse_prompt(const Json& body, const CallTerms& terms) {
   read_prompt(reader, draft);
   reader.finish();
   combine_fields(body, terms, draft);
-  return std::move(draft.request);
+  return draft;
 }
 
 Request parse_compaction(const Json& body, const CallTerms& terms) {

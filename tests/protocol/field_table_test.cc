@@ -157,9 +157,8 @@ TEST(FieldTable, DocumentedDefaultsOfGenerationsAreThoseOfTheReaders) {
 
   const FieldList llama = llama_request_fields();
   const LlamaRequest own = parse_llama_request(body_json(R"({"prompt": "x"})"));
-  EXPECT_EQ(documented(llama, "timings"), FieldDefault(own.completion.generation.timings));
-  EXPECT_EQ(documented(llama, "add_special_tokens"),
-            FieldDefault(own.completion.options.add_special_tokens));
+  EXPECT_EQ(documented(llama, "timings"), FieldDefault(own.generation.timings));
+  EXPECT_EQ(documented(llama, "add_special_tokens"), FieldDefault(own.options.add_special_tokens));
   EXPECT_EQ(documented(kGenerateDialect.fields(), "return_token_ids"), FieldDefault(true));
 }
 

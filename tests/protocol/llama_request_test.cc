@@ -20,18 +20,18 @@ std::string llama_body(std::string_view members) {
 
 TEST(LlamaRequest, DefaultsAreThoseOfLlamaCpp) {
   const LlamaRequest request = llama(R"({"prompt": "Once"})");
-  EXPECT_EQ(request.completion.mixed_prompts, (std::vector<MixedPrompt>{{"Once"}}));
-  EXPECT_EQ(request.completion.options.max_tokens, static_cast<int64_t>(kMaxOutputTokens));
-  EXPECT_FALSE(request.completion.options.temperature);  // the model's own
-  EXPECT_FALSE(request.completion.logprobs);
+  EXPECT_EQ(request.mixed_prompts, (std::vector<MixedPrompt>{{"Once"}}));
+  EXPECT_EQ(request.options.max_tokens, static_cast<int64_t>(kMaxOutputTokens));
+  EXPECT_FALSE(request.options.temperature);  // the model's own
+  EXPECT_FALSE(request.logprobs);
   EXPECT_FALSE(request.returns_tokens);
-  EXPECT_TRUE(request.completion.generation.return_token_ids) << "streams have them";
-  EXPECT_TRUE(request.completion.generation.timings);
+  EXPECT_TRUE(request.generation.return_token_ids) << "streams have them";
+  EXPECT_TRUE(request.generation.timings);
 }
 
 TEST(LlamaRequest, ReadsPromptsOfEveryKind) {
   const auto prompts = [](std::string_view json) {
-    return llama(R"({"prompt": )" + std::string(json) + "}").completion.mixed_prompts;
+    return llama(R"({"prompt": )" + std::string(json) + "}").mixed_prompts;
   };
   using Prompts = std::vector<MixedPrompt>;
   EXPECT_EQ(prompts(R"([12, 34])"), (Prompts{{12, 34}}));
@@ -52,18 +52,17 @@ TEST(LlamaRequest, ReadsItsOwnNames) {
       R"("n_predict": 7, "n_probs": 3, "return_tokens": true, "repeat_penalty": 1.5, "top_k": 40,
          "logit_bias": [[5, false]], "stop": ["a"], "id_slot": 3, "cache_prompt": false,
          "n_cmpl": 2, "seed": 9, "ignore_eos": true)"));
-  EXPECT_EQ(request.completion.options.max_tokens, 7);
-  EXPECT_EQ(request.completion.logprobs, 3);
-  EXPECT_TRUE(request.completion.as_probabilities);
+  EXPECT_EQ(request.options.max_tokens, 7);
+  EXPECT_EQ(request.logprobs, 3);
+  EXPECT_TRUE(request.as_probabilities);
   EXPECT_TRUE(request.returns_tokens);
-  EXPECT_EQ(request.completion.options.repetition_penalty, 1.5f);
-  EXPECT_EQ(request.completion.generation.n, 2);
-  EXPECT_EQ(request.completion.options.seed, 9u);
-  EXPECT_EQ(llama(llama_body(R"("n_predict": 0, "n_probs": 0)")).completion.options.max_tokens, 0);
+  EXPECT_EQ(request.options.repetition_penalty, 1.5f);
+  EXPECT_EQ(request.generation.n, 2);
+  EXPECT_EQ(request.options.seed, 9u);
+  EXPECT_EQ(llama(llama_body(R"("n_predict": 0, "n_probs": 0)")).options.max_tokens, 0);
   for (const char* all : {"-1", "-2"}) {
-    EXPECT_EQ(
-        llama(llama_body(R"("n_predict": )" + std::string(all))).completion.options.max_tokens,
-        static_cast<int64_t>(kMaxOutputTokens));
+    EXPECT_EQ(llama(llama_body(R"("n_predict": )" + std::string(all))).options.max_tokens,
+              static_cast<int64_t>(kMaxOutputTokens));
   }
   EXPECT_EQ(refusal(llama, llama_body(R"("n_predict": -3)")).field, "n_predict");
 }
@@ -71,8 +70,8 @@ TEST(LlamaRequest, ReadsItsOwnNames) {
 TEST(LlamaRequest, HasTwoNamesOfARandomSeed) {
   for (const char* seed : {"-1", "4294967295"}) {
     const LlamaRequest request = llama(llama_body(R"("seed": )" + std::string(seed)));
-    EXPECT_FALSE(request.completion.options.seed) << seed;
-    EXPECT_FALSE(request.completion.generation.has_negative_seed) << seed;
+    EXPECT_FALSE(request.options.seed) << seed;
+    EXPECT_FALSE(request.generation.has_negative_seed) << seed;
   }
 }
 
@@ -100,14 +99,14 @@ TEST(LlamaRequest, TakesFeaturesThatAreSwitchedOffAndRefusesThemOn) {
 TEST(LlamaRequest, ReadsGapsAndFiles) {
   const LlamaRequest request = infill(R"({"input_prefix": "def f():", "input_suffix": "return x",
       "input_extra": [{"filename": "a.py", "text": "import b"}], "prompt": "  x", "n_predict": 3})");
-  ASSERT_TRUE(request.completion.infill);
-  const InfillPrompt& gap = *request.completion.infill;
+  ASSERT_TRUE(request.infill);
+  const InfillPrompt& gap = *request.infill;
   EXPECT_EQ(gap.prefix, "def f():");
   EXPECT_EQ(gap.suffix, "return x");
   using Files = std::vector<std::pair<std::string, std::string>>;
   EXPECT_EQ(gap.files, (Files{{"a.py", "import b"}}));
   EXPECT_EQ(gap.beginning, "  x");
-  EXPECT_EQ(infill("{}").completion.infill->beginning, "");
+  EXPECT_EQ(infill("{}").infill->beginning, "");
   EXPECT_EQ(refusal(infill, R"({"input_extra": [{"filename": "a"}]})").field,
             "input_extra[0].text");
   EXPECT_EQ(refusal(infill, R"({"prompt": ["a"]})").field, "prompt");
