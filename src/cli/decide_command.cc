@@ -112,8 +112,9 @@ int run_decide(const Settings& settings, Session& session) {
             const DecisionRequest request = std::move(requests.extract(tag).mapped());
             const auto& decisions = std::get<Decisions>(done.result);
             if (settings.jsonl) {
-              write_json_line(session,
-                              decision_response_json(request, llm.model_info().path, decisions));
+              write_json_line(session, decision_response_json(
+                                           request, {.head = {.model = llm.model_info().path},
+                                                     .decisions = decisions}));
             } else {
               if (!is_first) session.out().write("\n");
               is_first = false;

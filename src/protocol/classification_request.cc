@@ -41,4 +41,22 @@ FieldList classification_request_fields() {
   return list;
 }
 
+std::string classification_response_json(const ClassificationRequest& request, ItemAnswer answer) {
+  answer.usage = {};
+  for (const CompletedPart& part : answer.classified) {
+    answer.usage.prompt_tokens += part.prompt_tokens;
+  }
+  return list_json(answer, "data", answer.classified.size(), [&](JsonWriter& writer, size_t i) {
+    const Classification& result = answer.classified[i].classification;
+    const bool has_text = result.token_id && !result.token.empty();
+    writer.member("object", "classification").member("index", i);
+    writer.member("token_id", result.token_id).key("token");
+    has_text ? writer.string(result.token) : writer.null();
+    writer.member("label", result.label).key("scores");
+    result.label ? writer.value(result.scores) : writer.null();
+    if (!result.labels.empty()) writer.member("labels", result.labels);
+    if (request.with_logits) writer.member("logits", result.logits);
+  });
+}
+
 }  // namespace paceline

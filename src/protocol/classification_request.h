@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "protocol/request_fields.h"
+#include "protocol/response.h"
 
 namespace paceline {
 
@@ -24,5 +26,12 @@ ClassificationRequest parse_classification_request(const Json& body,
                                                    const RequestTerms& terms = {});
 
 FieldList classification_request_fields();
+
+constexpr std::string_view kClassificationIdPrefix = "classify-";
+
+// {"id", "object": "list", "created", "model", "data": [{"object": "classification", "index",
+// "token_id", "token", "label", "scores", "labels", "logits"}], "usage"}; missing values are null,
+// "labels" are there where the model has its own, "logits" only on request.
+std::string classification_response_json(const ClassificationRequest& request, ItemAnswer answer);
 
 }  // namespace paceline

@@ -19,6 +19,19 @@ void add_echo(const CompletionRequest& request, const PromptText& prompt,
                           std::make_move_iterator(tokens.end()));
 }
 
+// The next choice of the answer.
+template <class Request>
+ResponseChoice& add_choice(const Request& request, const Completion& completion,
+                           const TokenNames& names, ChoicesResponse& answer) {
+  ResponseChoice choice = response_choice(completion, request.generation, names);
+  choice.index = static_cast<int64_t>(answer.choices.size());
+  if (const auto num_alternatives = request.num_alternatives()) {
+    choice.logprobs =
+        report_output(completion.logprobs, *num_alternatives, names, specials_of(request.options));
+  }
+  return answer.choices.emplace_back(std::move(choice));
+}
+
 double mean_logprob(const Completion& completion) {
   return completion.logprob /
          static_cast<double>(std::max<int64_t>(completion.usage.completion_tokens, 1));
@@ -113,53 +126,22 @@ ChoicesResponse completed_response(const CompletionRequest& request,
   ChoicesResponse answer{.head = std::move(head), .naming = naming_of(request.generation)};
   for (size_t part = 0; part < parts.size(); ++part) {
     for (const Completion* completion : best_choices(request, parts[part].choices)) {
-      ResponseChoice choice = response_choice(*completion, request.generation, names);
-      choice.index = static_cast<int64_t>(answer.choices.size());
-      if (const auto num_alternatives = request.num_alternatives()) {
-        choice.logprobs = report_output(completion->logprobs, *num_alternatives, names,
-                                        specials_of(request.options));
-      }
+      ResponseChoice& choice = add_choice(request, *completion, names, answer);
       if (request.echo) add_echo(request, request.prompt.prompts[part], *completion, names, choice);
-      answer.choices.push_back(std::move(choice));
     }
     add_usage(parts[part].choices, answer.usage);
-    if (part == 0) answer.head.warnings = warnings_of(nullptr, parts[part].choices.front());
   }
+  answer.head.warnings = warnings_of(nullptr, parts.front().choices.front());
   return answer;
 }
 
 ChoicesResponse completed_response(const ChatRequest& request, const CompletedPart& part,
                                    const TokenNames& names, ResponseHead head) {
   ChoicesResponse answer{.head = std::move(head), .naming = naming_of(request.generation)};
-  for (const Completion& completion : part.choices) {
-    ResponseChoice choice = response_choice(completion, request.generation, names);
-    choice.index = static_cast<int64_t>(answer.choices.size());
-    if (const auto num_alternatives = request.num_alternatives()) {
-      choice.logprobs = report_output(completion.logprobs, *num_alternatives, names,
-                                      specials_of(request.options));
-    }
-    answer.choices.push_back(std::move(choice));
-  }
+  for (const Completion& completion : part.choices) add_choice(request, completion, names, answer);
   add_usage(part.choices, answer.usage);
   answer.head.warnings = warnings_of(&request, part.choices.front());
   answer.usage.has_prediction = !request.options.prediction.empty();
-  return answer;
-}
-
-ClassificationResponse completed_response(const ClassificationRequest& request,
-                                          std::span<const CompletedPart> parts, ResponseHead head) {
-  ClassificationResponse answer{.head = std::move(head)};
-  for (const CompletedPart& part : parts) {
-    const Classification& result = part.classification;
-    ClassifiedInput input{.label = result.label, .scores = result.scores, .labels = result.labels};
-    if (result.token_id) {
-      input.token = NamedToken{.id = *result.token_id};
-      if (!result.token.empty()) input.token->bytes = result.token;
-    }
-    if (request.with_logits) input.logits = result.logits;
-    answer.inputs.push_back(std::move(input));
-    answer.usage.prompt_tokens += part.prompt_tokens;
-  }
   return answer;
 }
 

@@ -8,20 +8,10 @@
 
 #include "paceline/results.h"
 #include "protocol/chat_request.h"
-#include "protocol/classification_request.h"
-#include "protocol/classification_response.h"
 #include "protocol/completion_request.h"
 #include "protocol/token_names.h"
 
 namespace paceline {
-
-// The results of one prompt of a request.
-struct CompletedPart {
-  std::vector<Completion> choices;  // n of them, or best_of, at least one; or
-  Classification classification;    // or
-  std::vector<float> embedding;
-  int64_t prompt_tokens = 0;  // of a classification or an embedding
-};
 
 // A choice without its index and the log-probabilities of its text.
 ResponseChoice response_choice(const Completion& completion, const GenerationFields& fields,
@@ -50,7 +40,5 @@ ChoicesResponse completed_response(const CompletionRequest& request,
                                    ResponseHead head);
 ChoicesResponse completed_response(const ChatRequest& request, const CompletedPart& part,
                                    const TokenNames& names, ResponseHead head);
-ClassificationResponse completed_response(const ClassificationRequest& request,
-                                          std::span<const CompletedPart> parts, ResponseHead head);
 
 }  // namespace paceline

@@ -36,10 +36,8 @@ DecideOptions decide_options(const DecisionRequest& request);
 constexpr std::string_view kDecisionIdPrefix = "decision-";
 
 // {"answers": [...], "model", "usage"}, OpenAI's, each answer with label_mass and argmax_is_label.
-std::string decision_response_json(const DecisionRequest& request, std::string_view model,
-                                   const Decisions& decisions);
+std::string decision_response_json(const DecisionRequest& request, const ItemAnswer& answer);
 // {"model", "answers": {NAME: ...}, "usage"}, TypeSafe's, likewise.
-std::string system_one_response_json(const DecisionRequest& request, std::string_view model,
-                                     const Decisions& decisions);
+std::string system_one_response_json(const DecisionRequest& request, const ItemAnswer& answer);
 
 }  // namespace paceline

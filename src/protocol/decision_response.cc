@@ -4,14 +4,6 @@
 namespace paceline {
 namespace {
 
-void write_value(JsonWriter& writer, const ChoiceValue& value) {
-  if (const bool* const flag = std::get_if<bool>(&value)) {
-    writer.boolean(*flag);
-  } else {
-    writer.string(std::get<std::string>(value));
-  }
-}
-
 // Not in either API: how much of the model's answer the probabilities stand for.
 void write_evidence(JsonWriter& writer, const DecisionAnswer& answer) {
   writer.member("label_mass", answer.label_mass);
@@ -23,8 +15,8 @@ void write_shares(JsonWriter& writer, const DecisionQuestion& question,
   writer.key("probabilities").begin_array();
   for (size_t i = 0; i < question.options.size(); ++i) {
     writer.begin_object();
-    writer.key(question.kind == QuestionKind::score ? "label" : "value");
-    write_value(writer, question.options[i].value);
+    writer.member(question.kind == QuestionKind::score ? "label" : "value",
+                  question.options[i].value);
     if (question.kind == QuestionKind::score) writer.member("value", i);
     writer.member("probability", answer.probabilities[i]).end_object();
   }
@@ -41,8 +33,7 @@ void write_answer(JsonWriter& writer, const DecisionQuestion& question,
     writer.member("probability", answer.probabilities[0]);
   } else {
     if (question.kind == QuestionKind::choice) {
-      writer.key("choice");
-      write_value(writer, question.options[answer.best].value);
+      writer.member("choice", question.options[answer.best].value);
     } else {
       writer.member("score", answer.score);
     }
@@ -70,8 +61,7 @@ void write_system_one_answer(JsonWriter& writer, const DecisionQuestion& questio
       writer.member("type", "score").member("score", answer.score);
       writer.key("legend").begin_object();
       for (size_t i = 0; i < question.options.size(); ++i) {
-        writer.key(option_name(question, i));
-        write_value(writer, question.options[i].value);
+        writer.member(option_name(question, i), question.options[i].value);
       }
       writer.end_object();
     } else {
@@ -89,14 +79,14 @@ void write_system_one_answer(JsonWriter& writer, const DecisionQuestion& questio
 
 }  // namespace
 
-std::string decision_response_json(const DecisionRequest& request, std::string_view model,
-                                   const Decisions& decisions) {
+std::string decision_response_json(const DecisionRequest& request, const ItemAnswer& answer) {
+  const Decisions& decisions = answer.decisions;
   return object_json([&](JsonWriter& writer) {
     writer.key("answers").begin_array();
     for (size_t i = 0; i < request.questions.size(); ++i) {
       write_answer(writer, request.questions[i], request.names[i], decisions.answers[i]);
     }
-    writer.end_array().member("model", model);
+    writer.end_array().member("model", answer.head.model);
     const Usage& usage = decisions.usage;
     writer.key("usage").begin_object().member("input_tokens", usage.prompt_tokens);
     writer.key("input_tokens_details").begin_object();
@@ -109,10 +99,10 @@ std::string decision_response_json(const DecisionRequest& request, std::string_v
   });
 }
 
-std::string system_one_response_json(const DecisionRequest& request, std::string_view model,
-                                     const Decisions& decisions) {
+std::string system_one_response_json(const DecisionRequest& request, const ItemAnswer& answer) {
+  const Decisions& decisions = answer.decisions;
   return object_json([&](JsonWriter& writer) {
-    writer.member("model", model).key("answers").begin_object();
+    writer.member("model", answer.head.model).key("answers").begin_object();
     for (size_t i = 0; i < request.questions.size(); ++i) {
       writer.key(*request.names[i]);
       write_system_one_answer(writer, request.questions[i], decisions.answers[i]);

@@ -81,17 +81,6 @@ struct GenerationCall {
 using ItemRequest = std::variant<ClassificationRequest, TokenScoreRequest, EmbeddingRequest,
                                  PairScoreRequest, RerankRequest, DecisionRequest>;
 
-// The results of an ItemRequest's inputs, in their order: the member of its kind.
-struct ItemAnswer {
-  ResponseHead head;
-  ResponseUsage usage;
-  std::vector<CompletedPart> classified = {};
-  std::vector<std::vector<Logprob>> scored = {};
-  std::vector<std::vector<float>> embeddings = {};
-  std::vector<float> pair_scores = {};
-  Decisions decisions = {};
-};
-
 // Computed whole; `write` makes the answer's body.
 struct ItemCall {
   ItemRequest request;

@@ -55,10 +55,9 @@ int64_t embedding_json_bytes(EmbeddingFormat format, int64_t width) {
   return kOther + width * (format == EmbeddingFormat::base64 ? kBase64Bytes : kJsonNumberBytes);
 }
 
-std::string embedding_response_json(const EmbeddingRequest& request, const ResponseHead& head,
-                                    const std::vector<std::vector<float>>& embeddings,
-                                    const ResponseUsage& usage) {
-  return list_json(head, "data", embeddings.size(), usage, [&](JsonWriter& writer, size_t i) {
+std::string embedding_response_json(const EmbeddingRequest& request, const ItemAnswer& answer) {
+  const auto& embeddings = answer.embeddings;
+  return list_json(answer, "data", embeddings.size(), [&](JsonWriter& writer, size_t i) {
     writer.member("object", "embedding").member("index", i).key("embedding");
     if (request.format == EmbeddingFormat::base64) {
       writer.string(base64_of_bytes(bytes_of(embeddings[i])));

@@ -39,8 +39,6 @@ int64_t embedding_json_bytes(EmbeddingFormat format, int64_t width);
 // {"id", "object": "list", "created", "model", "data": [{"object": "embedding", "index",
 // "embedding"}], "usage"}; an embedding is an array of numbers, or the base64 of its elements as
 // float32, the lowest byte first.
-std::string embedding_response_json(const EmbeddingRequest& request, const ResponseHead& head,
-                                    const std::vector<std::vector<float>>& embeddings,
-                                    const ResponseUsage& usage);
+std::string embedding_response_json(const EmbeddingRequest& request, const ItemAnswer& answer);
 
 }  // namespace paceline

@@ -96,22 +96,23 @@ std::vector<TextPair> text_pairs(const RerankRequest& request) {
   return pairs;
 }
 
-std::string pair_score_response_json(const ResponseHead& head, const std::vector<float>& scores,
-                                     const ResponseUsage& usage) {
-  return list_json(head, "data", scores.size(), usage, [&](JsonWriter& writer, size_t i) {
+std::string pair_score_response_json(const PairScoreRequest& /*request*/,
+                                     const ItemAnswer& answer) {
+  const std::vector<float>& scores = answer.pair_scores;
+  return list_json(answer, "data", scores.size(), [&](JsonWriter& writer, size_t i) {
     writer.member("object", "score").member("index", i).member("score", scores[i]);
   });
 }
 
-std::string rerank_response_json(const RerankRequest& request, const ResponseHead& head,
-                                 const std::vector<float>& scores, const ResponseUsage& usage) {
+std::string rerank_response_json(const RerankRequest& request, const ItemAnswer& answer) {
+  const std::vector<float>& scores = answer.pair_scores;
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return scores[a] > scores[b]; });
   const auto most = static_cast<size_t>(request.top_n.value_or(std::ssize(order)));
   if (order.size() > most) order.resize(most);
-  return list_json(head, "results", order.size(), usage, [&](JsonWriter& writer, size_t i) {
+  return list_json(answer, "results", order.size(), [&](JsonWriter& writer, size_t i) {
     const size_t index = order[i];
     writer.member("index", index).member("relevance_score", scores[index]);
     if (!request.return_documents) return;

@@ -46,11 +46,9 @@ constexpr std::string_view kRerankIdPrefix = "rerank-";
 
 // {"id", "object": "list", "created", "model", "data": [{"object": "score", "index", "score"}],
 // "usage"}
-std::string pair_score_response_json(const ResponseHead& head, const std::vector<float>& scores,
-                                     const ResponseUsage& usage);
+std::string pair_score_response_json(const PairScoreRequest& request, const ItemAnswer& answer);
 // {"id", "object": "list", "created", "model", "results": [{"index", "relevance_score", "document":
 // {"text"}}], "usage"}: the highest score first, equal ones in the documents' order.
-std::string rerank_response_json(const RerankRequest& request, const ResponseHead& head,
-                                 const std::vector<float>& scores, const ResponseUsage& usage);
+std::string rerank_response_json(const RerankRequest& request, const ItemAnswer& answer);
 
 }  // namespace paceline

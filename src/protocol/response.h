@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "paceline/decisions.h"
 #include "paceline/results.h"
 
 namespace paceline {
@@ -86,6 +87,26 @@ struct ChoicesResponse {
   TokenNaming naming = TokenNaming::text;
 };
 
+// The results of one prompt of a request.
+struct CompletedPart {
+  std::vector<Completion> choices;  // n of them, or best_of, at least one; or
+  Classification classification;    // or
+  std::vector<float> embedding;
+  int64_t prompt_tokens = 0;  // of a classification or an embedding
+};
+
+// The results of a request that is computed whole for each of several inputs, in their order: the
+// member of its kind.
+struct ItemAnswer {
+  ResponseHead head;
+  ResponseUsage usage;
+  std::vector<CompletedPart> classified = {};
+  std::vector<std::vector<Logprob>> scored = {};
+  std::vector<std::vector<float>> embeddings = {};
+  std::vector<float> pair_scores = {};
+  Decisions decisions = {};
+};
+
 // JSON; `write_body` writes the members between a choice's index and its end.
 std::string choices_json(const ChoicesResponse& answer, std::string_view object,
                          void (*write_body)(JsonWriter& writer, const ResponseChoice& choice,
@@ -111,22 +132,19 @@ void write_choice_end(JsonWriter& writer, const ResponseChoice& choice);
 // {"id", "object": "list", "created", "model", NAME: [{...}, ...], "usage"}; `write` writes the
 // members of an item, given its index.
 template <class Write>
-std::string list_json(const ResponseHead& head, std::string_view name, size_t num_items,
-                      const ResponseUsage& usage, const Write& write) {
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object();
-  write_head(writer, head, "list");
-  writer.key(name).begin_array();
-  for (size_t i = 0; i < num_items; ++i) {
-    writer.begin_object();
-    write(writer, i);
-    writer.end_object();
-  }
-  writer.end_array();
-  write_usage(writer, usage);
-  writer.end_object();
-  return json;
+std::string list_json(const ItemAnswer& answer, std::string_view name, size_t num_items,
+                      const Write& write) {
+  return object_json([&](JsonWriter& writer) {
+    write_head(writer, answer.head, "list");
+    writer.key(name).begin_array();
+    for (size_t i = 0; i < num_items; ++i) {
+      writer.begin_object();
+      write(writer, i);
+      writer.end_object();
+    }
+    writer.end_array();
+    write_usage(writer, answer.usage);
+  });
 }
 
 // A head with a random id and the current time.

@@ -41,12 +41,11 @@ TokenScoreRequest parse_token_score_request(const Json& body, const RequestTerms
 
 FieldList token_score_request_fields() { return common_and_own_fields<kScoreFields>(); }
 
-std::string token_score_response_json(const TokenScoreRequest& request, const ResponseHead& head,
-                                      const std::vector<std::vector<Logprob>>& scored,
-                                      const TokenNames& names, const ResponseUsage& usage) {
-  return list_json(head, "data", scored.size(), usage, [&](JsonWriter& writer, size_t i) {
+std::string token_score_response_json(const TokenScoreRequest& request, const ItemAnswer& answer,
+                                      const TokenNames& names) {
+  return list_json(answer, "data", answer.scored.size(), [&](JsonWriter& writer, size_t i) {
     writer.member("object", "score").member("index", i);
-    write_scored(writer, request, scored[i], names);
+    write_scored(writer, request, answer.scored[i], names);
   });
 }
 

@@ -30,8 +30,7 @@ constexpr std::string_view kTokenScoreIdPrefix = "score-";
 // {"id", "object": "list", "created", "model", "data": [{"object": "score", "index", "token_ids",
 // "token_logprobs" (the first is null), "logprob" (their sum), "prompt_logprobs" (in vLLM's shape,
 // when alternatives were asked for)}], "usage"}
-std::string token_score_response_json(const TokenScoreRequest& request, const ResponseHead& head,
-                                      const std::vector<std::vector<Logprob>>& scored,
-                                      const TokenNames& names, const ResponseUsage& usage);
+std::string token_score_response_json(const TokenScoreRequest& request, const ItemAnswer& answer,
+                                      const TokenNames& names);
 
 }  // namespace paceline

@@ -209,18 +209,18 @@ TEST_F(CompletedResponses, AClassificationTellsWhatItHas) {
       .token_id = 7, .token = {}, .label = "b", .scores = {0.25f, 0.75f}, .logits = {}};
   parts[1].prompt_tokens = 4;
   const auto answer = [&](std::string_view body) {
-    return completed_response(classification(body), parts, kCompletedHead);
+    return classification_response_json(
+        classification(body),
+        {.head = kCompletedHead, .usage = {.cached_tokens = 2}, .classified = parts});
   };
-  const ClassificationResponse plain = answer(R"({"input": ["a", "b"]})");
-  EXPECT_EQ(plain.inputs[0].token->bytes, "x");
-  EXPECT_EQ(plain.inputs[0].logits, std::nullopt);
-  EXPECT_EQ(plain.inputs[1].token->bytes, std::nullopt);
-  EXPECT_EQ(plain.inputs[1].label, "b");
-  EXPECT_THAT(plain.inputs[1].scores, ElementsAre(0.25f, 0.75f));
-  EXPECT_EQ(plain.usage.prompt_tokens, 7);
-  EXPECT_EQ(plain.usage.cached_tokens, std::nullopt);
-  EXPECT_THAT(answer(R"({"input": ["a", "b"], "with_logits": true})").inputs[0].logits,
-              testing::Optional(ElementsAre(1, 2)));
+  EXPECT_THAT(answer(R"({"input": ["a", "b"]})"),
+              testing::HasSubstr(
+                  R"("token_id":7,"token":"x","label":null,"scores":null},)"
+                  R"({"object":"classification","index":1,"token_id":7,"token":null,"label":"b",)"
+                  R"("scores":[0.25,0.75]}],"usage":{"prompt_tokens":7,"completion_tokens":0,)"
+                  R"("total_tokens":7}})"));
+  EXPECT_THAT(answer(R"({"input": ["a", "b"], "with_logits": true})"),
+              testing::HasSubstr(R"("scores":null,"logits":[1,2]})"));
 }
 
 TEST(NewHead, HasAnIdOfItsOwnAndTheTimeOfNow) {

@@ -185,18 +185,19 @@ TEST(DecisionRequest, AnswersAreOpenAIs) {
     {"type": "predicate", "instructions": "Is it?", "name": "first"},
     {"type": "choice", "instructions": "Which?", "choices": [{"value": "true"}, {"value": true}]},
     {"type": "score", "instructions": "How?", "levels": [{"label": "low"}, {"label": "high"}]}]})");
-  EXPECT_EQ(decision_response_json(request, "m", some_decisions()),
-            R"({"answers":[{"type":"predicate","name":"first","probability":0.75,"label_mass":0.5,)"
-            R"("argmax_is_label":true},{"type":"choice","name":null,"choice":true,)"
-            R"("confidence":0.5,"probabilities":[{"value":"true","probability":0.25},)"
-            R"({"value":true,"probability":0.75}],"label_mass":1,"argmax_is_label":false},)"
-            R"({"type":"score","name":null,"score":0.5,"confidence":0,"probabilities":[)"
-            R"({"label":"low","value":0,"probability":0.5},)"
-            R"({"label":"high","value":1,"probability":0.5}],"label_mass":0.25,)"
-            R"("argmax_is_label":false}],"model":"m","usage":{"input_tokens":50,)"
-            R"("input_tokens_details":{"cached_tokens":32,"cache_write_tokens":18},)"
-            R"("output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},)"
-            R"("total_tokens":50}})");
+  EXPECT_EQ(
+      decision_response_json(request, {.head = {.model = "m"}, .decisions = some_decisions()}),
+      R"({"answers":[{"type":"predicate","name":"first","probability":0.75,"label_mass":0.5,)"
+      R"("argmax_is_label":true},{"type":"choice","name":null,"choice":true,)"
+      R"("confidence":0.5,"probabilities":[{"value":"true","probability":0.25},)"
+      R"({"value":true,"probability":0.75}],"label_mass":1,"argmax_is_label":false},)"
+      R"({"type":"score","name":null,"score":0.5,"confidence":0,"probabilities":[)"
+      R"({"label":"low","value":0,"probability":0.5},)"
+      R"({"label":"high","value":1,"probability":0.5}],"label_mass":0.25,)"
+      R"("argmax_is_label":false}],"model":"m","usage":{"input_tokens":50,)"
+      R"("input_tokens_details":{"cached_tokens":32,"cache_write_tokens":18},)"
+      R"("output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},)"
+      R"("total_tokens":50}})");
 }
 
 TEST(SystemOneRequest, AnswersAreTypeSafes) {
@@ -204,13 +205,14 @@ TEST(SystemOneRequest, AnswersAreTypeSafes) {
     "n": {"type": "noul", "instructions": "Is it?"},
     "c": {"type": "choice", "criteria": {"a": null, "b": null}},
     "s": {"type": "score", "criteria": ["low", "high"]}}})");
-  EXPECT_EQ(system_one_response_json(request, "m", some_decisions()),
-            R"({"model":"m","answers":{"n":{"type":"noul","noul":0.75,"label_mass":0.5,)"
-            R"("argmax_is_label":true},"c":{"type":"choice","choice":"b","confidence":0.5,)"
-            R"("probabilities":{"a":0.25,"b":0.75},"label_mass":1,"argmax_is_label":false},)"
-            R"("s":{"type":"score","score":0.5,"legend":{"0":"low","1":"high"},"confidence":0,)"
-            R"("probabilities":{"0":0.5,"1":0.5},"label_mass":0.25,"argmax_is_label":false}},)"
-            R"("usage":{"input_tokens":50,"output_tokens":0}})");
+  EXPECT_EQ(
+      system_one_response_json(request, {.head = {.model = "m"}, .decisions = some_decisions()}),
+      R"({"model":"m","answers":{"n":{"type":"noul","noul":0.75,"label_mass":0.5,)"
+      R"("argmax_is_label":true},"c":{"type":"choice","choice":"b","confidence":0.5,)"
+      R"("probabilities":{"a":0.25,"b":0.75},"label_mass":1,"argmax_is_label":false},)"
+      R"("s":{"type":"score","score":0.5,"legend":{"0":"low","1":"high"},"confidence":0,)"
+      R"("probabilities":{"0":0.5,"1":0.5},"label_mass":0.25,"argmax_is_label":false}},)"
+      R"("usage":{"input_tokens":50,"output_tokens":0}})");
 }
 
 TEST(DecisionRequest, DataOfAnotherTypeIsRefused) {

@@ -33,15 +33,15 @@ TEST(EmbeddingRequest, ReadsEveryField) {
 
 TEST(EmbeddingRequest, AnswersInOpenAisShape) {
   const ResponseHead head{.id = "embd-1", .created = 5, .model = "m", .system_fingerprint = {}};
-  const std::vector<std::vector<float>> two = {{1.0f, -2.0f}, {0.5f, 0.25f}};
-  EXPECT_EQ(
-      embedding_response_json(embedding(R"({"input": "x"})"), head, two, {.prompt_tokens = 7}),
-      R"({"id":"embd-1","object":"list","created":5,"model":"m","data":[)"
-      R"({"object":"embedding","index":0,"embedding":[1,-2]},)"
-      R"({"object":"embedding","index":1,"embedding":[0.5,0.25]}],)"
-      R"("usage":{"prompt_tokens":7,"completion_tokens":0,"total_tokens":7}})");
-  const std::string coded = embedding_response_json(
-      embedding(R"({"input": "x", "encoding_format": "base64"})"), head, two, {});
+  const ItemAnswer two{
+      .head = head, .usage = {.prompt_tokens = 7}, .embeddings = {{1.0f, -2.0f}, {0.5f, 0.25f}}};
+  EXPECT_EQ(embedding_response_json(embedding(R"({"input": "x"})"), two),
+            R"({"id":"embd-1","object":"list","created":5,"model":"m","data":[)"
+            R"({"object":"embedding","index":0,"embedding":[1,-2]},)"
+            R"({"object":"embedding","index":1,"embedding":[0.5,0.25]}],)"
+            R"("usage":{"prompt_tokens":7,"completion_tokens":0,"total_tokens":7}})");
+  const std::string coded =
+      embedding_response_json(embedding(R"({"input": "x", "encoding_format": "base64"})"), two);
   EXPECT_NE(coded.find(R"("embedding":"AACAPwAAAMA=")"), std::string::npos);
 }
 

@@ -56,16 +56,18 @@ TEST(RerankRequest, DocumentsAreTextsOrObjects) {
 }
 
 TEST(RerankRequest, TheHighestScoreComesFirst) {
-  const ResponseHead head{.id = "rerank-1", .created = 5, .model = "m", .system_fingerprint = {}};
+  const ItemAnswer scored{
+      .head = {.id = "rerank-1", .created = 5, .model = "m", .system_fingerprint = {}},
+      .pair_scores = {0.25f, 0.5f, 0.25f}};
   const RerankRequest all = rerank(R"({"query": "q", "documents": ["a", "b", "c"]})");
-  const std::string whole = rerank_response_json(all, head, {0.25f, 0.5f, 0.25f}, {});
+  const std::string whole = rerank_response_json(all, scored);
   EXPECT_NE(whole.find(R"("results":[{"index":1,"relevance_score":0.5},)"
                        R"({"index":0,"relevance_score":0.25},{"index":2,"relevance_score":0.25}])"),
             std::string::npos)
       << whole;
   const RerankRequest one = rerank(
       R"({"query": "q", "documents": ["a", "b", "c"], "top_n": 1, "return_documents": true})");
-  EXPECT_NE(rerank_response_json(one, head, {0.25f, 0.5f, 0.25f}, {})
+  EXPECT_NE(rerank_response_json(one, scored)
                 .find(R"("results":[{"index":1,"relevance_score":0.5,"document":{"text":"b"}}])"),
             std::string::npos);
 }

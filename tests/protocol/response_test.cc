@@ -4,7 +4,6 @@
 #include <limits>
 #include <set>
 
-#include "protocol/classification_response.h"
 #include "protocol/logprobs_json.h"
 
 #include "tests/protocol/requests.h"
@@ -115,18 +114,19 @@ TEST(ChatResponse, HasTheKeysThatMustBeThere) {
 }
 
 TEST(ClassificationResponse, WhatAnInputHasNotGotIsNull) {
-  ClassificationResponse answer{.head = kHead, .inputs = {}, .usage = {.prompt_tokens = 4}};
+  ItemAnswer answer{.head = kHead};
   answer.head.system_fingerprint.clear();
-  answer.inputs.push_back({.token = token(3, " x"), .label = {}, .scores = {}, .logits = {}});
-  answer.inputs.push_back({.token = {},
-                           .label = " good",
-                           .scores = {0.75f, 0.25f},
-                           .logits = std::vector<float>{1, -2.5f}});
-  EXPECT_EQ(classification_response_json(answer),
+  answer.classified.resize(2);
+  answer.classified[0].classification = {.token_id = 3, .token = " x"};
+  answer.classified[1].classification = {
+      .label = " good", .scores = {0.75f, 0.25f}, .logits = {1, -2.5f}};
+  answer.classified[1].prompt_tokens = 4;
+  const auto request = classification(R"({"input": ["a", "b"], "with_logits": true})");
+  EXPECT_EQ(classification_response_json(request, answer),
             R"({"id":"id-1","object":"list","created":5,"model":"m","data":[)"
             R"({"object":"classification","index":0,"token_id":3,"token":" x","label":null,)"
-            R"("scores":null},{"object":"classification","index":1,"token_id":null,"token":null,)"
-            R"("label":" good","scores":[0.75,0.25],"logits":[1,-2.5]}],)"
+            R"("scores":null,"logits":[]},{"object":"classification","index":1,"token_id":null,)"
+            R"("token":null,"label":" good","scores":[0.75,0.25],"logits":[1,-2.5]}],)"
             R"("usage":{"prompt_tokens":4,"completion_tokens":0,"total_tokens":4}})");
 }
 
