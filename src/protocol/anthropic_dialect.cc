@@ -89,10 +89,7 @@ class Writer : public ChoiceWriter {
  private:
   enum class Block : uint8_t { none, thinking, text, call };
 
-  // An event of this type; `write` adds members.
-  template <class Write>
-  void event(std::string_view type, std::string& out, const Write& write) const;
-  // One of the open block.
+  // An event of the open block; `write` adds members.
   template <class Write>
   void block_event(std::string_view type, std::string& out, const Write& write) const;
   void delta(std::string_view type, std::string_view name, std::string_view text,
@@ -177,18 +174,8 @@ std::string Writer::whole(const ChoicesResponse& answer) {
 }
 
 template <class Write>
-void Writer::event(std::string_view type, std::string& out, const Write& write) const {
-  out.append("event: ").append(type).append("\ndata: ");
-  JsonWriter writer(out);
-  writer.begin_object().member("type", type);
-  write(writer);
-  writer.end_object();
-  out += "\n\n";
-}
-
-template <class Write>
 void Writer::block_event(std::string_view type, std::string& out, const Write& write) const {
-  event(type, out, [&](JsonWriter& writer) {
+  append_typed_event(type, out, [&](JsonWriter& writer) {
     writer.member("index", num_closed_);
     write(writer);
   });
@@ -210,7 +197,7 @@ void Writer::begin(const AnswerStart& start, std::string& /*out*/) {
 void Writer::write_start(int64_t cached_tokens, std::string& out) {
   if (std::exchange(has_started_, true)) return;
   start_usage_.cached_tokens = cached_tokens;
-  event("message_start", out, [&](JsonWriter& writer) {
+  append_typed_event("message_start", out, [&](JsonWriter& writer) {
     writer.key("message").begin_object();
     write_head_members(writer);
     writer.key("content").begin_array().end_array();
@@ -273,13 +260,13 @@ void Writer::chunk(const ResponseChunk& chunk, std::string& out) {
 void Writer::end(const ResponseUsage& usage, std::string& out) {
   write_start(usage.cached_tokens.value_or(0), out);
   close(out);
-  event("message_delta", out, [&](JsonWriter& writer) {
+  append_typed_event("message_delta", out, [&](JsonWriter& writer) {
     writer.key("delta").begin_object();
     write_stop(writer, ending_, usage);
     writer.end_object();
     write_usage_member(writer, usage);
   });
-  event("message_stop", out, [](JsonWriter&) {});
+  append_typed_event("message_stop", out, [](JsonWriter&) {});
 }
 
 SignatureReader signatures_of(const CallTerms& terms) {
@@ -297,9 +284,7 @@ Call parse_count(const Json& body, const CallTerms& terms) {
   return CountCall{
       .request = parse_prompt(body, terms.limits, signatures_of(terms)).chat,
       .write = [](int64_t num_tokens) {
-        std::string json;
-        JsonWriter(json).begin_object().member("input_tokens", num_tokens).end_object();
-        return json;
+        return object_json([&](JsonWriter& writer) { writer.member("input_tokens", num_tokens); });
       }};
 }
 

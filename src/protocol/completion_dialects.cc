@@ -1,6 +1,6 @@
 // POST /v1/completions, OpenAI's, and POST /generate, Paceline's own: one prompt, one text, without
 // the API's wrapping.
-#include <span>
+#include <optional>
 
 #include "base/request_error.h"
 #include "protocol/event_writer.h"
@@ -15,6 +15,33 @@ ChunkStyle style_of(const CompletionRequest& request) {
           .as_probabilities = request.as_probabilities};
 }
 
+// The text of a choice or of a chunk, with the tokens that made it.
+struct TokenText {
+  std::optional<std::string_view> text;
+  const ReportedTokens& logprobs;
+  std::string_view named = {};  // the tokens' text
+  int64_t offset = 0;           // of that in the choice's text
+};
+
+TokenText text_of(const ResponseChoice& choice) {
+  TokenText text{.text = choice.text, .logprobs = choice.logprobs};
+  text.named = text.text.value_or("");
+  return text;
+}
+
+TokenText text_of(const ResponseChunk& chunk) {
+  return {chunk.text, chunk.logprobs, chunk.named_text, chunk.text_offset};
+}
+
+void write_logprobs(JsonWriter& writer, const TokenText& text, TokenNaming naming) {
+  writer.key("logprobs");
+  if (!text.logprobs) {
+    writer.null();
+    return;
+  }
+  write_completion_logprobs(writer, *text.logprobs, text.named, naming, text.offset);
+}
+
 class CompletionWriter : public EventWriter {
  public:
   explicit CompletionWriter(const CompletionRequest& request,
@@ -25,27 +52,13 @@ class CompletionWriter : public EventWriter {
     return choices_json(
         answer, kObject,
         [](JsonWriter& writer, const ResponseChoice& choice, const ChoicesResponse& of) {
-          writer.member("text", choice.text);
-          writer.key("logprobs");
-          if (!choice.logprobs) {
-            writer.null();
-          } else {
-            write_completion_logprobs(writer, *choice.logprobs, choice.text.value_or(""),
-                                      of.naming);
-          }
+          write_logprobs(writer.member("text", choice.text), text_of(choice), of.naming);
         });
   }
 
   void chunk(const ResponseChunk& chunk, std::string& out) override {
     choice_event(kObject, chunk, out, [&](JsonWriter& writer) {
-      writer.member("text", chunk.text);
-      writer.key("logprobs");
-      if (chunk.logprobs) {
-        write_completion_logprobs(writer, *chunk.logprobs, chunk.named_text, style_.naming,
-                                  chunk.text_offset);
-      } else {
-        writer.null();
-      }
+      write_logprobs(writer.member("text", chunk.text), text_of(chunk), style_.naming);
     });
   }
 
@@ -55,15 +68,13 @@ class CompletionWriter : public EventWriter {
   static constexpr std::string_view kObject = "text_completion";
 };
 
-// The completions' shape, or llama.cpp's.
-void write_generated_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
-                              std::string_view text, int64_t text_offset, const ChunkStyle& style) {
-  if (style.as_probabilities) {
-    writer.key("completion_probabilities");
-    return write_probabilities(writer, tokens, style.naming);
-  }
-  writer.key("logprobs");
-  write_completion_logprobs(writer, tokens, text, style.naming, text_offset);
+// The log-probabilities that there are in the completions' shape, or llama.cpp's.
+void write_generated(JsonWriter& writer, const TokenText& text, const ChunkStyle& style) {
+  writer.member("text", text.text);
+  if (!text.logprobs) return;
+  if (!style.as_probabilities) return write_logprobs(writer, text, style.naming);
+  writer.key("completion_probabilities");
+  write_probabilities(writer, *text.logprobs, style.naming);
 }
 
 class GenerateWriter : public CompletionWriter {
@@ -71,31 +82,22 @@ class GenerateWriter : public CompletionWriter {
   explicit GenerateWriter(const CompletionRequest& request) : CompletionWriter(request, "gen-") {}
 
   std::string whole(const ChoicesResponse& answer) override {
-    const ResponseChoice& choice = answer.choices[0];
-    std::string json;
-    JsonWriter writer(json);
-    writer.begin_object().member("id", answer.head.id).member("model", answer.head.model);
-    writer.member("text", choice.text);
-    if (choice.logprobs) {
-      write_generated_logprobs(writer, *choice.logprobs, choice.text.value_or(""), 0, style_);
-    }
-    write_choice_end(writer, choice);
-    write_usage(writer, answer.usage);
-    writer.end_object();
-    return json;
+    return object_json([&](JsonWriter& writer) {
+      const ResponseChoice& choice = answer.choices[0];
+      writer.member("id", answer.head.id).member("model", answer.head.model);
+      write_generated(writer, text_of(choice), style_);
+      write_choice_end(writer, choice);
+      write_usage(writer, answer.usage);
+    });
   }
 
   void chunk(const ResponseChunk& chunk, std::string& out) override {
-    std::string json;
-    JsonWriter writer(json);
-    writer.begin_object().member("id", head_.id).member("text", chunk.text);
-    if (chunk.logprobs) {
-      write_generated_logprobs(writer, *chunk.logprobs, chunk.named_text, chunk.text_offset,
-                               style_);
-    }
-    write_chunk_end(writer, chunk);
-    if (chunk.usage) write_usage(writer, *chunk.usage);
-    writer.end_object();
+    const std::string json = object_json([&](JsonWriter& writer) {
+      writer.member("id", head_.id);
+      write_generated(writer, text_of(chunk), style_);
+      write_chunk_end(writer, chunk);
+      if (chunk.usage) write_usage(writer, *chunk.usage);
+    });
     append_event(json, out);
   }
 };

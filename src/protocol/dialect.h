@@ -68,6 +68,17 @@ class ChoiceWriter {
   virtual void ping(std::string& out) { out += ": ping\n\n"; }
 };
 
+// Appends a server-sent event of this type, of which `write` writes the further members.
+template <class Write>
+void append_typed_event(std::string_view type, std::string& out, const Write& write) {
+  out.append("event: ").append(type).append("\ndata: ");
+  JsonWriter writer(out);
+  writer.begin_object().member("type", type);
+  write(writer);
+  writer.end_object();
+  out += "\n\n";
+}
+
 constexpr std::string_view kCompletionIdPrefix = "cmpl-";  // of llama.cpp's answers too
 
 using GenerationRequest = std::variant<CompletionRequest, ChatRequest>;

@@ -15,13 +15,11 @@ void EventWriter::append_event(std::string_view json, std::string& out) {
 void EventWriter::finish(std::string_view object, const ResponseUsage& usage,
                          std::string& out) const {
   if (style_.has_usage) {
-    std::string json;
-    JsonWriter writer(json);
-    writer.begin_object();
-    write_head(writer, head_, object);
-    writer.key("choices").begin_array().end_array();
-    write_usage(writer, usage);
-    writer.end_object();
+    const std::string json = object_json([&](JsonWriter& writer) {
+      write_head(writer, head_, object);
+      writer.key("choices").begin_array().end_array();
+      write_usage(writer, usage);
+    });
     append_event(json, out);
   }
   append_event("[DONE]", out);

@@ -99,11 +99,6 @@ uint64_t FieldValue::seed() const {
   return value->bits;
 }
 
-bool FieldValue::is_negative() const {
-  const auto value = whole_number(json());
-  return value && value->is_negative;
-}
-
 const std::string& FieldValue::text() const { return at_.string(); }
 
 const Json::Object& FieldValue::object() const { return at_.object(); }

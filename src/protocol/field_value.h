@@ -39,7 +39,6 @@ class FieldValue {
   float number() const;
   // A uint64, or the bits of an int64: clients send both.
   uint64_t seed() const;
-  bool is_negative() const;  // of an integer
   const std::string& text() const;
   const Json::Object& object() const;
   // Of an object that has it.

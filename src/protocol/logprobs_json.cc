@@ -14,8 +14,16 @@ namespace {
 // The API's number for "very unlikely"; JSON has no infinity.
 constexpr float kVeryUnlikely = -9999.0f;
 
-void write_logprob(JsonWriter& writer, float logprob) {
-  writer.number(std::isfinite(logprob) ? std::max(logprob, kVeryUnlikely) : kVeryUnlikely);
+float told(float logprob) {
+  return std::isfinite(logprob) ? std::max(logprob, kVeryUnlikely) : kVeryUnlikely;
+}
+
+// An array of what `write` writes of each token.
+template <class Write>
+void write_each(JsonWriter& writer, std::span<const ReportedToken> tokens, const Write& write) {
+  writer.begin_array();
+  for (const ReportedToken& reported : tokens) write(reported);
+  writer.end_array();
 }
 
 std::string id_name(int32_t id) { return fmt::format("token_id:{}", id); }
@@ -47,8 +55,7 @@ void write_alternatives(JsonWriter& writer, const ReportedToken& reported, Token
   const auto write_one = [&](const NamedToken& token, float logprob) {
     std::string name = completion_name(token, naming);
     if (std::find(names.begin(), names.end(), name) != names.end()) return;
-    writer.key(name);
-    write_logprob(writer, logprob);
+    writer.member(name, told(logprob));
     names.push_back(std::move(name));
   };
   writer.begin_object();
@@ -63,22 +70,18 @@ bool begins_inside_character(std::string_view text) {
 
 void write_offsets(JsonWriter& writer, std::span<const ReportedToken> tokens, std::string_view text,
                    int64_t offset) {
-  writer.key("text_offset").begin_array();
-  for (const ReportedToken& reported : tokens) {
+  write_each(writer.key("text_offset"), tokens, [&](const ReportedToken& reported) {
     // A token that begins inside a character has the offset of that character.
     writer.integer(offset - (begins_inside_character(text) ? 1 : 0));
     const size_t size = std::min(reported.text_bytes, text.size());
     offset += count_code_points(text.substr(0, size));
     text.remove_prefix(size);
-  }
-  writer.end_array();
+  });
 }
 
 void write_chat_token(JsonWriter& writer, const NamedToken& token, float logprob,
                       TokenNaming naming) {
-  writer.member("token", chat_name(token, naming)).key("logprob");
-  write_logprob(writer, logprob);
-  writer.key("bytes");
+  writer.member("token", chat_name(token, naming)).member("logprob", told(logprob)).key("bytes");
   if (!token.bytes) {
     writer.null();
     return;
@@ -93,8 +96,7 @@ void write_chat_token(JsonWriter& writer, const NamedToken& token, float logprob
 template <class Write>
 void write_with_alternatives(JsonWriter& writer, std::span<const ReportedToken> tokens,
                              const Write& write) {
-  writer.begin_array();
-  for (const ReportedToken& reported : tokens) {
+  write_each(writer, tokens, [&](const ReportedToken& reported) {
     writer.begin_object();
     write(reported.token, reported.logprob.value_or(kVeryUnlikely));
     writer.key("top_logprobs").begin_array();
@@ -104,14 +106,12 @@ void write_with_alternatives(JsonWriter& writer, std::span<const ReportedToken> 
       writer.end_object();
     }
     writer.end_array().end_object();
-  }
-  writer.end_array();
+  });
 }
 
 void write_prompt_entry(JsonWriter& writer, const RankedToken& entry, std::optional<int64_t> rank) {
-  writer.key(std::to_string(entry.token.id)).begin_object().key("logprob");
-  write_logprob(writer, entry.logprob);
-  writer.member("rank", rank);
+  writer.key(std::to_string(entry.token.id)).begin_object();
+  writer.member("logprob", told(entry.logprob)).member("rank", rank);
   writer.member("decoded_token", entry.token.bytes);
   writer.end_object();
 }
@@ -120,21 +120,15 @@ void write_prompt_entry(JsonWriter& writer, const RankedToken& entry, std::optio
 
 void write_completion_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens,
                                std::string_view text, TokenNaming naming, int64_t first_offset) {
-  writer.begin_object().key("tokens").begin_array();
-  for (const ReportedToken& reported : tokens) {
+  writer.begin_object();
+  write_each(writer.key("tokens"), tokens, [&](const ReportedToken& reported) {
     writer.string(completion_name(reported.token, naming));
-  }
-  writer.end_array().key("token_logprobs").begin_array();
-  for (const ReportedToken& reported : tokens) {
-    if (reported.logprob) {
-      write_logprob(writer, *reported.logprob);
-    } else {
-      writer.null();
-    }
-  }
-  writer.end_array().key("top_logprobs").begin_array();
-  for (const ReportedToken& reported : tokens) write_alternatives(writer, reported, naming);
-  writer.end_array();
+  });
+  write_each(writer.key("token_logprobs"), tokens, [&](const ReportedToken& reported) {
+    reported.logprob ? writer.number(told(*reported.logprob)) : writer.null();
+  });
+  write_each(writer.key("top_logprobs"), tokens,
+             [&](const ReportedToken& reported) { write_alternatives(writer, reported, naming); });
   write_offsets(writer, tokens, text, first_offset);
   writer.end_object();
 }
@@ -155,11 +149,10 @@ void write_probabilities(JsonWriter& writer, std::span<const ReportedToken> toke
 }
 
 void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens) {
-  writer.begin_array();
-  for (const ReportedToken& reported : tokens) {
+  write_each(writer, tokens, [&](const ReportedToken& reported) {
     if (!reported.logprob) {
       writer.null();
-      continue;
+      return;
     }
     writer.begin_object();
     bool has_own = false;
@@ -170,12 +163,10 @@ void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> to
     }
     if (!has_own) write_prompt_entry(writer, {reported.token, *reported.logprob}, std::nullopt);
     writer.end_object();
-  }
-  writer.end_array();
+  });
 }
 
-void write_chat_choice_logprobs(JsonWriter& writer,
-                                const std::optional<std::vector<ReportedToken>>& tokens,
+void write_chat_choice_logprobs(JsonWriter& writer, const ReportedTokens& tokens,
                                 TokenNaming naming) {
   writer.key("logprobs");
   if (!tokens) {

@@ -30,8 +30,7 @@ void write_probabilities(JsonWriter& writer, std::span<const ReportedToken> toke
 void write_prompt_logprobs(JsonWriter& writer, std::span<const ReportedToken> tokens);
 
 // The member "logprobs" of a chat's choice: an object of them, or null.
-void write_chat_choice_logprobs(JsonWriter& writer,
-                                const std::optional<std::vector<ReportedToken>>& tokens,
+void write_chat_choice_logprobs(JsonWriter& writer, const ReportedTokens& tokens,
                                 TokenNaming naming);
 
 }  // namespace paceline

@@ -12,13 +12,6 @@ namespace {
 
 enum class OllamaShape : uint8_t { chat, generate };
 
-// The members up to the text, which is in the message of a chat.
-void write_ollama_start(JsonWriter& writer, std::string_view model, const ResponseHead& head) {
-  writer.begin_object()
-      .member("model", model)
-      .member("created_at", rfc3339(head.created, head.created_micros));
-}
-
 // Arguments that the answer's end has cut are no object: such a call isn't written.
 bool is_whole_call(const ToolCall& call) { return parse_object(call.arguments).has_value(); }
 
@@ -34,7 +27,7 @@ void write_ollama_calls(JsonWriter& writer, std::span<const ToolCall> calls, siz
   writer.end_array();
 }
 
-// What an object of an answer has of the text.
+// What an object of an answer has of the text, which is in the message of a chat.
 struct OllamaPiece {
   std::string_view text;
   std::string_view thinking = {};
@@ -54,6 +47,18 @@ void write_ollama_piece(JsonWriter& writer, OllamaShape shape, const OllamaPiece
   if (!piece.thinking.empty()) writer.member("thinking", piece.thinking);
   if (!piece.calls.empty()) write_ollama_calls(writer, piece.calls, piece.first_call);
   if (shape == OllamaShape::chat) writer.end_object();
+}
+
+// An object of an answer; `write` writes the members behind its text.
+template <class Write>
+std::string ollama_json(OllamaShape shape, std::string_view model, const ResponseHead& head,
+                        const OllamaPiece& piece, const Write& write) {
+  return object_json([&](JsonWriter& writer) {
+    writer.member("model", model);
+    writer.member("created_at", rfc3339(head.created, head.created_micros));
+    write_ollama_piece(writer, shape, piece);
+    write(writer);
+  });
 }
 
 int64_t nanoseconds(double seconds) {
@@ -146,34 +151,26 @@ class OllamaWriter : public ChoiceWriter {
     ++num_calls_;
   }
 
-  void write_line(const OllamaPiece& piece, const std::optional<std::vector<ReportedToken>>& tokens,
-                  std::string& out) {
-    JsonWriter writer(out);
-    write_ollama_start(writer, model_, head_);
-    write_ollama_piece(writer, shape_, piece);
-    writer.member("done", false);
-    write_tokens(writer, tokens);
-    writer.end_object();
+  void write_line(const OllamaPiece& piece, const ReportedTokens& tokens, std::string& out) {
+    out += ollama_json(shape_, model_, head_, piece, [&](JsonWriter& writer) {
+      writer.member("done", false);
+      write_tokens(writer, tokens);
+    });
     out += '\n';
   }
 
   std::string end_json(const OllamaPiece& piece, const ResponseChoice& choice) {
-    std::string json;
-    JsonWriter writer(json);
-    write_ollama_start(writer, model_, head_);
-    write_ollama_piece(writer, shape_, piece);
-    writer.member("done", true);
-    writer.member("done_reason", choice.finish_reason == "length" ? "length" : "stop");
-    write_tokens(writer, choice.logprobs);
-    if (returns_context_) writer.member("context", context_);
-    if (choice.timings) write_durations(writer, *choice.timings);
-    if (!head_.warnings.empty()) write_warnings(writer, head_.warnings);
-    writer.end_object();
-    return json;
+    return ollama_json(shape_, model_, head_, piece, [&](JsonWriter& writer) {
+      writer.member("done", true);
+      writer.member("done_reason", choice.finish_reason == "length" ? "length" : "stop");
+      write_tokens(writer, choice.logprobs);
+      if (returns_context_) writer.member("context", context_);
+      if (choice.timings) write_durations(writer, *choice.timings);
+      if (!head_.warnings.empty()) write_warnings(writer, head_.warnings);
+    });
   }
 
-  static void write_tokens(JsonWriter& writer,
-                           const std::optional<std::vector<ReportedToken>>& tokens) {
+  static void write_tokens(JsonWriter& writer, const ReportedTokens& tokens) {
     if (!tokens) return;
     writer.key("logprobs");
     write_chat_logprobs(writer, *tokens, TokenNaming::text);
@@ -190,13 +187,10 @@ class OllamaWriter : public ChoiceWriter {
 
 template <OllamaShape shape>
 std::string write_loaded(const LoadCall& call, const ResponseHead& head) {
-  std::string json;
-  JsonWriter writer(json);
-  write_ollama_start(writer, call.model.empty() ? head.model : call.model, head);
-  write_ollama_piece(writer, shape, {});
-  writer.member("done", true).member("done_reason", call.unloads() ? "unload" : "load");
-  writer.end_object();
-  return json;
+  const std::string_view model = call.model.empty() ? head.model : call.model;
+  return ollama_json(shape, model, head, {}, [&](JsonWriter& writer) {
+    writer.member("done", true).member("done_reason", call.unloads() ? "unload" : "load");
+  });
 }
 
 template <OllamaShape shape, OllamaRequest (*parse_request)(const Json&, const RequestTerms&)>

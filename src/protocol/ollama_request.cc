@@ -120,15 +120,7 @@ std::vector<ChatMessage> read_ollama_messages(const FieldValue& value) {
 }
 
 // Fields as read, before the request is made of them.
-struct OllamaDraft {
-  CommonFields common;
-  GenerateOptions options;
-  GenerationFields generation = {.timings = true, .streaming = {.stream = true}};
-  std::optional<std::string> effort;
-  bool has_logprobs = false;
-  int32_t top_logprobs = 0;
-  ChatInput input;
-  TurnRequest turn;
+struct OllamaDraft : ChatRequest {
   // Of /api/generate.
   std::string prompt;
   std::string system;
@@ -151,7 +143,7 @@ constexpr FieldDef<OllamaDraft> kOllamaOptionFields[] = {
             "The server's context is the same for all; a prompt that is too long is refused."),
     field("repeat_last_n", integer_type(-1, std::numeric_limits<int32_t>::max()),
           "With a penalty only -1: penalties see the whole text.",
-          store<&OllamaDraft::generation, &GenerationFields::penalised_tokens>),
+          store<OllamaDraft, &OllamaDraft::generation, &GenerationFields::penalised_tokens>),
     field("mirostat", kOnlyZero, "Only 0 (off).", {.by_default = 0.0}),
     ignored("mirostat_tau", kAnyNumber, kOfMirostat),
     ignored("mirostat_eta", kAnyNumber, kOfMirostat),
@@ -264,10 +256,10 @@ constexpr FieldDef<OllamaDraft> kOllamaAnswerFields[] = {
     field("think", kThink,
           "Whether and how much the model reasons, where its template has a switch.", read_think),
     field("logprobs", kBoolean, "Report each token's log-probability.", kOff,
-          store<&OllamaDraft::has_logprobs>),
+          store<OllamaDraft, &OllamaDraft::logprobs>),
     field("top_logprobs", kNumTopLogprobs,
           "Alternatives reported beside each token, with logprobs.", {.by_default = 0},
-          store<&OllamaDraft::top_logprobs>),
+          store<OllamaDraft, &OllamaDraft::top_logprobs>),
     ignored("truncate", kBoolean,
             "Nothing is cut: a prompt that is too long for the context is refused."),
     ignored("shift", kBoolean, "Nothing is cut: the text ends when the context is full."),
@@ -294,7 +286,7 @@ constexpr FieldDef<OllamaDraft> kOllamaGenerateFields[] = {
           "Only an empty string: templates come with the model or by --chat-template."),
     field("context", array_type(kTokenId, 0, kMaxListedTokens),
           "The context of an earlier answer, which the conversation goes on from.",
-          store<&OllamaDraft::turn, &TurnRequest::context>),
+          store<OllamaDraft, &OllamaDraft::turn, &TurnRequest::context>),
     field("raw", kBoolean, "Continue the prompt as it is, without the chat template.", kOff,
           store<&OllamaDraft::is_raw>),
     field("images", kNoImages, "Only an empty array."),
@@ -351,6 +343,8 @@ void drop_latest_tag(std::optional<std::string>& model) {
 template <class... Tables>
 OllamaDraft read_draft(const Json& body, const RequestTerms& terms, const Tables&... tables) {
   OllamaDraft draft;
+  draft.generation.timings = true;
+  draft.generation.streaming.stream = true;
   RequestReader reader(body, terms);
   reader.read(common_fields(), draft.common);
   reader.read<OllamaDraft>(kOllamaModelFields, draft);
@@ -367,37 +361,31 @@ FieldList ollama_fields(const Tables&... tables) {
   return list;
 }
 
-OllamaRequest request_of(OllamaDraft& draft, GenerationRequest request) {
-  OllamaRequest asked{.request = std::move(request)};
-  asked.model = draft.common.model.value_or("");
+GenerationRequest completion_of(OllamaDraft& draft) {
+  if (!draft.options.max_tokens) draft.options.max_tokens = static_cast<int64_t>(kMaxOutputTokens);
+  CompletionRequest completion{.common = std::move(draft.common),
+                               .options = std::move(draft.options),
+                               .generation = std::move(draft.generation),
+                               .suffix = std::move(draft.suffix)};
+  completion.prompt.prompts.emplace_back(std::move(draft.prompt));
+  if (draft.logprobs) completion.logprobs = draft.top_logprobs;
+  return completion;
+}
+
+GenerationRequest chat_of(OllamaDraft& draft) {
+  if (!draft.logprobs) draft.top_logprobs = 0;
+  draft.turn.make_call_id = [] { return random_id("call_"); };
+  return std::move(draft);
+}
+
+OllamaRequest request_of(OllamaDraft& draft, GenerationRequest (*make_request)(OllamaDraft&)) {
+  OllamaRequest asked{.model = draft.common.model.value_or("")};
   drop_latest_tag(draft.common.model);
   check_penalty_fields(draft.generation, draft.options);
   draft.options.constraint = draft.generation.constraint.spec;
   draft.options.constraint_name = draft.generation.constraint.field;
-  std::visit(
-      [&](auto& one) {
-        one.common = std::move(draft.common);
-        one.options = std::move(draft.options);
-        one.generation = std::move(draft.generation);
-      },
-      asked.request);
+  asked.request = make_request(draft);
   return asked;
-}
-
-ChatRequest chat_of(OllamaDraft& draft) {
-  ChatRequest chat{.input = std::move(draft.input), .turn = std::move(draft.turn)};
-  chat.logprobs = draft.has_logprobs;
-  chat.top_logprobs = draft.has_logprobs ? draft.top_logprobs : 0;
-  chat.turn.make_call_id = [] { return random_id("call_"); };
-  return chat;
-}
-
-CompletionRequest completion_of(OllamaDraft& draft) {
-  if (!draft.options.max_tokens) draft.options.max_tokens = static_cast<int64_t>(kMaxOutputTokens);
-  CompletionRequest completion{.suffix = std::move(draft.suffix)};
-  completion.prompt.prompts.emplace_back(std::move(draft.prompt));
-  if (draft.has_logprobs) completion.logprobs = draft.top_logprobs;
-  return completion;
 }
 
 OllamaEmbedRequest embed_request_of(OllamaDraft draft) {
@@ -414,7 +402,7 @@ OllamaEmbedRequest embed_request_of(OllamaDraft draft) {
 OllamaRequest parse_ollama_chat(const Json& body, const RequestTerms& terms) {
   OllamaDraft draft = read_draft(body, terms, kOllamaAnswerFields, kOllamaChatFields);
   const bool is_load = draft.input.messages.empty();
-  OllamaRequest asked = request_of(draft, chat_of(draft));
+  OllamaRequest asked = request_of(draft, chat_of);
   asked.is_load = is_load;
   return asked;
 }
@@ -431,8 +419,7 @@ OllamaRequest parse_ollama_generate(const Json& body, const RequestTerms& terms)
     if (!draft.system.empty()) draft.input.messages.push_back({"system", std::move(draft.system)});
     draft.input.messages.push_back({"user", std::move(draft.prompt)});
   }
-  OllamaRequest asked =
-      is_text ? request_of(draft, completion_of(draft)) : request_of(draft, chat_of(draft));
+  OllamaRequest asked = request_of(draft, is_text ? completion_of : chat_of);
   asked.is_load = is_load;
   asked.returns_context = !is_text;
   return asked;

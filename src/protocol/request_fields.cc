@@ -1,7 +1,6 @@
 #include "protocol/request_fields.h"
 
 #include "base/request_error.h"
-#include "protocol/field_match.h"
 
 namespace paceline {
 namespace {
@@ -40,9 +39,8 @@ void append_generation_fields(FieldList& list) {
 }
 
 bool has_negative_seed(const Json& body) {
-  const Json* seed = body.find_value("seed");
-  const auto value = seed == nullptr ? std::nullopt : whole_number(*seed);
-  return value && value->is_negative;
+  const Json* const seed = body.find_value("seed");
+  return seed != nullptr && seed->is_negative();
 }
 
 void check_logprob_fields(const GenerateOptions& options, bool has_logprobs) {

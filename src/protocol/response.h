@@ -53,6 +53,9 @@ struct ReportedToken {
   size_t text_bytes = 0;         // its bytes of the choice's text
 };
 
+// Nothing: log-probabilities aren't reported.
+using ReportedTokens = std::optional<std::vector<ReportedToken>>;
+
 // Tokens and seconds of a choice.
 struct ResponseTimings {
   Usage tokens;
@@ -68,8 +71,8 @@ struct ResponseChoice {
   std::optional<TurnParts> turn;    // the text taken apart, where that is done
   std::string finish_reason;
   StopReason stop_reason;
-  std::optional<std::vector<ReportedToken>> logprobs;
-  std::optional<std::vector<ReportedToken>> prompt_logprobs;
+  ReportedTokens logprobs;
+  ReportedTokens prompt_logprobs;
   std::optional<std::vector<int32_t>> token_ids;
   std::optional<ResponseTimings> timings;
   uint64_t seed = 0;            // the one used

@@ -34,7 +34,7 @@ struct ResponseChunk {
   std::optional<std::string_view> text = {};  // nothing without a tokenizer
   const TurnDelta* turn = nullptr;            // instead of the text, where it is taken apart
   // With the text of its tokens, and the characters of the choice's text before that.
-  std::optional<std::vector<ReportedToken>> logprobs = {};
+  ReportedTokens logprobs = {};
   std::string_view named_text = {};
   int64_t text_offset = 0;
   std::optional<std::vector<int32_t>> token_ids = {};

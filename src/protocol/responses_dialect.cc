@@ -29,14 +29,12 @@ class CompactionWriter : public Writer {
   std::string whole(const ChoicesResponse& answer) override {
     head_ = answer.head;
     take_turn(answer.choices.at(0));
-    std::string json;
-    JsonWriter writer(json);
-    writer.begin_object().member("id", head_.id).member("object", "response.compaction");
-    writer.member("created_at", head_.created).key("output");
-    write_items(writer, "completed");
-    write_usage_member(writer, &answer.usage);
-    writer.end_object();
-    return json;
+    return object_json([&](JsonWriter& writer) {
+      writer.member("id", head_.id).member("object", "response.compaction");
+      writer.member("created_at", head_.created).key("output");
+      write_items(writer, "completed");
+      write_usage_member(writer, &answer.usage);
+    });
   }
 };
 
@@ -49,11 +47,10 @@ Call parse_compact(const Json& body, const CallTerms& terms) {
 
 Call parse_input_tokens(const Json& body, const CallTerms& terms) {
   return CountCall{.request = parse_prompt(body, terms).chat, .write = [](int64_t num_tokens) {
-                     std::string json;
-                     JsonWriter writer(json);
-                     writer.begin_object().member("object", "response.input_tokens");
-                     writer.member("input_tokens", num_tokens).end_object();
-                     return json;
+                     return object_json([&](JsonWriter& writer) {
+                       writer.member("object", "response.input_tokens");
+                       writer.member("input_tokens", num_tokens);
+                     });
                    }};
 }
 

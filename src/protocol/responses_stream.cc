@@ -11,12 +11,10 @@ using Kind = OutputItem::Kind;
 
 template <class Write>
 void Writer::event(std::string_view type, std::string& out, const Write& write) {
-  out.append("event: ").append(type).append("\ndata: ");
-  JsonWriter writer(out);
-  writer.begin_object().member("type", type).member("sequence_number", num_events_++);
-  write(writer);
-  writer.end_object();
-  out += "\n\n";
+  append_typed_event(type, out, [&](JsonWriter& writer) {
+    writer.member("sequence_number", num_events_++);
+    write(writer);
+  });
 }
 
 template <class Write>
