@@ -1,7 +1,7 @@
 #include "cli/completion_json.h"
 
 #include "base/json_writer.h"
-#include "protocol/assistant_message.h"
+#include "protocol/response.h"
 
 namespace paceline {
 namespace {

@@ -1,4 +1,4 @@
-#include "protocol/anthropic_messages.h"
+#include "protocol/anthropic_request.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 
 #include "protocol/chat_messages.h"
 #include "protocol/client_counters.h"
-#include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
 
 namespace paceline::anthropic {

@@ -6,10 +6,9 @@
 #include <utility>
 
 #include "base/json_writer.h"
-#include "protocol/anthropic_messages.h"
 #include "protocol/chat_messages.h"
 #include "protocol/chat_tools.h"
-#include "protocol/client_fields.h"
+#include "protocol/request_reader.h"
 #include "protocol/response.h"
 
 namespace paceline::anthropic {

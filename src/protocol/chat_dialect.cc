@@ -1,7 +1,7 @@
 // POST /v1/chat/completions, OpenAI's.
-#include "protocol/assistant_message.h"
 #include "protocol/event_writer.h"
 #include "protocol/logprobs_json.h"
+#include "protocol/response.h"
 
 namespace paceline {
 namespace {

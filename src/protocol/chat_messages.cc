@@ -9,7 +9,6 @@
 #include "base/request_error.h"
 #include "chat/message_json.h"
 #include "protocol/chat_tools.h"
-#include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
 
 namespace paceline {

@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "paceline/chat_template.h"
-#include "protocol/field_info.h"
+#include "protocol/field_type.h"
 #include "protocol/field_value.h"
 
 namespace paceline {

@@ -4,7 +4,7 @@
 #include "base/request_error.h"
 #include "protocol/chat_messages.h"
 #include "protocol/chat_tools.h"
-#include "protocol/client_fields.h"
+#include "protocol/request_reader.h"
 #include "protocol/response.h"
 
 namespace paceline {

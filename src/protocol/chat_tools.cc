@@ -6,7 +6,6 @@
 #include "base/json_writer.h"
 #include "base/request_error.h"
 #include "chat/message_json.h"
-#include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
 
 namespace paceline {

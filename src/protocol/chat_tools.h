@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "protocol/field_info.h"
+#include "protocol/field_type.h"
 #include "protocol/field_value.h"
 #include "text/chat_turn.h"
 

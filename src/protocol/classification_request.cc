@@ -1,6 +1,6 @@
 #include "protocol/classification_request.h"
 
-#include "protocol/client_fields.h"
+#include "protocol/request_reader.h"
 
 namespace paceline {
 namespace {

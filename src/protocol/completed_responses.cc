@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "protocol/reported_tokens.h"
+#include "protocol/token_names.h"
 
 namespace paceline {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "base/request_error.h"
 #include "engine/request.h"
-#include "protocol/client_fields.h"
+#include "protocol/request_reader.h"
 
 namespace paceline {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "protocol/field_info.h"
+#include "protocol/field_type.h"
 #include "protocol/field_value.h"
 
 namespace paceline {

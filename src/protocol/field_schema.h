@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/json_writer.h"
-#include "protocol/field_info.h"
-#include "protocol/request_terms.h"
+#include "protocol/field_type.h"
+#include "protocol/field_value.h"
 
 namespace paceline {
 

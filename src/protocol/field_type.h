@@ -1,11 +1,12 @@
 // FieldType describes the values of a field: requests are checked against it, and JSON Schemas are
-// made from it.
+// made from it; FieldInfo describes the field for documentation.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/number_range.h"
@@ -112,5 +113,32 @@ inline constexpr FieldType kTokenId = {.kind = FieldKind::integer,
                                        .max = std::numeric_limits<int32_t>::max(),
                                        .expected = "a token id, an integer from 0 on"};
 inline constexpr FieldType kTokenIds = array_type(kTokenId, 1, kMaxListedTokens);
+
+enum class FieldUse : uint8_t {
+  implemented,
+  accepted,  // can't change the answer: checked, then ignored
+  refused,   // part of the API, not offered here
+};
+
+// monostate: leaving the field out differs from any value.
+using FieldDefault = std::variant<std::monostate, bool, int64_t, double, std::string_view>;
+
+struct FieldNotes {
+  FieldDefault by_default = {};
+  std::string_view when_unset = {};  // what leaving it out means, where no value says the same
+  std::string_view alias_of = {};    // the field that it is another name of
+};
+inline constexpr FieldNotes kOff = {.by_default = false};
+inline constexpr FieldNotes kOn = {.by_default = true};
+
+struct FieldInfo : FieldNotes {
+  std::string_view name;
+  FieldType type = kAnyValue;
+  std::string_view help = {};  // one sentence; for a refused field an alternative, or nothing
+  FieldUse use = FieldUse::implemented;
+  bool is_required = false;
+};
+
+using FieldList = std::vector<FieldInfo>;
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,9 +14,18 @@
 
 #include "base/json_cursor.h"
 #include "protocol/field_type.h"
-#include "protocol/request_terms.h"
 
 namespace paceline {
+
+// A server's own limits of requests.
+struct RequestTerms {
+  uint64_t max_choices = 128;  // the greatest n
+  // Prompts have what clients count in them (protocol/client_counters.h).
+  bool keep_client_counters = false;
+  // Called with the path of each unknown field, which is then ignored; none: unknown fields are
+  // refused.
+  std::function<void(const std::string& path)> on_unknown_field = {};
+};
 
 // The JSON and the terms must outlive it. Everything but at(), path(), json() and terms() throws
 // RequestError when the value has another type: "PATH: found VALUE, expected ...".

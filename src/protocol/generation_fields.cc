@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "engine/request.h"
-#include "protocol/client_fields.h"
 #include "protocol/request_fields.h"
+#include "protocol/request_reader.h"
 
 namespace paceline {
 namespace {

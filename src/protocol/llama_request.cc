@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "protocol/client_fields.h"
+#include "protocol/request_reader.h"
 
 namespace paceline {
 namespace {

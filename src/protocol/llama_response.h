@@ -8,7 +8,6 @@
 #include "engine/request.h"
 #include "protocol/llama_request.h"
 #include "protocol/response.h"
-#include "protocol/response_chunk.h"
 
 namespace paceline {
 

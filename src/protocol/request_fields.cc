@@ -1,5 +1,7 @@
 #include "protocol/request_fields.h"
 
+#include <fmt/format.h>
+
 #include "base/request_error.h"
 
 namespace paceline {
@@ -20,6 +22,25 @@ constexpr FieldDef<CommonFields> kCommonFields[] = {
 }  // namespace
 
 FieldTable<CommonFields> common_fields() { return kCommonFields; }
+
+std::string PromptList::name(std::string_view field, size_t index) const {
+  return is_array ? fmt::format("{}[{}]", field, index) : std::string(field);
+}
+
+PromptList read_prompts(const FieldValue& value) {
+  if (value.json().is_string()) return {.prompts = {value.text()}};
+  const Json& first = value.at().array()[0];
+  if (first.is_number()) return {.prompts = {value.token_ids()}};
+  PromptList list{.is_array = true};
+  for (const FieldValue& item : value.items()) {
+    if (first.is_string()) {
+      list.prompts.emplace_back(item.text());
+    } else {
+      list.prompts.emplace_back(item.token_ids());
+    }
+  }
+  return list;
+}
 
 std::optional<int32_t> num_alternatives(const GenerateOptions& options,
                                         std::optional<int32_t> num_top) {

@@ -1,19 +1,23 @@
 // The fields that several kinds of requests share, and the limits of all.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 #include "engine/request.h"
+#include "paceline/constraint_spec.h"
 #include "paceline/options.h"
-#include "protocol/client_fields.h"
-#include "protocol/constraint_fields.h"
-#include "protocol/prompt_list.h"
 #include "protocol/request_reader.h"
 #include "text/generation_options.h"
 
 namespace paceline {
+
+class ConstraintCache;
 
 // Limits of every request, beside those of generation options and kMaxChoices.
 constexpr uint64_t kMaxLabels = 1024;
@@ -25,6 +29,43 @@ inline constexpr FieldType kOutputTokens = integer_type(generation_option("max_t
 
 // The default of max_tokens; the context may end a text sooner.
 constexpr int64_t kDefaultCompletionTokens = 16;
+
+constexpr uint64_t kMaxPrompts = 128;  // of a completion
+constexpr uint64_t kMaxInputs = 2048;  // of a classification or a score
+
+// Text, or token ids that are used as they are.
+using PromptText = std::variant<std::string, std::vector<int32_t>>;
+
+// A prompt made of text and token ids that follow one another. Special tokens are recognised in
+// every text, and added before one that begins the prompt.
+using PromptPiece = std::variant<std::string, int32_t>;
+using MixedPrompt = std::vector<PromptPiece>;
+
+struct PromptList {
+  std::vector<PromptText> prompts;
+  bool is_array = false;  // of prompts; then messages call them "prompt[0]", ...
+
+  // The name of a prompt in messages; `field` is the request's.
+  std::string name(std::string_view field, size_t index) const;
+};
+
+// `value` must match one of the types below.
+PromptList read_prompts(const FieldValue& value);
+
+inline constexpr FieldType kPromptTexts = array_type(kAnyText, 1, kMaxPrompts);
+inline constexpr FieldType kPromptIds = array_type(kTokenIds, 1, kMaxPrompts);
+inline constexpr FieldType kPromptKinds[] = {kAnyText, kPromptTexts, kTokenIds, kPromptIds};
+inline constexpr FieldType kInputTexts = array_type(kAnyText, 1, kMaxInputs);
+inline constexpr FieldType kInputIds = array_type(kTokenIds, 1, kMaxInputs);
+inline constexpr FieldType kInputKinds[] = {kAnyText, kInputTexts, kTokenIds, kInputIds};
+inline constexpr FieldType kOnePromptKinds[] = {kAnyText, kTokenIds};
+
+inline constexpr std::string_view kAnyPrompts =
+    "a string, an array of strings, of token ids, or of arrays of token ids";
+inline constexpr FieldType kPrompts = one_of_type(kPromptKinds, kAnyPrompts);
+inline constexpr FieldType kInputs = one_of_type(kInputKinds, kAnyPrompts);
+inline constexpr FieldType kOnePrompt =
+    one_of_type(kOnePromptKinds, "a string or an array of token ids");
 
 // Fields of every request.
 struct CommonFields {
@@ -45,6 +86,12 @@ struct StreamFields {
   bool include_accepted = false;  // chunks mark the text of drafted tokens
   int64_t interval = 1;           // tokens of a chunk, but for the first and the last one
   bool has_options = false;       // stream_options was there
+};
+
+// The constraint of a request, which has at most one.
+struct AskedConstraint {
+  std::optional<ConstraintSpec> spec;
+  std::string field;  // its path, for messages
 };
 
 // The number of choices, and what is reported of them.
@@ -72,6 +119,8 @@ void check_logprob_fields(const GenerateOptions& options, bool has_logprobs);
 
 FieldTable<CommonFields> common_fields();
 FieldTable<GenerationFields> generation_fields();
+// What the text of an answer must be, under all the names that APIs give the fields.
+FieldTable<AskedConstraint> constraint_fields();
 // The generation options: for sampling, and for requests for text only.
 FieldTable<GenerateOptions> sampling_fields();
 FieldTable<GenerateOptions> text_fields();
@@ -112,6 +161,10 @@ void finish_generation(const Json& body, Request& request) {
   request.generation.has_negative_seed = has_negative_seed(body);
 }
 void append_generation_fields(FieldList& list);
+
+// Compiles it, so that the request finds it in the cache. Throws RequestError naming the field;
+// does nothing without a constraint, or a cache.
+void check_constraint(const AskedConstraint& asked, ConstraintCache* cache);
 
 // Check fields that depend on each other.
 void check_penalty_fields(const GenerationFields& fields, const GenerateOptions& options);

@@ -25,6 +25,33 @@ void write_rate(JsonWriter& writer, std::string_view name, int64_t num_tokens, d
                 seconds > 0 ? static_cast<double>(num_tokens) / seconds : 0.0);
 }
 
+void write_pieces(JsonWriter& writer, const std::vector<TextPiece>& pieces) {
+  writer.key("pieces").begin_array();
+  for (const TextPiece& piece : pieces) {
+    writer.begin_object().member("text", piece.text).member("accepted", piece.is_accepted);
+    writer.end_object();
+  }
+  writer.end_array();
+}
+
+void write_calls(JsonWriter& writer, const std::vector<ToolCall>& calls) {
+  writer.key("tool_calls").begin_array();
+  for (const ToolCall& call : calls) {
+    writer.begin_object().member("id", call.id).member("type", "function");
+    writer.key("function").begin_object().member("name", call.name);
+    writer.member("arguments", call.arguments).end_object().end_object();
+  }
+  writer.end_array();
+}
+
+void write_turn(JsonWriter& writer, const TurnParts& turn, std::string_view reasoning_field) {
+  writer.key("content");
+  const bool has_no_content = turn.must_call || !turn.tool_calls.empty();
+  turn.content.empty() && has_no_content ? writer.null() : writer.string(turn.content);
+  if (!turn.reasoning.empty()) writer.member(reasoning_field, turn.reasoning);
+  if (!turn.tool_calls.empty()) write_calls(writer, turn.tool_calls);
+}
+
 }  // namespace
 
 void write_warnings(JsonWriter& writer, const std::vector<std::string>& warnings) {
@@ -118,6 +145,26 @@ std::string choices_json(const ChoicesResponse& answer, std::string_view object,
     writer.end_array();
     write_usage(writer, answer.usage);
   });
+}
+
+void write_chunk_end(JsonWriter& writer, const ResponseChunk& chunk) {
+  if (!chunk.pieces.empty()) write_pieces(writer, chunk.pieces);
+  if (chunk.ending == nullptr) {
+    writer.key("finish_reason").null();
+    if (chunk.token_ids) writer.member("token_ids", *chunk.token_ids);
+    return;
+  }
+  ResponseChoice ending = *chunk.ending;
+  ending.token_ids = chunk.token_ids;
+  write_choice_end(writer, ending);
+}
+
+void write_assistant_message(JsonWriter& writer, const std::optional<std::string>& text,
+                             const std::optional<TurnParts>& turn,
+                             std::string_view reasoning_field) {
+  writer.member("role", "assistant");
+  if (turn) return write_turn(writer, *turn, reasoning_field);
+  writer.member("content", text);
 }
 
 ResponseHead new_head(std::string_view id_prefix, std::string model) {

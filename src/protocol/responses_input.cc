@@ -1,4 +1,4 @@
-#include "protocol/responses_input.h"
+#include "protocol/responses_request.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/request_error.h"
-#include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
 
 namespace paceline::responses {

@@ -7,7 +7,7 @@
 
 #include "base/json_writer.h"
 #include "base/request_error.h"
-#include "protocol/client_fields.h"
+#include "protocol/request_reader.h"
 #include "protocol/response.h"
 
 namespace paceline::responses {

@@ -1,4 +1,4 @@
-#include "protocol/responses_tools.h"
+#include "protocol/responses_request.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 
 #include "base/json_writer.h"
 #include "base/request_error.h"
-#include "protocol/client_fields.h"
 #include "protocol/request_reader.h"
 
 namespace paceline::responses {

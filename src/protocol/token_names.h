@@ -1,4 +1,4 @@
-// TokenNames maps tokens to their texts and bytes in answers.
+// TokenNames maps tokens to their texts and bytes in answers, also those of log-probabilities.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "engine/request.h"
+#include "paceline/results.h"
 #include "paceline/tokenizer.h"
+#include "protocol/request_fields.h"
 #include "protocol/response.h"
 
 namespace paceline {
@@ -36,5 +38,20 @@ class TokenNames {
 
   const Tokenizer* tokenizer_;
 };
+
+// Log-probabilities of results, each with the first `num_top` of its alternatives.
+
+// Tokens of an answer's text.
+std::vector<ReportedToken> report_output(std::span<const Logprob> tokens, int32_t num_top,
+                                         const TokenNames& names, SpecialTokens specials);
+
+// Tokens of a prompt that isn't part of the answer's text.
+std::vector<ReportedToken> report_prompt(std::span<const Logprob> tokens, int32_t num_top,
+                                         const TokenNames& names);
+
+// Tokens of a prompt in front of the answer's text; `add_special_tokens` as it was encoded.
+std::vector<ReportedToken> report_echo(std::span<const Logprob> tokens, int32_t num_top,
+                                       const PromptText& prompt, bool add_special_tokens,
+                                       const TokenNames& names);
 
 }  // namespace paceline

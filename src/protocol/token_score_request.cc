@@ -1,7 +1,7 @@
 #include "protocol/token_score_request.h"
 
 #include "protocol/logprobs_json.h"
-#include "protocol/reported_tokens.h"
+#include "protocol/token_names.h"
 
 namespace paceline {
 namespace {

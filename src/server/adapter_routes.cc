@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "engine/adapter_set.h"
-#include "protocol/adapter_requests.h"
+#include "protocol/model_requests.h"
 #include "server/model_call.h"
 #include "server/routes.h"
 

@@ -8,7 +8,7 @@
 #include "base/time_source.h"
 #include "engine/queue_limit.h"
 #include "protocol/completed_responses.h"
-#include "protocol/reported_tokens.h"
+#include "protocol/token_names.h"
 #include "server/server_errors.h"
 #include "server/worker_call.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/request_error.h"
 #include "protocol/request_fields.h"
-#include "protocol/request_terms.h"
+#include "protocol/field_value.h"
 #include "text/text_model.h"
 
 namespace paceline {

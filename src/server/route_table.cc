@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/suggest.h"
-#include "protocol/adapter_requests.h"
 #include "protocol/model_requests.h"
 #include "protocol/ollama_request.h"
 #include "protocol/text_requests.h"

@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 #include "protocol/completed_responses.h"
-#include "protocol/reported_tokens.h"
+#include "protocol/token_names.h"
 
 namespace paceline {
 

@@ -10,7 +10,7 @@
 
 #include "paceline/results.h"
 #include "protocol/request_fields.h"
-#include "protocol/response_chunk.h"
+#include "protocol/response.h"
 #include "protocol/token_names.h"
 #include "tools/turn_event.h"
 

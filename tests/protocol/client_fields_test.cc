@@ -1,4 +1,4 @@
-#include "protocol/client_fields.h"
+#include "protocol/request_reader.h"
 
 #include <gmock/gmock.h>
 

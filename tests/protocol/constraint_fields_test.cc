@@ -1,4 +1,4 @@
-#include "protocol/constraint_fields.h"
+#include "protocol/request_fields.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "protocol/response_chunk.h"
+#include "protocol/response.h"
 
 #include <gtest/gtest.h>
 
