@@ -31,17 +31,9 @@ constexpr FieldDef<QuestionOption> kLevelFields[] = {
 constexpr FieldType kChoice = object_type(fields_of<kChoiceFields>);
 constexpr FieldType kLevel = object_type(fields_of<kLevelFields>);
 
-struct QuestionFields {
+struct QuestionFields : DecisionQuestion {
   std::optional<std::string> name;
-  DecisionQuestion question;
 };
-
-template <const auto& fields>
-void read_options(const FieldValue& value, QuestionFields& target) {
-  for (const FieldValue& item : value.items()) {
-    target.question.options.push_back(read_object<fields>(item));
-  }
-}
 
 // In the order of QuestionKind.
 constexpr std::string_view kQuestionTypes[] = {"predicate", "choice", "score"};
@@ -51,18 +43,19 @@ constexpr FieldDef<QuestionFields> kQuestionFields[] = {
              "predicate: whether it is true; choice: one of several values; score: one of several "
              "levels.",
              [](const FieldValue& v, QuestionFields& t) {
-               t.question.kind = v.one_of<QuestionKind>(kQuestionTypes);
+               t.kind = v.one_of<QuestionKind>(kQuestionTypes);
              }),
-    required("instructions", kDecisionText,
-             "What is asked: a string, or parts of type input_text and input_json.",
-             [](const FieldValue& v, QuestionFields& t) {
-               t.question.instructions = read_decision_text(v);
-             }),
+    required(
+        "instructions", kDecisionText,
+        "What is asked: a string, or parts of type input_text and input_json.",
+        [](const FieldValue& v, QuestionFields& t) { t.instructions = read_decision_text(v); }),
     field("name", kAnyText, "Comes back with the answer.", store<&QuestionFields::name>),
-    field("choices", array_type(kChoice, 2, kMaxChoiceOptions), "Of a choice: different values.",
-          read_options<kChoiceFields>),
-    field("levels", array_type(kLevel, 2, kMaxScoreLevels), "Of a score: the lowest first.",
-          read_options<kLevelFields>),
+    field(
+        "choices", array_type(kChoice, 2, kMaxChoiceOptions), "Of a choice: different values.",
+        [](const FieldValue& v, QuestionFields& t) { t.options = read_objects<kChoiceFields>(v); }),
+    field(
+        "levels", array_type(kLevel, 2, kMaxScoreLevels), "Of a score: the lowest first.",
+        [](const FieldValue& v, QuestionFields& t) { t.options = read_objects<kLevelFields>(v); }),
 };
 constexpr FieldType kQuestion = object_type(fields_of<kQuestionFields>);
 
@@ -82,10 +75,10 @@ void check_question_members(const FieldValue& value, QuestionKind kind) {
 
 void read_questions(const FieldValue& value, DecisionRequest& target) {
   for (const FieldValue& item : value.items()) {
-    auto fields = read_object<kQuestionFields>(item);
-    check_question_members(item, fields.question.kind);
-    target.questions.push_back(std::move(fields.question));
-    target.names.push_back(std::move(fields.name));
+    auto question = read_object<kQuestionFields>(item);
+    check_question_members(item, question.kind);
+    target.names.push_back(std::move(question.name));
+    target.questions.push_back(std::move(question));
   }
 }
 
@@ -111,8 +104,7 @@ constexpr FieldDef<DecisionRequest> kCalibrationFields[] = {
 constexpr std::string_view kSystemOneWords[] = {"noul", "choice", "score"};
 
 // The members of TypeSafe's questions.
-struct SystemOneQuestion {
-  DecisionQuestion question;
+struct SystemOneQuestion : DecisionQuestion {
   const Json* criteria = nullptr;
 };
 
@@ -120,11 +112,11 @@ constexpr FieldDef<SystemOneQuestion> kSystemOneQuestionFields[] = {
     required("type", only_words_type(kSystemOneWords),
              "noul: yes or no; choice: one of several names; score: one of several levels.",
              [](const FieldValue& v, SystemOneQuestion& t) {
-               t.question.kind = v.one_of<QuestionKind>(kSystemOneWords);
+               t.kind = v.one_of<QuestionKind>(kSystemOneWords);
              }),
     field("instructions", kAnyContent, "What is asked.",
           [](const FieldValue& v, SystemOneQuestion& t) {
-            t.question.instructions = read_content_text(v.json());
+            t.instructions = read_content_text(v.json());
           }),
     field(
         "criteria", kCriteria,
@@ -133,54 +125,43 @@ constexpr FieldDef<SystemOneQuestion> kSystemOneQuestionFields[] = {
         [](const FieldValue& v, SystemOneQuestion& t) { t.criteria = &v.json(); }),
 };
 
-[[noreturn]] void refuse_criteria(const std::string& path, std::string_view expected) {
-  throw invalid_field(path, "expected {}", expected);
-}
+// What criteria are, in the order of QuestionKind.
+constexpr std::string_view kCriteriaWords[] = {"an object with true and false",
+                                               "an object of 2 to 255 names and descriptions",
+                                               "an array of 2 to 10 levels"};
 
-void add_noul_criteria(const Json& criteria, const std::string& path, DecisionQuestion& question) {
-  if (!criteria.is_object()) refuse_criteria(path, "an object with true and false");
-  question.options = {{.value = true}, {.value = false}};
+// False when the criteria aren't what the question's kind has.
+bool add_criteria(const Json& criteria, DecisionQuestion& question) {
+  std::vector<QuestionOption>& options = question.options;
+  if (question.kind == QuestionKind::score) {
+    if (!criteria.is_array()) return false;
+    for (const Json& level : *criteria.array()) {
+      options.push_back({.value = read_content_text(level)});
+    }
+    return options.size() >= 2 && options.size() <= kMaxScoreLevels;
+  }
+  if (!criteria.is_object()) return false;
+  if (question.kind == QuestionKind::choice) {
+    for (const auto& [key, description] : *criteria.object()) {
+      options.push_back({.value = key, .description = read_content_text(description)});
+    }
+    return options.size() >= 2 && options.size() <= kMaxChoiceOptions;
+  }
+  options = {{.value = true}, {.value = false}};
   for (const auto& [key, description] : *criteria.object()) {
-    if (key != "true" && key != "false") refuse_criteria(path, "an object with true and false");
-    question.options[key == "true" ? 0 : 1].description = read_content_text(description);
+    if (key != "true" && key != "false") return false;
+    options[key == "true" ? 0 : 1].description = read_content_text(description);
   }
-}
-
-void add_choice_criteria(const Json& criteria, const std::string& path,
-                         DecisionQuestion& question) {
-  constexpr std::string_view kExpected = "an object of 2 to 255 names and descriptions";
-  if (!criteria.is_object()) refuse_criteria(path, kExpected);
-  for (const auto& [key, description] : *criteria.object()) {
-    question.options.push_back({.value = key, .description = read_content_text(description)});
-  }
-  if (question.options.size() < 2 || question.options.size() > kMaxChoiceOptions) {
-    refuse_criteria(path, kExpected);
-  }
-}
-
-void add_score_criteria(const Json& criteria, const std::string& path, DecisionQuestion& question) {
-  constexpr std::string_view kExpected = "an array of 2 to 10 levels";
-  if (!criteria.is_array()) refuse_criteria(path, kExpected);
-  for (const Json& level : *criteria.array()) {
-    question.options.push_back({.value = read_content_text(level)});
-  }
-  if (question.options.size() < 2 || question.options.size() > kMaxScoreLevels) {
-    refuse_criteria(path, kExpected);
-  }
+  return true;
 }
 
 DecisionQuestion read_system_one_question(const FieldValue& value) {
-  auto fields = read_object<kSystemOneQuestionFields>(value);
-  DecisionQuestion& question = fields.question;
-  const std::string path = value.path() + ".criteria";
-  if (fields.criteria == nullptr) {
+  auto question = read_object<kSystemOneQuestionFields>(value);
+  if (question.criteria == nullptr) {
     if (question.kind != QuestionKind::predicate) RequestReader(value).require("criteria");
-  } else if (question.kind == QuestionKind::predicate) {
-    add_noul_criteria(*fields.criteria, path, question);
-  } else if (question.kind == QuestionKind::choice) {
-    add_choice_criteria(*fields.criteria, path, question);
-  } else {
-    add_score_criteria(*fields.criteria, path, question);
+  } else if (!add_criteria(*question.criteria, question)) {
+    throw invalid_field(value.path() + ".criteria", "expected {}",
+                        kCriteriaWords[static_cast<size_t>(question.kind)]);
   }
   const bool is_described =
       std::any_of(question.options.begin(), question.options.end(),
@@ -190,15 +171,14 @@ DecisionQuestion read_system_one_question(const FieldValue& value) {
     throw RequestError(missing, ErrorReason::missing_parameter,
                        missing + ": missing, and criteria describes neither outcome");
   }
-  return std::move(question);
+  return question;
 }
+
 constexpr FieldType kSystemOneQuestion = object_type(fields_of<kSystemOneQuestionFields>);
 
 void read_system_one_questions(const FieldValue& value, DecisionRequest& target) {
   for (const auto& [name, member] : value.object()) {
-    const FieldValue question(value.at().at(name), value.terms());
-    question.check(kSystemOneQuestion);
-    target.questions.push_back(read_system_one_question(question));
+    target.questions.push_back(read_system_one_question(value.member(name)));
     target.names.emplace_back(name);
   }
 }

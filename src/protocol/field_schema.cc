@@ -5,6 +5,11 @@
 namespace paceline {
 namespace {
 
+// In the order of FieldKind; "any" and "one of" have none.
+constexpr std::string_view kTypeNames[] = {"",      "boolean", "integer", "number", "string",
+                                           "array", "array",   "object",  ""};
+constexpr bool kBooleans[] = {false, true};
+
 class SchemaWriter {
  public:
   SchemaWriter(JsonWriter& writer, const RequestTerms& terms) : writer_(writer), terms_(terms) {}
@@ -65,34 +70,41 @@ class SchemaWriter {
 
   // The members of the schema, without its braces.
   void write_body(const FieldType& type, bool or_null) {
-    switch (type.kind) {
-      case FieldKind::any:
-        return;
-      case FieldKind::boolean:
-        return write_boolean(type, or_null);
-      case FieldKind::integer:
-        return write_integer(type, or_null);
-      case FieldKind::number:
-        return write_number(type, or_null);
-      case FieldKind::text:
-        return write_text(type, or_null);
-      case FieldKind::array:
-      case FieldKind::tuple:
-        return write_array(type, or_null);
-      case FieldKind::object:
-        return write_map(type, or_null);
-      case FieldKind::one_of:
-        return write_one_of(type, or_null);
-    }
-  }
-
-  void write_type_name(std::string_view name, bool or_null) {
+    if (type.kind == FieldKind::one_of) return write_one_of(type, or_null);
+    const std::string_view name = kTypeNames[static_cast<size_t>(type.kind)];
+    if (name.empty()) return;
     writer_.key("type");
-    if (!or_null) {
+    if (or_null) {
+      writer_.begin_array().string(name).string("null").end_array();
+    } else {
       writer_.string(name);
-      return;
     }
-    writer_.begin_array().string(name).string("null").end_array();
+    switch (type.kind) {
+      case FieldKind::boolean:
+        if (type.booleans != Booleans::both) {
+          write_enum(std::span(&kBooleans[type.booleans == Booleans::only_true ? 1 : 0], 1),
+                     or_null);
+        }
+        return;
+      case FieldKind::integer:
+        writer_.member("minimum", type.min);
+        writer_.member("maximum",
+                       type.counts_choices ? std::min(type.max, terms_.max_choices) : type.max);
+        return;
+      case FieldKind::number:
+        writer_.member(type.range.above_min ? "exclusiveMinimum" : "minimum", type.range.min);
+        writer_.member("maximum", type.range.max);
+        return;
+      case FieldKind::text:
+        write_bounds(type, "minLength", "maxLength");
+        if (type.max != kNoMaximum) writer_.member("x-max-bytes", type.max);
+        if (!type.words.empty()) write_enum(type.words, or_null);
+        return;
+      case FieldKind::object:
+        return write_map(type);
+      default:
+        return write_array(type);
+    }
   }
 
   void write_bounds(const FieldType& type, std::string_view min, std::string_view max) {
@@ -100,40 +112,15 @@ class SchemaWriter {
     if (type.max != kNoMaximum) writer_.member(max, type.max);
   }
 
-  void write_boolean(const FieldType& type, bool or_null) {
-    write_type_name("boolean", or_null);
-    if (type.booleans == Booleans::both) return;
-    writer_.key("enum").begin_array().boolean(type.booleans == Booleans::only_true);
-    if (or_null) writer_.null();
-    writer_.end_array();
-  }
-
-  void write_integer(const FieldType& type, bool or_null) {
-    write_type_name("integer", or_null);
-    writer_.member("minimum", type.min);
-    writer_.member("maximum",
-                   type.counts_choices ? std::min(type.max, terms_.max_choices) : type.max);
-  }
-
-  void write_number(const FieldType& type, bool or_null) {
-    write_type_name("number", or_null);
-    writer_.member(type.range.above_min ? "exclusiveMinimum" : "minimum", type.range.min);
-    writer_.member("maximum", type.range.max);
-  }
-
-  void write_text(const FieldType& type, bool or_null) {
-    write_type_name("string", or_null);
-    write_bounds(type, "minLength", "maxLength");
-    if (type.max != kNoMaximum) writer_.member("x-max-bytes", type.max);
-    if (type.words.empty()) return;
+  template <class Value>
+  void write_enum(std::span<const Value> values, bool or_null) {
     writer_.key("enum").begin_array();
-    for (const std::string_view word : type.words) writer_.string(word);
+    for (const Value& value : values) writer_.value(value);
     if (or_null) writer_.null();
     writer_.end_array();
   }
 
-  void write_array(const FieldType& type, bool or_null) {
-    write_type_name("array", or_null);
+  void write_array(const FieldType& type) {
     write_bounds(type, "minItems", "maxItems");
     if (type.kind == FieldKind::tuple) {
       writer_.key("prefixItems").begin_array();
@@ -145,8 +132,7 @@ class SchemaWriter {
     }
   }
 
-  void write_map(const FieldType& type, bool or_null) {
-    write_type_name("object", or_null);
+  void write_map(const FieldType& type) {
     write_bounds(type, "minProperties", "maxProperties");
     if (type.members != nullptr) return write_members(type.members());
     if (type.keys_are_ids) {

@@ -36,11 +36,8 @@ void Writer::text_event(std::string_view suffix, std::string_view member, std::s
                         const std::vector<ReportedToken>& logprobs, std::string& out) {
   const OutputItem& item = items_.back();
   const bool is_summary = item.kind == Kind::reasoning && summarises_reasoning_;
-  std::string type = "response.output_text.";
-  if (item.kind == Kind::reasoning) type = "response.reasoning_text.";
-  if (is_summary) type = "response.reasoning_summary_text.";
-  if (item.kind == Kind::call) type = "response.function_call_arguments.";
-  if (item.kind == Kind::custom_call) type = "response.custom_tool_call_input.";
+  std::string type(is_summary ? "response.reasoning_summary_text."
+                              : names_of(item.kind).text_event);
   item_event(type.append(suffix), out, [&](JsonWriter& writer) {
     writer.member("item_id", item.id);
     if (is_summary) {
@@ -86,10 +83,8 @@ void Writer::close(std::string_view status, std::string& out) {
     item.text = input_of(item.text);
     text_event("delta", "delta", item.text, {}, out);
   }
-  std::string_view member = "text";
-  if (item.kind == Kind::call) member = "arguments";
-  if (item.kind == Kind::custom_call) member = "input";
-  if (item.kind != Kind::compaction) text_event("done", member, item.text, item.logprobs, out);
+  const std::string_view member = names_of(item.kind).text_member;
+  if (!member.empty()) text_event("done", member, item.text, item.logprobs, out);
   part_event("done", item.text, out);
   item_event("response.output_item.done", out,
              [&](JsonWriter& writer) { write_item(writer.key("item"), item, status); });

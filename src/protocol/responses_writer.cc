@@ -16,19 +16,6 @@ constexpr std::string_view kCompleted = "completed";
 constexpr std::string_view kIncomplete = "incomplete";
 constexpr std::string_view kInProgress = "in_progress";
 
-struct KindName {
-  std::string_view type;
-  std::string_view id_prefix;
-};
-// In the order of the kinds.
-constexpr KindName kKindNames[] = {{"reasoning", "rs"},
-                                   {"message", "msg"},
-                                   {"function_call", "fc"},
-                                   {"custom_tool_call", "ctc"},
-                                   {"compaction", "cmp"}};
-
-const KindName& name_of(Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
-
 // Those of the tokens that have a part of `content`, which stands in the text that all made.
 std::vector<ReportedToken> tokens_of_content(const ResponseChoice& choice,
                                              const std::string& content) {
@@ -133,7 +120,7 @@ OutputItem& Writer::add(Kind kind) {
   OutputItem& item = items_.emplace_back();
   item.kind = kind;
   // The response's own id without its prefix.
-  item.id = std::string(name_of(kind).id_prefix) + head_.id.substr(head_.id.find('_')) + "_" +
+  item.id = std::string(names_of(kind).id_prefix) + head_.id.substr(head_.id.find('_')) + "_" +
             std::to_string(items_.size() - 1);
   return item;
 }
@@ -180,7 +167,7 @@ void Writer::write_part(JsonWriter& writer, const OutputItem& item, std::string_
 
 void Writer::write_item(JsonWriter& writer, const OutputItem& item, std::string_view status) const {
   const bool has_parts = status != kInProgress;
-  writer.begin_object().member("id", item.id).member("type", name_of(item.kind).type);
+  writer.begin_object().member("id", item.id).member("type", names_of(item.kind).type);
   const auto parts = [&](std::string_view name, bool is_there) {
     writer.key(name).begin_array();
     if (is_there) write_part(writer, item, item.text);
@@ -202,7 +189,7 @@ void Writer::write_item(JsonWriter& writer, const OutputItem& item, std::string_
     case Kind::call:
     case Kind::custom_call:
       writer.member("call_id", item.call_id).member("name", item.name);
-      writer.member(item.kind == Kind::call ? "arguments" : "input", has_parts ? item.text : "");
+      writer.member(names_of(item.kind).text_member, has_parts ? item.text : "");
       break;
     case Kind::compaction:
       writer.member("encrypted_content", item.text);

@@ -21,6 +21,24 @@ struct OutputItem {
   std::vector<ReportedToken> logprobs;
 };
 
+// What the API calls a kind of item, and the texts of one in a stream.
+struct KindNames {
+  std::string_view type;
+  std::string_view id_prefix;
+  std::string_view text_event = {};
+  std::string_view text_member = {};
+};
+// In the order of the kinds.
+inline constexpr KindNames kKindNames[] = {
+    {"reasoning", "rs", "response.reasoning_text.", "text"},
+    {"message", "msg", "response.output_text.", "text"},
+    {"function_call", "fc", "response.function_call_arguments.", "arguments"},
+    {"custom_tool_call", "ctc", "response.custom_tool_call_input.", "input"},
+    {"compaction", "cmp"}};
+inline const KindNames& names_of(OutputItem::Kind kind) {
+  return kKindNames[static_cast<size_t>(kind)];
+}
+
 struct Outcome {
   std::string_view status;  // of the response
   const ResponseUsage* usage = nullptr;

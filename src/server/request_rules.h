@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/request_error.h"
-#include "protocol/request_fields.h"
 #include "protocol/field_value.h"
+#include "protocol/request_fields.h"
 #include "text/text_model.h"
 
 namespace paceline {
