@@ -77,33 +77,167 @@ class Writer : public ChoiceWriter {
         owner_(terms.owner) {}
 
   std::string_view id_prefix() const override { return "msg_"; }
-  std::string whole(const ChoicesResponse& answer) override;
-  void begin(const AnswerStart& start, std::string& out) override;
-  void chunk(const ResponseChunk& chunk, std::string& out) override;
-  void end(const ResponseUsage& usage, std::string& out) override;
+
+  std::string whole(const ChoicesResponse& answer) override {
+    head_ = answer.head;
+    const ResponseChoice& choice = answer.choices.at(0);
+    TurnParts turn = choice.turn.value_or(TurnParts{.content = choice.text.value_or("")});
+    return object_json([&](JsonWriter& writer) {
+      write_head_members(writer);
+      writer.key("content").begin_array();
+      if (!turn.reasoning.empty()) {
+        writer.begin_object().member("type", "thinking");
+        writer.member("thinking", shows_reasoning_ ? turn.reasoning : "");
+        writer.member("signature", signature_of(turn.reasoning)).end_object();
+      }
+      if (!turn.content.empty()) {
+        writer.begin_object().member("type", "text").member("text", turn.content).end_object();
+      }
+      for (const ToolCall& call : turn.tool_calls) {
+        // One that was cut off has no input.
+        const auto input = parse_object(call.arguments);
+        if (!input) continue;
+        writer.begin_object().member("type", "tool_use").member("id", call.id);
+        writer.member("name", call.name).key("input").tree(*input).end_object();
+      }
+      writer.end_array();
+      write_stop(writer, choice, answer.usage);
+      write_usage_member(writer, answer.usage);
+    });
+  }
+
+  void begin(const AnswerStart& start, std::string& /*out*/) override {
+    head_ = start.head;
+    start_usage_ = start.usage;
+  }
+
+  void chunk(const ResponseChunk& chunk, std::string& out) override {
+    write_start(chunk.cached_tokens, out);
+    if (chunk.turn == nullptr) {
+      write_text(Block::text, chunk.text.value_or(""), out);
+    } else {
+      const TurnDelta& turn = *chunk.turn;
+      write_text(Block::thinking, turn.reasoning, out);
+      write_text(Block::text, turn.content, out);
+      if (turn.begins_call) open(Block::call, out, turn);
+      if (!turn.arguments.empty()) delta("input_json_delta", "partial_json", turn.arguments, out);
+    }
+    if (chunk.ending != nullptr) ending_ = *chunk.ending;
+  }
+
+  void end(const ResponseUsage& usage, std::string& out) override {
+    write_start(usage.cached_tokens.value_or(0), out);
+    close(out);
+    append_typed_event("message_delta", out, [&](JsonWriter& writer) {
+      writer.key("delta").begin_object();
+      write_stop(writer, ending_, usage);
+      writer.end_object();
+      write_usage_member(writer, usage);
+    });
+    append_typed_event("message_stop", out, [](JsonWriter&) {});
+  }
+
   void fail(const ApiError& error, std::string& out) override {
     out.append("event: error\ndata: ").append(error_body(error, {})).append("\n\n");
   }
+
   void ping(std::string& out) override { out += "event: ping\ndata: {\"type\": \"ping\"}\n\n"; }
 
  private:
   enum class Block : uint8_t { none, thinking, text, call };
 
-  // An event of the open block; `write` adds members.
-  template <class Write>
-  void block_event(std::string_view type, std::string& out, const Write& write) const;
-  void delta(std::string_view type, std::string_view name, std::string_view text,
-             std::string& out) const;
-  void open(Block kind, std::string& out, const TurnDelta& call = {});
-  void close(std::string& out);
-  void write_start(int64_t cached_tokens, std::string& out);
-  void write_text(Block kind, std::string_view text, std::string& out);
+  std::string signature_of(std::string_view reasoning) const {
+    if (seal_ == nullptr) return {};
+    return seal_->close(reasoning, {.purpose = kPurpose, .owner = owner_});
+  }
 
-  std::string signature_of(std::string_view reasoning) const;
-  void write_head_members(JsonWriter& writer) const;
+  void write_head_members(JsonWriter& writer) const {
+    writer.member("id", head_.id).member("type", "message").member("role", "assistant");
+    writer.member("model", head_.model);
+    if (head_.warnings.empty()) return;
+    writer.member("warnings", head_.warnings);
+  }
+
   // The members stop_reason and stop_sequence.
   void write_stop(JsonWriter& writer, const ResponseChoice& choice,
-                  const ResponseUsage& usage) const;
+                  const ResponseUsage& usage) const {
+    const std::string* sequence = nullptr;
+    if (choice.stop_reason) sequence = std::get_if<std::string>(&*choice.stop_reason);
+    std::string_view reason = sequence != nullptr ? "stop_sequence" : "end_turn";
+    if (choice.finish_reason == "tool_calls") reason = "tool_use";
+    if (choice.finish_reason == "length") {
+      reason =
+          usage.completion_tokens < max_tokens_ ? "model_context_window_exceeded" : "max_tokens";
+    }
+    writer.member("stop_reason", reason).key("stop_sequence");
+    sequence != nullptr&& reason == "stop_sequence" ? writer.string(*sequence) : writer.null();
+  }
+
+  // An event of the open block; `write` adds members.
+  template <class Write>
+  void block_event(std::string_view type, std::string& out, const Write& write) const {
+    append_typed_event(type, out, [&](JsonWriter& writer) {
+      writer.member("index", num_closed_);
+      write(writer);
+    });
+  }
+
+  void delta(std::string_view type, std::string_view name, std::string_view text,
+             std::string& out) const {
+    block_event("content_block_delta", out, [&](JsonWriter& writer) {
+      writer.key("delta").begin_object().member("type", type).member(name, text).end_object();
+    });
+  }
+
+  void open(Block kind, std::string& out, const TurnDelta& call = {}) {
+    if (block_ == kind && !call.begins_call) return;
+    close(out);
+    block_ = kind;
+    block_event("content_block_start", out, [&](JsonWriter& writer) {
+      writer.key("content_block").begin_object();
+      if (kind == Block::call) {
+        writer.member("type", "tool_use").member("id", call.call_id).member("name", call.call_name);
+        writer.key("input").begin_object().end_object();
+      } else if (kind == Block::text) {
+        writer.member("type", "text").member("text", "");
+      } else {
+        writer.member("type", "thinking").member("thinking", "").member("signature", "");
+      }
+      writer.end_object();
+    });
+  }
+
+  void close(std::string& out) {
+    if (block_ == Block::none) return;
+    if (block_ == Block::thinking) {
+      delta("signature_delta", "signature", signature_of(std::exchange(reasoning_, {})), out);
+    }
+    block_event("content_block_stop", out, [](JsonWriter&) {});
+    block_ = Block::none;
+    ++num_closed_;
+  }
+
+  // Not before the first token, which says how much of the prompt was cached.
+  void write_start(int64_t cached_tokens, std::string& out) {
+    if (std::exchange(has_started_, true)) return;
+    start_usage_.cached_tokens = cached_tokens;
+    append_typed_event("message_start", out, [&](JsonWriter& writer) {
+      writer.key("message").begin_object();
+      write_head_members(writer);
+      writer.key("content").begin_array().end_array();
+      writer.key("stop_reason").null().key("stop_sequence").null();
+      write_usage_member(writer, start_usage_);
+      writer.end_object();
+    });
+  }
+
+  void write_text(Block kind, std::string_view text, std::string& out) {
+    if (text.empty()) return;
+    open(kind, out);
+    if (kind == Block::text) return delta("text_delta", "text", text, out);
+    reasoning_ += text;
+    if (shows_reasoning_) delta("thinking_delta", "thinking", text, out);
+  }
 
   bool shows_reasoning_;
   int64_t max_tokens_;
@@ -119,155 +253,6 @@ class Writer : public ChoiceWriter {
   std::string reasoning_;      // of the open block
   ResponseChoice ending_;
 };
-
-std::string Writer::signature_of(std::string_view reasoning) const {
-  if (seal_ == nullptr) return {};
-  return seal_->close(reasoning, {.purpose = kPurpose, .owner = owner_});
-}
-
-void Writer::write_head_members(JsonWriter& writer) const {
-  writer.member("id", head_.id).member("type", "message").member("role", "assistant");
-  writer.member("model", head_.model);
-  if (head_.warnings.empty()) return;
-  writer.member("warnings", head_.warnings);
-}
-
-void Writer::write_stop(JsonWriter& writer, const ResponseChoice& choice,
-                        const ResponseUsage& usage) const {
-  const std::string* sequence = nullptr;
-  if (choice.stop_reason) sequence = std::get_if<std::string>(&*choice.stop_reason);
-  std::string_view reason = sequence != nullptr ? "stop_sequence" : "end_turn";
-  if (choice.finish_reason == "tool_calls") reason = "tool_use";
-  if (choice.finish_reason == "length") {
-    reason = usage.completion_tokens < max_tokens_ ? "model_context_window_exceeded" : "max_tokens";
-  }
-  writer.member("stop_reason", reason).key("stop_sequence");
-  sequence != nullptr&& reason == "stop_sequence" ? writer.string(*sequence) : writer.null();
-}
-
-std::string Writer::whole(const ChoicesResponse& answer) {
-  head_ = answer.head;
-  const ResponseChoice& choice = answer.choices.at(0);
-  TurnParts turn = choice.turn.value_or(TurnParts{.content = choice.text.value_or("")});
-  return object_json([&](JsonWriter& writer) {
-    write_head_members(writer);
-    writer.key("content").begin_array();
-    if (!turn.reasoning.empty()) {
-      writer.begin_object().member("type", "thinking");
-      writer.member("thinking", shows_reasoning_ ? turn.reasoning : "");
-      writer.member("signature", signature_of(turn.reasoning)).end_object();
-    }
-    if (!turn.content.empty()) {
-      writer.begin_object().member("type", "text").member("text", turn.content).end_object();
-    }
-    for (const ToolCall& call : turn.tool_calls) {
-      // One that was cut off has no input.
-      const auto input = parse_object(call.arguments);
-      if (!input) continue;
-      writer.begin_object().member("type", "tool_use").member("id", call.id);
-      writer.member("name", call.name).key("input").tree(*input).end_object();
-    }
-    writer.end_array();
-    write_stop(writer, choice, answer.usage);
-    write_usage_member(writer, answer.usage);
-  });
-}
-
-template <class Write>
-void Writer::block_event(std::string_view type, std::string& out, const Write& write) const {
-  append_typed_event(type, out, [&](JsonWriter& writer) {
-    writer.member("index", num_closed_);
-    write(writer);
-  });
-}
-
-void Writer::delta(std::string_view type, std::string_view name, std::string_view text,
-                   std::string& out) const {
-  block_event("content_block_delta", out, [&](JsonWriter& writer) {
-    writer.key("delta").begin_object().member("type", type).member(name, text).end_object();
-  });
-}
-
-void Writer::begin(const AnswerStart& start, std::string& /*out*/) {
-  head_ = start.head;
-  start_usage_ = start.usage;
-}
-
-// Not before the first token, which says how much of the prompt was cached.
-void Writer::write_start(int64_t cached_tokens, std::string& out) {
-  if (std::exchange(has_started_, true)) return;
-  start_usage_.cached_tokens = cached_tokens;
-  append_typed_event("message_start", out, [&](JsonWriter& writer) {
-    writer.key("message").begin_object();
-    write_head_members(writer);
-    writer.key("content").begin_array().end_array();
-    writer.key("stop_reason").null().key("stop_sequence").null();
-    write_usage_member(writer, start_usage_);
-    writer.end_object();
-  });
-}
-
-void Writer::open(Block kind, std::string& out, const TurnDelta& call) {
-  if (block_ == kind && !call.begins_call) return;
-  close(out);
-  block_ = kind;
-  block_event("content_block_start", out, [&](JsonWriter& writer) {
-    writer.key("content_block").begin_object();
-    if (kind == Block::call) {
-      writer.member("type", "tool_use").member("id", call.call_id).member("name", call.call_name);
-      writer.key("input").begin_object().end_object();
-    } else if (kind == Block::text) {
-      writer.member("type", "text").member("text", "");
-    } else {
-      writer.member("type", "thinking").member("thinking", "").member("signature", "");
-    }
-    writer.end_object();
-  });
-}
-
-void Writer::close(std::string& out) {
-  if (block_ == Block::none) return;
-  if (block_ == Block::thinking) {
-    delta("signature_delta", "signature", signature_of(std::exchange(reasoning_, {})), out);
-  }
-  block_event("content_block_stop", out, [](JsonWriter&) {});
-  block_ = Block::none;
-  ++num_closed_;
-}
-
-void Writer::write_text(Block kind, std::string_view text, std::string& out) {
-  if (text.empty()) return;
-  open(kind, out);
-  if (kind == Block::text) return delta("text_delta", "text", text, out);
-  reasoning_ += text;
-  if (shows_reasoning_) delta("thinking_delta", "thinking", text, out);
-}
-
-void Writer::chunk(const ResponseChunk& chunk, std::string& out) {
-  write_start(chunk.cached_tokens, out);
-  if (chunk.turn == nullptr) {
-    write_text(Block::text, chunk.text.value_or(""), out);
-  } else {
-    const TurnDelta& turn = *chunk.turn;
-    write_text(Block::thinking, turn.reasoning, out);
-    write_text(Block::text, turn.content, out);
-    if (turn.begins_call) open(Block::call, out, turn);
-    if (!turn.arguments.empty()) delta("input_json_delta", "partial_json", turn.arguments, out);
-  }
-  if (chunk.ending != nullptr) ending_ = *chunk.ending;
-}
-
-void Writer::end(const ResponseUsage& usage, std::string& out) {
-  write_start(usage.cached_tokens.value_or(0), out);
-  close(out);
-  append_typed_event("message_delta", out, [&](JsonWriter& writer) {
-    writer.key("delta").begin_object();
-    write_stop(writer, ending_, usage);
-    writer.end_object();
-    write_usage_member(writer, usage);
-  });
-  append_typed_event("message_stop", out, [](JsonWriter&) {});
-}
 
 SignatureReader signatures_of(const CallTerms& terms) {
   return {.seal = terms.seal, .scope = {.purpose = kPurpose, .owner = terms.owner}};
@@ -288,18 +273,20 @@ Call parse_count(const Json& body, const CallTerms& terms) {
       }};
 }
 
+constexpr Dialect dialect(decltype(Dialect::fields) fields, decltype(Dialect::parse) parse) {
+  return {.fields = fields,
+          .parse = parse,
+          .error = write_error,
+          .error_schema = "AnthropicError",
+          .id_header = "request-id"};
+}
+
 }  // namespace
 }  // namespace anthropic
 
-const Dialect kMessagesDialect = {.fields = anthropic::request_fields,
-                                  .parse = anthropic::parse_messages,
-                                  .error = anthropic::write_error,
-                                  .error_schema = "AnthropicError",
-                                  .id_header = "request-id"};
-const Dialect kMessageCountDialect = {.fields = anthropic::prompt_fields,
-                                      .parse = anthropic::parse_count,
-                                      .error = anthropic::write_error,
-                                      .error_schema = "AnthropicError",
-                                      .id_header = "request-id"};
+const Dialect kMessagesDialect =
+    anthropic::dialect(anthropic::request_fields, anthropic::parse_messages);
+const Dialect kMessageCountDialect =
+    anthropic::dialect(anthropic::prompt_fields, anthropic::parse_count);
 
 }  // namespace paceline

@@ -26,8 +26,8 @@ struct Block {
   bool is_error = false;
 };
 
-constexpr FieldType kResultContents[] = {kAnyText, array_type(kAnyObject, 0, kNoMaximum)};
-constexpr FieldType kResultContent = one_of_type(kResultContents, "a string or an array of blocks");
+constexpr FieldType kResultContent =
+    text_or_array_type<kAnyObject>("a string or an array of blocks");
 
 constexpr FieldDef<Block> kBlockFields[] = {
     required("type", only_words_type(kBlockTypes),

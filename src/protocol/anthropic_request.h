@@ -27,11 +27,10 @@ Request parse_prompt(const Json& body, const RequestTerms& terms = {},
 FieldList request_fields();
 FieldList prompt_fields();
 
-// A text, or blocks. The size of the body bounds how many.
+// A text, or blocks.
 FieldList block_fields();
 inline constexpr FieldType kBlock = object_type(block_fields);
-inline constexpr FieldType kContents[] = {kAnyText, array_type(kBlock, 0, kNoMaximum)};
-inline constexpr FieldType kContent = one_of_type(kContents, "a string or an array of blocks");
+inline constexpr FieldType kContent = text_or_array_type<kBlock>("a string or an array of blocks");
 
 FieldList message_fields();
 inline constexpr FieldType kMessage = object_type(message_fields);

@@ -69,11 +69,11 @@ void require_members(const FieldValue& value, const KindNeed& need);
 std::string omission_note(const FieldValue& part, std::string_view kind,
                           std::vector<std::string>& warnings);
 
-// A content: a string, or parts. The size of the body bounds how many.
+// A content: a string, or parts.
 FieldList content_part_fields();
 inline constexpr FieldType kContentPart = object_type(content_part_fields);
-inline constexpr FieldType kContentKinds[] = {kAnyText, array_type(kContentPart, 0, kNoMaximum)};
-inline constexpr FieldType kContent = one_of_type(kContentKinds, "a string or an array of parts");
+inline constexpr FieldType kContent =
+    text_or_array_type<kContentPart>("a string or an array of parts");
 
 FieldList message_fields();
 inline constexpr FieldType kMessage = object_type(message_fields);

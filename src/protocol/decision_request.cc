@@ -1,16 +1,152 @@
 #include "protocol/decision_request.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
+#include "base/json_writer.h"
 #include "base/request_error.h"
-#include "protocol/decision_input.h"
+#include "protocol/chat_messages.h"
 
 namespace paceline {
 namespace {
 
+// TypeSafe's texts: a string, or an object or array, which is written as JSON.
+constexpr FieldType kAnyArray = array_type(kAnyValue, 0, kNoMaximum);
+constexpr FieldType kAnyContent =
+    one_of_type<kAnyText, kAnyObject, kAnyArray>("a string, an object or an array");
+constexpr FieldType kCriteria = one_of_type<kAnyObject, kAnyArray>("an object or an array");
+
+// null is an empty text.
+std::string read_content_text(const Json& content) {
+  if (content.is_null()) return "";
+  return content.is_string() ? *content.string() : to_json(content);
+}
+
+// OpenAI's: a string, or parts of type input_text, input_json, output_text and refusal.
+constexpr FieldType kJsonData =
+    one_of_type<kAnyObject, kAnyArray>("an object or an array of objects");
+constexpr std::string_view kPartWords[] = {"input_text", "input_json", "output_text", "refusal"};
+constexpr std::string_view kItemWords[] = {"message", "function_call", "function_call_output",
+                                           "custom_tool_call", "custom_tool_call_output"};
+constexpr std::string_view kDecisionRoles[] = {"user", "developer", "system", "assistant"};
+
+constexpr KindNeed kPartNeeds[] = {
+    {"input_text", {"text"}},
+    {"input_json", {"data"}},
+    {"output_text", {"text"}},
+    {"refusal", {"refusal"}},
+};
+
+struct DecisionPart {
+  std::string type;
+  std::optional<std::string> text;
+};
+
+constexpr FieldDef<DecisionPart> kDecisionPartFields[] = {
+    required("type", only_words_type(kPartWords), "input_text, input_json, output_text or refusal.",
+             store<&DecisionPart::type>),
+    field("text", kAnyText, "Of a text.", store<&DecisionPart::text>),
+    field("refusal", kAnyText, "Of a refusal.", store<&DecisionPart::text>),
+    field("data", kJsonData, "Of input_json.",
+          [](const FieldValue& v, DecisionPart& t) { t.text = to_json(v.json()); }),
+};
+
+std::string decision_part_text(const FieldValue& value) {
+  const auto part = read_object<kDecisionPartFields, FieldLevel::part>(value);
+  require_members(value, *find_need(kPartNeeds, part.type));
+  return *part.text;
+}
+
+constexpr FieldType kDecisionPart = object_type(fields_of<kDecisionPartFields, FieldLevel::part>);
+constexpr FieldType kDecisionText =
+    text_or_array_type<kDecisionPart>("a string or an array of parts");
+
+// Parts are joined with line breaks; JSON is written on one line. Throws RequestError for images.
+std::string read_decision_text(const FieldValue& value) {
+  if (value.json().is_string()) return value.text();
+  std::string text;
+  for (const FieldValue& part : value.items()) {
+    if (!text.empty()) text += "\n";
+    text += decision_part_text(part);
+  }
+  return text;
+}
+
+struct DecisionItem {
+  std::string type = "message";
+  std::string role;
+  std::string text;  // of a message, a call or an output
+  std::string name;
+  std::string call_id;
+};
+
+void take_item_content(const FieldValue& value, DecisionItem& item) {
+  item.text = read_decision_text(value);
+}
+
+constexpr FieldDef<DecisionItem> kDecisionItemFields[] = {
+    field("type", word_type(kItemWords),
+          "message, function_call, function_call_output, custom_tool_call or "
+          "custom_tool_call_output.",
+          {.by_default = "message"}, store<&DecisionItem::type>),
+    field("role", word_type(kDecisionRoles), "Of a message.", store<&DecisionItem::role>),
+    field("content", kDecisionText, "Of a message.", take_item_content),
+    field("name", kAnyText, "Of a call.", store<&DecisionItem::name>),
+    field("arguments", kAnyText, "Of a function call.", store<&DecisionItem::text>),
+    field("input", kAnyText, "Of a custom tool's call.", store<&DecisionItem::text>),
+    field("output", kDecisionText, "Of a call.", take_item_content),
+    field("call_id", kAnyText, "Of a call and of its output.", store<&DecisionItem::call_id>),
+    ignored("status", kAnyText, "Items are complete."),
+    ignored("namespace", kAnyText, "Calls are known by their names."),
+};
+
+constexpr FieldType kDecisionItem =
+    object_type(fields_of<kDecisionItemFields, FieldLevel::message>);
+constexpr FieldType kDecisionInput =
+    text_or_array_type<kDecisionItem, 1>("a string or an array of items");
+
+constexpr KindNeed kItemNeeds[] = {
+    {"message", {"role", "content"}},
+    {"function_call", {"name", "call_id", "arguments"}},
+    {"custom_tool_call", {"name", "call_id", "input"}},
+    {"function_call_output", {"call_id", "output"}},
+    {"custom_tool_call_output", {"call_id", "output"}},
+};
+
+// One message of a user is its text alone. Other items begin with a line that says whose they are.
+// Throws RequestError for an output whose call isn't there.
+std::string read_decision_input(const FieldValue& value) {
+  if (value.json().is_string()) return value.text();
+  const std::vector<FieldValue> items = value.items();
+  std::map<std::string, std::string> called;  // names by call_id
+  std::string text;
+  for (const FieldValue& one : items) {
+    const auto item = read_object<kDecisionItemFields, FieldLevel::message>(one);
+    require_members(one, *find_need(kItemNeeds, item.type));
+    if (items.size() == 1 && item.role == "user") return item.text;
+    if (!text.empty()) text += "\n\n";
+    if (item.type == "message") {
+      text += fmt::format("{}:\n{}", item.role, item.text);
+    } else if (item.type.ends_with("_call")) {
+      called[item.call_id] = item.name;
+      text += fmt::format("assistant calls {}:\n{}", item.name, item.text);
+    } else {
+      const auto call = called.find(item.call_id);
+      if (call == called.end()) {
+        throw invalid_field(
+            one.path() + ".call_id",
+            found_instead(json_quote(item.call_id), "the call_id of an earlier call"));
+      }
+      text += fmt::format("{} answers:\n{}", call->second, item.text);
+    }
+  }
+  return text;
+}
+
 constexpr NumberRange kTemperatures = {0.01, 100};
-constexpr FieldType kChoiceValueKinds[] = {kAnyText, kBoolean};
-constexpr FieldType kChoiceValue = one_of_type(kChoiceValueKinds, "a string or a boolean");
+constexpr FieldType kChoiceValue = one_of_type<kAnyText, kBoolean>("a string or a boolean");
 
 constexpr FieldDef<QuestionOption> kChoiceFields[] = {
     required("value", kChoiceValue, "A string or a boolean; \"true\" and true differ.",

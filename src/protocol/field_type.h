@@ -101,6 +101,19 @@ constexpr FieldType object_type(std::vector<FieldInfo> (*members)()) {
 constexpr FieldType one_of_type(std::span<const FieldType> parts, std::string_view expected) {
   return {.kind = FieldKind::one_of, .parts = parts, .expected = expected};
 }
+template <const FieldType&... parts>
+inline constexpr FieldType kPartsOf[] = {parts...};
+template <const FieldType&... parts>
+constexpr FieldType one_of_type(std::string_view expected) {
+  return one_of_type(kPartsOf<parts...>, expected);
+}
+// A string, or an array of items, whose number only the size of the body bounds.
+template <const FieldType& item, int64_t min_items = 0>
+inline constexpr FieldType kTextOrItems[] = {kAnyText, array_type(item, min_items, kNoMaximum)};
+template <const FieldType& item, int64_t min_items = 0>
+constexpr FieldType text_or_array_type(std::string_view expected) {
+  return one_of_type(kTextOrItems<item, min_items>, expected);
+}
 
 inline constexpr std::string_view kFunctionWords[] = {"function"};
 inline constexpr FieldType kOnlyFunction = only_words_type(kFunctionWords);

@@ -8,12 +8,10 @@
 namespace paceline {
 namespace {
 
-constexpr FieldType kPieceKinds[] = {kAnyText, kTokenId};
-constexpr FieldType kPiece = one_of_type(kPieceKinds, "a string or a token id");
+constexpr FieldType kPiece = one_of_type<kAnyText, kTokenId>("a string or a token id");
 constexpr FieldType kPieces = array_type(kPiece, 1, kMaxListedTokens);
-constexpr FieldType kPromptItemKinds[] = {kAnyText, kTokenId, kPieces};
 constexpr FieldType kPromptItem =
-    one_of_type(kPromptItemKinds, "a string, a token id, or an array of them");
+    one_of_type<kAnyText, kTokenId, kPieces>("a string, a token id, or an array of them");
 constexpr FieldType kLlamaPromptKinds[] = {kAnyText, array_type(kPromptItem, 1, kMaxListedTokens)};
 constexpr FieldType kLlamaPrompt = one_of_type(
     kLlamaPromptKinds, "a string, an array of strings and token ids, or an array of such prompts");

@@ -243,8 +243,14 @@ Call parse_ollama_input(const Json& body, const CallTerms& terms) {
       .request = std::move(asked.request), .id_prefix = kEmbeddingIdPrefix, .write = write};
 }
 
-constexpr std::string_view kOllamaErrorSchema = "OllamaError";
-constexpr std::string_view kJsonLines = "application/x-ndjson";
+constexpr Dialect ollama_dialect(decltype(Dialect::fields) fields, decltype(Dialect::parse) parse) {
+  return {.fields = fields, .parse = parse, .error = ollama_error, .error_schema = "OllamaError"};
+}
+
+constexpr Dialect with_lines(Dialect dialect) {
+  dialect.stream_type = "application/x-ndjson";
+  return dialect;
+}
 
 }  // namespace
 
@@ -254,29 +260,16 @@ ErrorAnswer ollama_error(const ApiError& error, std::string_view /*request_id*/)
   return {.status = openai_kind(error.reason).status, .body = std::move(json)};
 }
 
-const Dialect kOllamaChatDialect = {.fields = ollama_chat_fields,
-                                    .parse = parse_ollama<OllamaShape::chat, parse_ollama_chat>,
-                                    .error = ollama_error,
-                                    .stream_type = kJsonLines,
-                                    .error_schema = kOllamaErrorSchema};
-const Dialect kOllamaGenerateDialect = {
-    .fields = ollama_generate_fields,
-    .parse = parse_ollama<OllamaShape::generate, parse_ollama_generate>,
-    .error = ollama_error,
-    .stream_type = kJsonLines,
-    .error_schema = kOllamaErrorSchema};
-const Dialect kOllamaEmbedDialect = {
-    .fields = ollama_embed_fields,
-    .parse = parse_ollama_input<parse_ollama_embed, write_ollama_embeddings, write_no_embeddings>,
-    .error = ollama_error,
-    .error_schema = kOllamaErrorSchema};
-const Dialect kOllamaEmbeddingsDialect = {
-    .fields = ollama_embeddings_fields,
-    .parse =
-        parse_ollama_input<parse_ollama_embeddings, write_ollama_embedding, write_no_embedding>,
-    .error = ollama_error,
-    .error_schema = kOllamaErrorSchema};
-
-const Dialect kOllamaListDialect = {.error = ollama_error, .error_schema = kOllamaErrorSchema};
+const Dialect kOllamaChatDialect = with_lines(
+    ollama_dialect(ollama_chat_fields, parse_ollama<OllamaShape::chat, parse_ollama_chat>));
+const Dialect kOllamaGenerateDialect = with_lines(ollama_dialect(
+    ollama_generate_fields, parse_ollama<OllamaShape::generate, parse_ollama_generate>));
+const Dialect kOllamaEmbedDialect = ollama_dialect(
+    ollama_embed_fields,
+    parse_ollama_input<parse_ollama_embed, write_ollama_embeddings, write_no_embeddings>);
+const Dialect kOllamaEmbeddingsDialect = ollama_dialect(
+    ollama_embeddings_fields,
+    parse_ollama_input<parse_ollama_embeddings, write_ollama_embedding, write_no_embedding>);
+const Dialect kOllamaListDialect = ollama_dialect(nullptr, nullptr);
 
 }  // namespace paceline

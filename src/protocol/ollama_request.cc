@@ -19,9 +19,8 @@ constexpr FieldType kNoImages = {.kind = FieldKind::array,
                                  .max = 0,
                                  .is_part_of_api = true,
                                  .expected = "an empty array: the model reads text only"};
-constexpr FieldType kDurationKinds[] = {kAnyNumber, kAnyText};
 constexpr FieldType kDuration =
-    one_of_type(kDurationKinds, "seconds, or a duration such as \"5m\" or \"1h30m\"");
+    one_of_type<kAnyNumber, kAnyText>("seconds, or a duration such as \"5m\" or \"1h30m\"");
 constexpr std::string_view kThinkLevels[] = {"low", "medium", "high", "max"};
 constexpr FieldType kThinkKinds[] = {kBoolean, word_type(kThinkLevels)};
 constexpr FieldType kThink = one_of_type(kThinkKinds, "true, false, low, medium, high or max");

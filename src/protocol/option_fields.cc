@@ -12,13 +12,11 @@ namespace {
 // OpenAI's object of biases, and llama.cpp's two other ways to write them.
 constexpr FieldType kBias = number_type(generation_option("logit_bias").range);
 constexpr FieldType kNever = {.kind = FieldKind::boolean, .booleans = Booleans::only_false};
-constexpr FieldType kBiasesOrNever[] = {kBias, kNever};
-constexpr FieldType kBiasOrNever = one_of_type(kBiasesOrNever, {});
-constexpr FieldType kIdAndBias[] = {kTokenId, kBiasOrNever};
+constexpr FieldType kBiasOrNever = one_of_type<kBias, kNever>({});
 constexpr FieldType kBiasPair = {.kind = FieldKind::tuple,
                                  .min = 2,
                                  .max = 2,
-                                 .parts = kIdAndBias,
+                                 .parts = kPartsOf<kTokenId, kBiasOrNever>,
                                  .expected = "[token id, bias]"};
 constexpr FieldType kBiasOfIds = {
     .kind = FieldKind::object, .max = kMaxBiasEntries, .item = &kBiasOrNever, .keys_are_ids = true};
@@ -52,10 +50,7 @@ LogitBias logit_bias_of(const FieldValue& value) {
 }
 
 std::vector<std::string> texts_of(const FieldValue& value) {
-  if (value.json().is_string()) return {value.text()};
-  std::vector<std::string> texts;
-  for (const FieldValue& item : value.items()) texts.push_back(item.text());
-  return texts;
+  return value.json().is_string() ? std::vector{value.text()} : value.texts();
 }
 
 GenerationValue value_of(GenerationKind kind, const FieldValue& value) {

@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t kMaxTop = 1 << 30;
 
-constexpr FieldType kPairTextKinds[] = {kAnyText, kInputTexts};
-constexpr FieldType kPairTexts = one_of_type(kPairTextKinds, "a string or an array of strings");
+constexpr FieldType kPairTexts =
+    one_of_type<kAnyText, kInputTexts>("a string or an array of strings");
 
 struct DocumentFields {
   std::string text;

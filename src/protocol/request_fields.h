@@ -54,18 +54,16 @@ PromptList read_prompts(const FieldValue& value);
 
 inline constexpr FieldType kPromptTexts = array_type(kAnyText, 1, kMaxPrompts);
 inline constexpr FieldType kPromptIds = array_type(kTokenIds, 1, kMaxPrompts);
-inline constexpr FieldType kPromptKinds[] = {kAnyText, kPromptTexts, kTokenIds, kPromptIds};
 inline constexpr FieldType kInputTexts = array_type(kAnyText, 1, kMaxInputs);
 inline constexpr FieldType kInputIds = array_type(kTokenIds, 1, kMaxInputs);
-inline constexpr FieldType kInputKinds[] = {kAnyText, kInputTexts, kTokenIds, kInputIds};
-inline constexpr FieldType kOnePromptKinds[] = {kAnyText, kTokenIds};
-
 inline constexpr std::string_view kAnyPrompts =
     "a string, an array of strings, of token ids, or of arrays of token ids";
-inline constexpr FieldType kPrompts = one_of_type(kPromptKinds, kAnyPrompts);
-inline constexpr FieldType kInputs = one_of_type(kInputKinds, kAnyPrompts);
+inline constexpr FieldType kPrompts =
+    one_of_type<kAnyText, kPromptTexts, kTokenIds, kPromptIds>(kAnyPrompts);
+inline constexpr FieldType kInputs =
+    one_of_type<kAnyText, kInputTexts, kTokenIds, kInputIds>(kAnyPrompts);
 inline constexpr FieldType kOnePrompt =
-    one_of_type(kOnePromptKinds, "a string or an array of token ids");
+    one_of_type<kAnyText, kTokenIds>("a string or an array of token ids");
 
 // Fields of every request.
 struct CommonFields {

@@ -37,8 +37,7 @@ constexpr FieldDef<Part> kPartFields[] = {
 };
 
 constexpr FieldType kPart = object_type(fields_of<kPartFields, FieldLevel::part>);
-constexpr FieldType kTextKinds[] = {kAnyText, array_type(kPart, 0, kNoMaximum)};
-constexpr FieldType kTexts = one_of_type(kTextKinds, "a string or an array of parts");
+constexpr FieldType kTexts = text_or_array_type<kPart>("a string or an array of parts");
 
 struct Item {
   std::string type = "message";

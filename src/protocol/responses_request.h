@@ -43,8 +43,7 @@ struct ItemHistory {
 
 FieldList item_fields();
 inline constexpr FieldType kItem = object_type(item_fields);
-inline constexpr FieldType kInputKinds[] = {kAnyText, array_type(kItem, 0, kNoMaximum)};
-inline constexpr FieldType kInput = one_of_type(kInputKinds, "a string or an array of items");
+inline constexpr FieldType kInput = text_or_array_type<kItem>("a string or an array of items");
 
 // In this order; instructions stand in front of all that was said. Each throws RequestError naming
 // the item at fault.
