@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/operands.h"
 #include "base/state_chunk.h"
+#include "kernels/operands.h"
 #include "tensor/tensor.h"
 
 namespace paceline {

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "base/state_chunk.h"
 #include "kernels/cpu/group_task.h"
 #include "kernels/packed_layout.h"
-#include "base/state_chunk.h"
 
 namespace paceline {
 
