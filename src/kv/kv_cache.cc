@@ -52,7 +52,15 @@ int64_t KvCache::blocks_to_reserve(const SequenceBlocks& sequence, int group,
                                    int64_t length) const {
   const auto held = static_cast<int64_t>(sequence.table(group).size());
   const int64_t more = std::max<int64_t>(0, ceil_divide(length, block_size(group)) - held);
-  return more + (copies_last_block(sequence, group, length) ? 1 : 0);
+  const bool copies = copies_last_block(sequence, group, length);
+  return more + (copies && !takes_last_block(sequence, group, length) ? 1 : 0);
+}
+
+// Whether a sequence that would copy a state takes it instead, so that it is found no more.
+bool KvCache::takes_last_block(const SequenceBlocks& sequence, int group, int64_t length) const {
+  if (!this->group(group).is_recurrent || !copies_last_block(sequence, group, length)) return false;
+  return pool(group).num_free() == 0 &&
+         pool(group).reference_count(sequence.table(group).back()) == 1;
 }
 
 BlockId KvCache::acquire(int group) {
@@ -90,7 +98,10 @@ void KvCache::release_all(SequenceBlocks& sequence) noexcept {
 
 void KvCache::grow(SequenceBlocks& sequence, int group, int64_t length) {
   auto& own = sequence.groups_[static_cast<size_t>(group)];
-  if (copies_last_block(sequence, group, length)) {
+  if (takes_last_block(sequence, group, length)) {
+    pools_[static_cast<size_t>(group)].withdraw(own.table.back());
+    prefixes_.forget(group, own.table.back());
+  } else if (copies_last_block(sequence, group, length)) {
     const BlockId from = own.table.back();
     own.table.back() = acquire(group);
     copies_.push_back({.group = group, .from = from, .to = own.table.back()});

@@ -100,8 +100,9 @@ class KvCache {
   // state at h. `hashes` are the chain's, one per full block. Nothing changes.
   void find_prefix(std::span<const Hash128> hashes, std::span<const int32_t> tokens, int64_t limit,
                    PrefixHit& hit) const;
-  // Makes an empty sequence hold the first `length` tokens that find_prefix found. Of a state it
-  // gets a copy (copies()), in a block that must be free.
+  // Makes an empty sequence hold the first `length` tokens that find_prefix found. It shares their
+  // state until it grows: then it gets a copy, or the state itself where no block is free and
+  // nobody else has it.
   void take_prefix(SequenceBlocks& sequence, std::span<const Hash128> hashes,
                    std::span<const int32_t> tokens, int64_t length);
   // Takes a block of each recurrent group for the state at `position`, a block boundary that the
@@ -142,7 +143,7 @@ class KvCache {
   int64_t first_block_seen(int group, int64_t length) const;
   // The same of a prefix's published blocks: a recurrent group needs the last one's state alone.
   int64_t first_block_needed(int group, int64_t length) const;
-  void copy_state(SequenceBlocks& sequence, int group, NodeId node, int64_t length);
+  bool takes_last_block(const SequenceBlocks& sequence, int group, int64_t length) const;
   void drop_saves(SequenceBlocks& sequence, int64_t beyond);
   void publish_saves(SequenceBlocks& sequence, NodeId node, int64_t position, bool keep);
   void set_published(NodeId node, int group, BlockId block, bool keep);

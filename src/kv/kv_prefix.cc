@@ -83,18 +83,14 @@ void KvCache::take_prefix(SequenceBlocks& sequence, std::span<const Hash128> has
   sequence.tail_ = node;
   sequence.num_published_ = length / block_size_;
   for (int g = 0; g < num_groups(); ++g) {
-    if (group(g).is_recurrent) copy_state(sequence, g, node, length);
+    if (!group(g).is_recurrent) continue;
+    const BlockId state = prefixes_.block(node, g);
+    PL_CHECK(state != kNoBlock, "the prefix had a state before");
+    auto& own = sequence.groups_[static_cast<size_t>(g)];
+    own.table.push_back(state);
+    own.length = length;
+    pools_[static_cast<size_t>(g)].share(state);
   }
-}
-
-// The block that is acquired may be the published one, evicted: then the state is there already.
-void KvCache::copy_state(SequenceBlocks& sequence, int group, NodeId node, int64_t length) {
-  const BlockId published = prefixes_.block(node, group);
-  PL_CHECK(published != kNoBlock, "the prefix had a state before");
-  const BlockId own = acquire(group);
-  sequence.groups_[static_cast<size_t>(group)].table.push_back(own);
-  sequence.groups_[static_cast<size_t>(group)].length = length;
-  if (own != published) copies_.push_back({.group = group, .from = published, .to = own});
 }
 
 void KvCache::save_state(SequenceBlocks& sequence, int64_t position) {

@@ -26,15 +26,17 @@ constexpr int64_t kPairContext = 700;  // Qwen3-Reranker's prompt is long
 
 const fs::path kSource = PACELINE_SOURCE_DIR;
 
+std::vector<std::string> models_in(const char* folder) {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(kSource / "tests/goldens" / folder)) {
+    if (fs::exists(entry.path() / "config.json")) paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 const std::vector<std::string>& tiny_models() {
-  static const std::vector<std::string> all = [] {
-    std::vector<std::string> paths;
-    for (const auto& entry : fs::directory_iterator(kSource / "tests/goldens/models")) {
-      if (fs::exists(entry.path() / "config.json")) paths.push_back(entry.path().string());
-    }
-    std::sort(paths.begin(), paths.end());
-    return paths;
-  }();
+  static const std::vector<std::string> all = models_in("models");
   return all;
 }
 
@@ -350,6 +352,22 @@ RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas) {
   const int64_t num_requests = 1 + dice.below(8);
   for (int64_t i = 0; i < num_requests; ++i) {
     drawn.requests.push_back(draw_request(dice, drawn.subject));
+  }
+  return drawn;
+}
+
+// Of a case whose model has neither text nor another kind of head. A draft model is one of attention.
+RandomCase draw_hybrid_case(uint64_t seed, const std::vector<Isa>& isas) {
+  static const std::vector<std::string> hybrids = models_in("hybrids");
+  RandomCase drawn = draw_case(seed, isas);
+  while (drawn.subject.has_text || drawn.subject.scores_pairs) {
+    constexpr uint64_t kOther = 1'000'003;
+    seed += kOther;
+    drawn = draw_case(seed, isas);
+  }
+  drawn.subject.load.model = drawn.engine.model = hybrids[seed % hybrids.size()];
+  if (!drawn.engine.speculative_model.empty()) {
+    drawn.engine.speculative_model = (kSource / "tests/goldens/models/qwen3_tied").string();
   }
   return drawn;
 }

@@ -78,5 +78,7 @@ struct RandomCase {
 
 // The seed selects the instruction set in turn.
 RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas);
+// The same on a model whose layers have states (tests/goldens/hybrids).
+RandomCase draw_hybrid_case(uint64_t seed, const std::vector<Isa>& isas);
 
 }  // namespace paceline::testing

@@ -235,6 +235,25 @@ TEST_F(RandomEqualities, TogetherAsAlone) {
   EXPECT_EQ(coverage_.errors, 0);
 }
 
+TEST_F(RandomEqualities, HybridsTogetherAsAlone) {
+  const int count = scaled(60, 3000);
+  const uint64_t first = first_seed(is_full_scale());
+  for (int i = 0; i < count; ++i) {
+    const uint64_t seed = first + static_cast<uint64_t>(i);
+    const RandomCase drawn = draw_hybrid_case(seed, isas_to_run());
+    const std::string name = "PACELINE_SEED=" + std::to_string(seed) + ": " + drawn.text();
+    SCOPED_TRACE(name);
+    const Watchdog watchdog(name);
+    play(seed, drawn);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(coverage_.choices, 5 * count);
+  EXPECT_GT(coverage_.preemptions, count / 10);
+  EXPECT_GT(coverage_.cached_tokens, 5 * count);
+  EXPECT_GT(coverage_.drafted, count);
+  EXPECT_EQ(coverage_.errors, 0);
+}
+
 // The emulation of a GPU, while it lives.
 class EmulatedGpu {
  public:
