@@ -176,24 +176,20 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
   num_parameters_ = context.weights.num_elements_read();
 }
 
-Tensor Decoder::embed(Backend& backend, const BatchView& batch, Scratch& scratch) const {
-  const Tensor residual = scratch.take_rows(batch.arrays.num_rows(), config_.hidden_size);
-  backend.embedding(embedding_, batch.arrays.tokens, config_.embedding_scale, residual);
-  return residual;
-}
-
 void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage& kv,
                       Scratch& scratch, const ForwardResult& result) const {
   const Scratch::Frame frame(scratch);
-  const Tensor residual = embed(backend, batch, scratch);  // [rows, hidden]
-  const Tensor branch = result.out.slice(0, 0, batch.arrays.num_rows());
+  const int64_t rows = batch.arrays.num_rows();
+  const Tensor residual = scratch.take_rows(rows, config_.hidden_size);
+  backend.embedding(embedding_, batch.arrays.tokens, config_.embedding_scale, residual);
+  const Tensor branch = result.out.slice(0, 0, rows);
   std::vector<Tensor> rope_tables;
   for (const Rope& rope : ropes_) {
     rope_tables.push_back(rope.table(backend, batch.arrays.positions, batch.stretched, scratch));
   }
   const std::vector<float> query_factors = config_.query_factors(batch.arrays.positions);
-  for (const AdapterRows& rows : adapter_rows(batch.adapters)) {
-    PL_CHECK(rows.weights->blocks.size() == blocks_.size(), "an adapter of another decoder");
+  for (const AdapterRows& adapted : adapter_rows(batch.adapters)) {
+    PL_CHECK(adapted.weights->blocks.size() == blocks_.size(), "an adapter of another decoder");
   }
   std::vector<LoraSegment> segments;
   const auto norm_before = [this](size_t block) {

@@ -124,8 +124,6 @@ class Decoder {
   std::vector<KvLayer> kv_layers(std::span<const int64_t> group_num_blocks) const;
 
  private:
-  Tensor embed(Backend& backend, const BatchView& batch, Scratch& scratch) const;
-
   DecoderConfig config_;
   int64_t num_parameters_ = 0;
   PackedMatrix embedding_;
