@@ -70,6 +70,15 @@ ConvolutionShape convolution_shape(const DeltaNetConfig& config) {
   return {.channels = config.channels(), .taps = config.taps};
 }
 
+const DeltaNetConfig& checked(const DeltaNetConfig& config, const std::string& name,
+                              const LoadContext& context) {
+  if (context.backend.recurrent() != nullptr) return config;
+  throw Error(ErrorCode::unsupported,
+              name +
+                  ": a gated delta net, which isn't computed on GPUs; without --device it is "
+                  "computed on the CPU");
+}
+
 // Columns of x [rows, width] as [rows, heads, size].
 Tensor heads_at(const Tensor& x, int64_t first, int64_t heads, int64_t size) {
   return x.as_strided({x.size(0), heads, size}, {x.stride(0), size, 1}, first);
@@ -83,7 +92,7 @@ int64_t DeltaNetConfig::block_elements() const {
 
 GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name,
                              int64_t hidden_size, float norm_eps, const DeltaNetConfig& config)
-    : config_(config),
+    : config_(checked(config, name, context)),
       input_(load_input(context, name, hidden_size, config)),
       taps_(load_taps(context, name + ".conv1d.weight", config)),
       decay_bias_(load_vector(context, name + ".dt_bias", config.value_heads)),
@@ -95,7 +104,8 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name
       output_(load_delta_output(context, name, hidden_size, config)) {}
 
 void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
-                            const Tensor& states, Scratch& scratch, const Tensor& out) const {
+                            const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+                            const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   RecurrentOps& ops = *backend.recurrent();
   const int64_t rows = x.size(0), channels = config_.channels(), width = config_.value_width();
@@ -105,6 +115,7 @@ void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices
 
   const Tensor input = scratch.take_rows(rows, config_.input_width());
   input_.forward(backend, x, input);
+  adapters.add(backend, BlockProduct::qkv, x, input);
   const Tensor gates = input.slice(1, channels, channels + width);
   const Tensor beta = input.slice(1, channels + width, channels + width + heads);
   const Tensor decay = input.slice(1, channels + width + heads, config_.input_width());
@@ -134,6 +145,7 @@ void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices
   norm_.forward(backend, read_heads, read_heads);
   backend.gated_activation(Activation::silu, gates, read, read);
   output_.forward(backend, read, out);
+  adapters.add(backend, BlockProduct::output, read, out);
 }
 
 size_t delta_net_scratch_bytes(const DeltaNetConfig& config, int64_t max_rows) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/recurrent.h"
+#include "layers/adapter_weights.h"
 #include "layers/linear.h"
 #include "layers/norm.h"
 #include "layers/scratch.h"
@@ -40,8 +41,9 @@ class GatedDeltaNet {
                 float norm_eps, const DeltaNetConfig& config);
 
   // x, out [rows, hidden], not in place; states [blocks, block_elements].
-  void forward(Backend& backend, const Tensor& x, const StateSlices& slices, const Tensor& states,
-               Scratch& scratch, const Tensor& out) const;
+  void forward(Backend& backend, const Tensor& x, const StateSlices& slices,
+               const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+               const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 

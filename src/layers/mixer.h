@@ -29,8 +29,8 @@ class Mixer {
   void forward(Backend& backend, const Tensor& x, const MixerInputs& in, Scratch& scratch,
                const Tensor& out) const {
     if (const auto* const delta_net = std::get_if<GatedDeltaNet>(&part_)) {
-      return delta_net->forward(backend, x, in.group.states, in.memory.states(in.layer), scratch,
-                                out);
+      return delta_net->forward(backend, x, in.group.states, in.adapters,
+                                in.memory.states(in.layer), scratch, out);
     }
     attention().forward(backend, x, in.positions, in.group, in.adapters, in.memory.layer(in.layer),
                         scratch, out);

@@ -49,21 +49,39 @@ bool adapts_experts(const DecoderConfig& config, int64_t layer_index) {
   return config.layers[static_cast<size_t>(layer_index)].is_mixture;
 }
 
+std::vector<BlockProjection> attention_projections(const DecoderConfig& config) {
+  const int64_t hidden = config.hidden_size, width = config.num_heads * config.head_dim;
+  const int64_t q = (config.attention_gate ? 2 : 1) * width;
+  const int64_t kv = config.num_kv_heads * config.head_dim;
+  const BlockProjection output{"self_attn.o_proj", BlockProduct::output, 0, hidden, width};
+  if (config.fused_qkv) {
+    return {{"self_attn.qkv_proj", BlockProduct::qkv, 0, q + 2 * kv, hidden}, output};
+  }
+  return {{"self_attn.q_proj", BlockProduct::qkv, 0, q, hidden},
+          {"self_attn.k_proj", BlockProduct::qkv, q, kv, hidden},
+          {"self_attn.v_proj", BlockProduct::qkv, q + kv, kv, hidden},
+          output};
+}
+
+std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) {
+  const DeltaNetConfig& delta = *config.delta_net;
+  const int64_t hidden = config.hidden_size, heads = delta.value_heads;
+  const int64_t gates = delta.channels(), betas = gates + delta.value_width();
+  return {{"linear_attn.in_proj_qkv", BlockProduct::qkv, 0, gates, hidden},
+          {"linear_attn.in_proj_z", BlockProduct::qkv, gates, delta.value_width(), hidden},
+          {"linear_attn.in_proj_b", BlockProduct::qkv, betas, heads, hidden},
+          {"linear_attn.in_proj_a", BlockProduct::qkv, betas + heads, heads, hidden},
+          {"linear_attn.out_proj", BlockProduct::output, 0, hidden, delta.value_width()}};
+}
+
 }  // namespace
 
 std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index) {
   const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
-  const int64_t q = config.num_heads * config.head_dim;
-  const int64_t kv = config.num_kv_heads * config.head_dim;
-  std::vector<BlockProjection> parts;
-  if (config.fused_qkv) {
-    parts.push_back({"self_attn.qkv_proj", BlockProduct::qkv, 0, q + 2 * kv, hidden});
-  } else {
-    parts.push_back({"self_attn.q_proj", BlockProduct::qkv, 0, q, hidden});
-    parts.push_back({"self_attn.k_proj", BlockProduct::qkv, q, kv, hidden});
-    parts.push_back({"self_attn.v_proj", BlockProduct::qkv, q + kv, kv, hidden});
-  }
-  parts.push_back({"self_attn.o_proj", BlockProduct::output, 0, hidden, q});
+  const bool is_delta_net =
+      config.layers[static_cast<size_t>(layer_index)].mixer == MixerKind::delta_net;
+  std::vector<BlockProjection> parts =
+      is_delta_net ? delta_net_projections(config) : attention_projections(config);
   if (config.layers[static_cast<size_t>(layer_index)].is_mixture) return parts;
   const std::string mlp = config.mlp + ".";
   const MlpNames& names = config.mlp_names;

@@ -356,7 +356,8 @@ RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas) {
   return drawn;
 }
 
-// Of a case whose model has neither text nor another kind of head. A draft model is one of attention.
+// Of a case whose model has neither text nor another kind of head. A draft model is one of
+// attention.
 RandomCase draw_hybrid_case(uint64_t seed, const std::vector<Isa>& isas) {
   static const std::vector<std::string> hybrids = models_in("hybrids");
   RandomCase drawn = draw_case(seed, isas);
