@@ -17,12 +17,9 @@ namespace {
 
 void append_escaped(std::string& out, char32_t code_point) {
   const auto number = static_cast<uint32_t>(code_point);
-  if (code_point == U'\n') {
-    out += "\\n";
-  } else if (code_point == U'\r') {
-    out += "\\r";
-  } else if (code_point == U'\t') {
-    out += "\\t";
+  const size_t at = std::u32string_view(U"\n\r\t").find(code_point);
+  if (at != std::u32string_view::npos) {
+    out += fmt::format("\\{}", "nrt"[at]);
   } else if (number < 0x100) {
     out += fmt::format("\\x{:02x}", number);
   } else if (number < 0x10000) {

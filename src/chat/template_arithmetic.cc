@@ -138,22 +138,20 @@ Value concatenated(TemplateRuntime& runtime, const Value& a, const Value& b) {
 
 Value repeated(TemplateRuntime& runtime, const Value& value, int64_t count) {
   const auto times = static_cast<size_t>(std::max<int64_t>(count, 0));
+  const size_t size = value.is_string() ? value.text().size() : value.items().size();
+  if (times != 0 && size > runtime.limits().made_bytes / times) runtime.charge(SIZE_MAX / 2);
   if (value.is_string()) {
-    const std::string& text = value.text();
-    if (times != 0 && text.size() > runtime.limits().made_bytes / times)
-      runtime.charge(SIZE_MAX / 2);
     std::string all;
-    all.reserve(text.size() * times);
-    for (size_t i = 0; i < times && !text.empty(); ++i) all += text;
+    all.reserve(size * times);
+    for (size_t i = 0; i < times && size > 0; ++i) all += value.text();
     return runtime.text(std::move(all));
   }
-  const size_t size = value.items().size();
-  if (times != 0 && size > runtime.limits().made_bytes / times) runtime.charge(SIZE_MAX / 2);
   runtime.charge_items(size * times);
   TemplateValues all;
   for (size_t i = 0; i < times && size > 0; ++i)
     all.insert(all.end(), value.items().begin(), value.items().end());
-  return value.is_tuple() ? Value::tuple(std::move(all)) : Value::list(std::move(all));
+  return value.is_tuple() ? TemplateValue::tuple(std::move(all))
+                          : TemplateValue::list(std::move(all));
 }
 
 }  // namespace

@@ -129,27 +129,12 @@ TemplateValue item_of(TemplateRuntime& runtime, const TemplateValue& value,
 }
 
 std::string html_escaped(std::string_view text) {
+  constexpr std::string_view kEscaped = "&<>'\"";
+  constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
   std::string out;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        out.push_back(c);
-    }
+    const size_t at = kEscaped.find(c);
+    out += at == std::string_view::npos ? std::string_view(&c, 1) : kEntities[at];
   }
   return out;
 }

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,13 +30,8 @@ class TemplateExpressionParser : public TemplateTokenStream {
   // filter|filter: the first without a bar.
   std::vector<TemplateSuffix> first_filter_and_rest();
 
-  // The special names that a macro's body reads.
-  struct MacroNames {
-    bool caller = false;
-    bool varargs = false;
-    bool kwargs = false;
-  };
-  MacroNames macro_names;
+  // Those of caller, varargs and kwargs that the macro reads.
+  std::set<std::string, std::less<>> macro_specials;
   // Of the body that is parsed.
   std::shared_ptr<BodyNames> names;
 

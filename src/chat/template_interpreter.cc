@@ -61,9 +61,9 @@ class LoopObject final : public TemplateObject {
 
 std::optional<TemplateValue> MacroObject::attribute(std::string_view name) {
   if (name == "name") return TemplateValue(macro_.name);
-  if (name == "catch_kwargs") return TemplateValue(macro_.uses_kwargs);
-  if (name == "catch_varargs") return TemplateValue(macro_.uses_varargs);
-  if (name == "caller") return TemplateValue(macro_.uses_caller);
+  if (name == "catch_kwargs") return TemplateValue(macro_.specials.contains("kwargs"));
+  if (name == "catch_varargs") return TemplateValue(macro_.specials.contains("varargs"));
+  if (name == "caller") return TemplateValue(macro_.specials.contains("caller"));
   if (name != "arguments") return std::nullopt;
   TemplateValues names;
   for (const std::string& parameter : macro_.parameters) names.emplace_back(parameter);

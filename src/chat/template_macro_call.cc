@@ -41,7 +41,7 @@ void TemplateInterpreter::bind_parameters(const MacroDefinition& macro,
 // Binds the remaining arguments to caller, varargs and kwargs, if the macro reads them; otherwise
 // they are an error.
 void TemplateInterpreter::bind_rest(const MacroDefinition& macro, TemplateArguments& arguments) {
-  if (macro.uses_caller) {
+  if (macro.specials.contains("caller")) {
     scope_->set(
         "caller",
         take_named(arguments, "caller").value_or(TemplateValue::undefined("No caller defined")));
@@ -50,13 +50,13 @@ void TemplateInterpreter::bind_rest(const MacroDefinition& macro, TemplateArgume
   for (size_t i = macro.parameters.size(); i < arguments.positional.size(); ++i) {
     rest.push_back(std::move(arguments.positional[i]));
   }
-  if (macro.uses_varargs) {
+  if (macro.specials.contains("varargs")) {
     scope_->set("varargs", TemplateValue::tuple(std::move(rest)));
   } else if (!rest.empty()) {
     throw TemplateError("macro '{}' takes not more than {} argument(s)", macro.name,
                         macro.parameters.size());
   }
-  if (macro.uses_kwargs) {
+  if (macro.specials.contains("kwargs")) {
     TemplateMapping named;
     for (auto& [name, value] : arguments.named) named.set(TemplateValue(name), std::move(value));
     scope_->set("kwargs", TemplateValue::mapping(std::move(named)));

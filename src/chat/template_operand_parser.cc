@@ -31,9 +31,7 @@ ExpressionPtr TemplateExpressionParser::name_or_constant() {
   if (name == "true" || name == "True") return make(position, LiteralNode{TemplateValue(true)});
   if (name == "false" || name == "False") return make(position, LiteralNode{TemplateValue(false)});
   if (name == "none" || name == "None") return make(position, LiteralNode{TemplateValue()});
-  if (name == "caller") macro_names.caller = true;
-  if (name == "varargs") macro_names.varargs = true;
-  if (name == "kwargs") macro_names.kwargs = true;
+  if (name == "caller" || name == "varargs" || name == "kwargs") macro_specials.insert(name);
   names->known.insert(name);
   return make(position, NameNode{std::move(name)});
 }

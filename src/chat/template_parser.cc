@@ -300,16 +300,12 @@ class StatementParser {
   // Parses the body, and notes which special names of macros it reads. Loops outside the macro
   // don't count inside.
   void macro_body(MacroDefinition& macro, std::string_view end) {
-    const auto outer_names = std::exchange(in_.macro_names, {});
+    auto outer_specials = std::exchange(in_.macro_specials, {});
     const Switched loops(loops_, 0);
     macro.body = closed_body(end, std::move(macro.body));
-    macro.uses_caller = in_.macro_names.caller;
-    macro.uses_varargs = in_.macro_names.varargs;
-    macro.uses_kwargs = in_.macro_names.kwargs;
+    macro.specials = in_.macro_specials;
     // Names that a nested macro reads count for the outer one too.
-    in_.macro_names.caller |= outer_names.caller;
-    in_.macro_names.varargs |= outer_names.varargs;
-    in_.macro_names.kwargs |= outer_names.kwargs;
+    in_.macro_specials.merge(outer_specials);
   }
 
   MacroStatement macro_statement() {

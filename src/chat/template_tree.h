@@ -164,9 +164,7 @@ struct MacroDefinition {
   std::vector<std::string> parameters;
   std::vector<ExpressionPtr> defaults;  // of the last parameters
   ScopedBody body;
-  bool uses_caller = false;
-  bool uses_varargs = false;
-  bool uses_kwargs = false;
+  std::set<std::string, std::less<>> specials = {};  // caller, varargs, kwargs: those it reads
 };
 
 struct TextStatement {

@@ -145,11 +145,16 @@ HttpListeners open_unix(const std::string& path) {
   return listeners;
 }
 
+std::string address_text(int family, const void* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(family, address, text.data(), text.size());
+  return text.data();
+}
+
 HttpPeer peer_of_v4(const in_addr& address, uint16_t port) {
-  std::array<char, INET_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET, &address, text.data(), text.size());
-  return {.name = fmt::format("{}:{}", text.data(), port),
-          .counted_as = text.data(),
+  const std::string text = address_text(AF_INET, &address);
+  return {.name = fmt::format("{}:{}", text, port),
+          .counted_as = text,
           .is_loopback = (ntohl(address.s_addr) >> 24) == 127};
 }
 
@@ -159,15 +164,11 @@ HttpPeer peer_of_v6(const in6_addr& address, uint16_t port) {
     std::memcpy(&mapped, &address.s6_addr[12], sizeof mapped);
     return peer_of_v4(mapped, port);
   }
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  ::inet_ntop(AF_INET6, &address, text.data(), text.size());
   // A host has a whole network of 64 bits to take addresses from.
   in6_addr network = address;
   std::memset(&network.s6_addr[8], 0, 8);
-  std::array<char, INET6_ADDRSTRLEN> network_text{};
-  ::inet_ntop(AF_INET6, &network, network_text.data(), network_text.size());
-  return {.name = fmt::format("[{}]:{}", text.data(), port),
-          .counted_as = network_text.data(),
+  return {.name = fmt::format("[{}]:{}", address_text(AF_INET6, &address), port),
+          .counted_as = address_text(AF_INET6, &network),
           .is_loopback = IN6_IS_ADDR_LOOPBACK(&address) != 0};
 }
 

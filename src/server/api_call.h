@@ -109,4 +109,6 @@ class ApiCall {
   bool is_finished_ = false;
 };
 
+using CallPtr = std::shared_ptr<ApiCall>;
+
 }  // namespace paceline

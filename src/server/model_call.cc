@@ -13,7 +13,6 @@
 namespace paceline {
 namespace {
 
-using CallPtr = std::shared_ptr<ApiCall>;
 using Loaded = std::function<void(const CallPtr& call)>;
 
 // A call that waits for a model; null once it goes on. It lives and dies on the I/O thread.

@@ -28,7 +28,7 @@ std::optional<std::string> named_model(const Json& body);
 
 // Calls `read` on a worker, waits for the model, runs the job on a worker, then its continuation on
 // the I/O thread. Errors become the response, as in on_worker().
-void on_model(const std::shared_ptr<ApiCall>& call, std::function<ModelJob()> read);
+void on_model(const CallPtr& call, std::function<ModelJob()> read);
 
 // The value of a member of the request's query, decoded; nothing when it isn't there. Throws
 // RequestError for one that isn't encoded well.
@@ -42,7 +42,6 @@ size_t model_of_query(const ApiCall& call);
 std::vector<ModelLease> loaded_model_of_query(const ApiCall& call);
 
 // Calls `answer` on the I/O thread with the call's model set, the query's.
-void with_model(const std::shared_ptr<ApiCall>& call,
-                std::function<void(const std::shared_ptr<ApiCall>& call)> answer);
+void with_model(const CallPtr& call, std::function<void(const CallPtr& call)> answer);
 
 }  // namespace paceline

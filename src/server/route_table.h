@@ -33,7 +33,7 @@ struct Route {
   std::string_view response = {};
   std::string_view chunk = {};
   std::string_view media_type = "application/json";  // of the response
-  void (*handle)(const std::shared_ptr<ApiCall>& call) = nullptr;
+  void (*handle)(const CallPtr& call) = nullptr;
 
   bool names_one() const { return path.find('*') != std::string_view::npos; }
   bool has_body() const {

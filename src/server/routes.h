@@ -9,8 +9,6 @@
 
 namespace paceline {
 
-using CallPtr = std::shared_ptr<ApiCall>;
-
 // A request to a route that has a dialect.
 void handle_call(const CallPtr& call);
 // Stored responses.

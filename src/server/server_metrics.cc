@@ -9,7 +9,6 @@ namespace paceline {
 void ServerMetrics::count_choice(const Ending& ending, bool is_first) {
   const GenerationStats& stats = ending.stats;
   ++finished[std::string(finish_reason_name(ending.finish.reason))];
-  preemptions += stats.preemptions;
   if (is_first) {
     prompt_tokens += stats.prompt_tokens;
     request_prompt_tokens.observe(static_cast<double>(stats.prompt_tokens));

@@ -33,7 +33,6 @@ struct ServerMetrics {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t generation_tokens = 0;
-  int64_t preemptions = 0;
   int64_t omitted_parts = 0;  // of tool results
   // Choices, by their finish reason.
   std::map<std::string, int64_t> finished{

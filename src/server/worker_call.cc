@@ -72,8 +72,7 @@ std::function<Json()> take_body(ApiCall& call) {
   };
 }
 
-void respond_from_worker(const std::shared_ptr<ApiCall>& call,
-                         std::function<std::string()> make_json) {
+void respond_from_worker(const CallPtr& call, std::function<std::string()> make_json) {
   ServerMetrics& metrics = call->metrics();
   on_worker(
       call,

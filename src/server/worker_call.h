@@ -11,7 +11,7 @@
 namespace paceline {
 
 // Runs on the I/O thread after a worker's job.
-using Continuation = std::function<void(const std::shared_ptr<ApiCall>& call)>;
+using Continuation = std::function<void(const CallPtr& call)>;
 
 Continuation respond_with(HttpResponse response);
 
@@ -24,8 +24,7 @@ void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
 
 // Responds to an accepted request with the JSON that `make_json` returns on a worker, and counts
 // the request as completed, failed or (client disconnected) cancelled.
-void respond_from_worker(const std::shared_ptr<ApiCall>& call,
-                         std::function<std::string()> make_json);
+void respond_from_worker(const CallPtr& call, std::function<std::string()> make_json);
 
 // Takes the request's body out of its exchange. The function decompresses and parses it, on a
 // worker; throws RequestError for one that is malformed or too large.
