@@ -1,7 +1,6 @@
 #include "chat/template_value.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "chat/template_compare.h"
 #include "chat/template_error.h"
@@ -31,34 +30,23 @@ TemplateValue make_sequence(TemplateValues items, bool is_tuple) {
 
 }  // namespace
 
-void TemplateMapping::add_to_index(std::string_view key, size_t place) {
-  const std::pair<size_t, uint32_t> entry{std::hash<std::string_view>()(key),
-                                          static_cast<uint32_t>(place)};
-  index_.insert(std::upper_bound(index_.begin(), index_.end(), entry), entry);
-}
-
 void TemplateMapping::set(TemplateValue key, TemplateValue value) {
   if (!is_hashable(key)) {
     throw TemplateError("unhashable type: '" + std::string(key.type_name()) + "'");
   }
   depth_ = std::max({depth_, deeper_than(value.depth()), deeper_than(key.depth())});
   if (const TemplateValue* known = find(key)) {
-    const auto place = static_cast<size_t>(
-        std::find_if(members_.begin(), members_.end(),
-                     [&](const Member& member) { return &member.second == known; }) -
-        members_.begin());
-    members_[place].second = std::move(value);
+    const auto place = std::find_if(members_.begin(), members_.end(),
+                                    [&](const Member& member) { return &member.second == known; });
+    place->second = std::move(value);
     return;
   }
   members_.emplace_back(std::move(key), std::move(value));
-  const size_t size = members_.size();
-  if (size < kIndexFrom) return;
-  if (size == kIndexFrom) {
-    for (size_t i = 0; i + 1 < size; ++i) {
-      if (members_[i].first.is_string()) add_to_index(members_[i].first.text(), i);
-    }
+  if (members_.size() < kIndexFrom) return;
+  for (; num_indexed_ < members_.size(); ++num_indexed_) {
+    const TemplateValue& added = members_[num_indexed_].first;
+    if (added.is_string()) index_.emplace(added.text(), num_indexed_);
   }
-  if (members_.back().first.is_string()) add_to_index(members_.back().first.text(), size - 1);
 }
 
 const TemplateValue* TemplateMapping::find(std::string_view key) const {
@@ -68,13 +56,8 @@ const TemplateValue* TemplateMapping::find(std::string_view key) const {
     }
     return nullptr;
   }
-  const size_t hash = std::hash<std::string_view>()(key);
-  auto at = std::lower_bound(index_.begin(), index_.end(), std::pair<size_t, uint32_t>{hash, 0});
-  for (; at != index_.end() && at->first == hash; ++at) {
-    const Member& member = members_[at->second];
-    if (member.first.text() == key) return &member.second;
-  }
-  return nullptr;
+  const auto found = index_.find(key);
+  return found == index_.end() ? nullptr : &members_[found->second].second;
 }
 
 const TemplateValue* TemplateMapping::find(const TemplateValue& key) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -49,11 +50,10 @@ class TemplateMapping {
 
  private:
   std::vector<Member> members_;
-  // String keys sorted by hash, once there are many.
-  std::vector<std::pair<size_t, uint32_t>> index_;
+  // Places of string keys, once there are many. Copies of a key share its text.
+  std::unordered_map<std::string_view, size_t> index_;
+  size_t num_indexed_ = 0;
   uint32_t depth_ = 1;
-
-  void add_to_index(std::string_view key, size_t place);
 };
 
 class TemplateValue {

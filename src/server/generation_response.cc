@@ -61,7 +61,7 @@ std::string whole_json(CompleteResponse& response, const TokenNames& names) {
 
 }  // namespace
 
-GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedGeneration prepared)
+GenerationResponse::GenerationResponse(CallPtr call, PreparedGeneration prepared)
     : call_(std::move(call)),
       prepared_(std::move(prepared)),
       n_(std::ssize(prepared_.parts.front().choices)) {
@@ -82,8 +82,8 @@ GenerationResponse::GenerationResponse(std::shared_ptr<ApiCall> call, PreparedGe
 }
 
 const GenerationFields& GenerationResponse::fields() const {
-  if (const auto* chat = std::get_if<ChatRequest>(&prepared_.request)) return chat->generation;
-  return std::get<CompletionRequest>(prepared_.request).generation;
+  return std::visit([](const auto& one) -> const GenerationFields& { return one.generation; },
+                    prepared_.request);
 }
 
 void GenerationResponse::start() {

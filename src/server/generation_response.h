@@ -17,7 +17,7 @@ namespace paceline {
 class GenerationResponse : public PendingResponse,
                            public std::enable_shared_from_this<GenerationResponse> {
  public:
-  GenerationResponse(std::shared_ptr<ApiCall> call, PreparedGeneration prepared);
+  GenerationResponse(CallPtr call, PreparedGeneration prepared);
 
   // The answer of a call in the background, before it starts.
   std::string accept() { return prepared_.writer->accepted(head_); }
@@ -54,7 +54,7 @@ class GenerationResponse : public PendingResponse,
   ResponseUsage usage();
   ResponseUsage usage_so_far();
 
-  std::shared_ptr<ApiCall> call_;
+  CallPtr call_;
   PreparedGeneration prepared_;
   int64_t n_;  // choices of a part; with best_of more than are returned
   int64_t prompt_tokens_ = 0;

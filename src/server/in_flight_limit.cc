@@ -6,7 +6,7 @@ namespace paceline {
 
 bool InFlightLimit::has_room_again() const {
   constexpr int64_t kLow = 4, kParts = 5;
-  return *num_in_flight_ < limit_ && *num_in_flight_ * kParts <= limit_ * kLow;
+  return num_in_flight() < limit() && num_in_flight() * kParts <= limit() * kLow;
 }
 
 std::chrono::duration<double> InFlightLimit::full_for() const {
@@ -15,21 +15,19 @@ std::chrono::duration<double> InFlightLimit::full_for() const {
 }
 
 std::shared_ptr<void> InFlightLimit::acquire() {
-  if (*num_in_flight_ >= limit_) {
+  if (num_in_flight() >= limit()) {
     if (full_for().count() == 0) full_since_ = Clock::now();
     is_shedding_ = true;
   } else if (has_room_again()) {
     is_shedding_ = false;
   }
-  if (is_shedding_) return nullptr;
-  ++*num_in_flight_;
-  // The deleter owns the counter, so the permit may outlive this.
-  return std::shared_ptr<void>(num_in_flight_.get(), [count = num_in_flight_](void*) { --*count; });
+  return is_shedding_ ? nullptr : permits_.acquire(1);
 }
 
 std::shared_ptr<void> BytesLimit::acquire(int64_t num_bytes) {
   if (*num_held_ > 0 && *num_held_ + num_bytes > limit_) return nullptr;
   *num_held_ += num_bytes;
+  // The deleter owns the counter, so the holder may outlive this.
   return std::shared_ptr<void>(num_held_.get(),
                                [count = num_held_, num_bytes](void*) { *count -= num_bytes; });
 }

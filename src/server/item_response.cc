@@ -62,7 +62,7 @@ struct Collecting {
 
 }  // namespace
 
-ItemResponse::ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared)
+ItemResponse::ItemResponse(CallPtr call, PreparedItems prepared)
     : call_(std::move(call)), prepared_(std::move(prepared)), wave_(kFirstWave) {
   const std::string& lora = std::visit(
       [](const auto& r) -> const std::string& { return r.common.lora; }, prepared_.call.request);

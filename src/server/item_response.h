@@ -41,7 +41,7 @@ PreparedItems prepare_items(const TextModel& model, ItemCall call, const Request
 
 class ItemResponse : public PendingResponse, public std::enable_shared_from_this<ItemResponse> {
  public:
-  ItemResponse(std::shared_ptr<ApiCall> call, PreparedItems prepared);
+  ItemResponse(CallPtr call, PreparedItems prepared);
 
   // Submits a first wave of requests, the others as these end; fails when the queue has no room.
   void start();
@@ -63,7 +63,7 @@ class ItemResponse : public PendingResponse, public std::enable_shared_from_this
   void respond();
   ResponseUsage usage() const;
 
-  std::shared_ptr<ApiCall> call_;
+  CallPtr call_;
   PreparedItems prepared_;
   ResponseHead head_;
   std::vector<RequestId> ids_;

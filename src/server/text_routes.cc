@@ -53,17 +53,17 @@ std::string tokenized(const TextModel& model, const Json& body, const RequestRul
   return object_json([&](JsonWriter& writer) {
     writer.member("count", ids.size());
     writer.member("max_model_len", model.engine.limits().max_model_len);
-    writer.key("tokens").begin_array();
-    for (const TokenId id : ids) {
-      if (request.with_pieces) {
+    if (request.with_pieces) {
+      writer.key("tokens").begin_array();
+      for (const TokenId id : ids) {
         writer.begin_object().member("id", id).key("piece");
         write_piece(writer, tokenizer.token_bytes(id));
         writer.end_object();
-      } else {
-        writer.integer(id);
       }
+      writer.end_array();
+    } else {
+      writer.member("tokens", ids);
     }
-    writer.end_array();
     if (request.return_token_strs) {
       writer.key("token_strs").begin_array();
       for (const TokenId id : ids) writer.string(token_text(tokenizer, id));

@@ -36,12 +36,11 @@ void guarded(ApiCall& call, const std::function<void()>& work) {
   }
 }
 
-void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
-               std::function<void()> gone) {
+void on_worker(CallPtr call, std::function<Continuation()> job, std::function<void()> gone) {
   ServerContext& context = call->context();
   HttpServer& http = context.http;
   // The worker's own reference goes back with the result: the call dies on the I/O thread.
-  auto travelling = std::make_shared<std::shared_ptr<ApiCall>>(call);
+  auto travelling = std::make_shared<CallPtr>(call);
   const bool is_taken =
       context.workers.try_run([travelling, &http, job = std::move(job), gone = std::move(gone)] {
         Continuation rest;

@@ -19,7 +19,7 @@ Continuation respond_with(HttpResponse response);
 // has disconnected by then, calls `gone` instead, if there is one, and logs that. An exception of
 // either becomes the response; 429 when the workers' queue is full. `job` must not hold the call,
 // which belongs to the I/O thread.
-void on_worker(std::shared_ptr<ApiCall> call, std::function<Continuation()> job,
+void on_worker(CallPtr call, std::function<Continuation()> job,
                std::function<void()> gone = nullptr);
 
 // Responds to an accepted request with the JSON that `make_json` returns on a worker, and counts
