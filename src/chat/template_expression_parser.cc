@@ -9,7 +9,7 @@ using Op = BinaryOperator;
 }  // namespace
 
 ExpressionPtr TemplateExpressionParser::expression() {
-  const Nesting nesting(*this);
+  const auto nesting = nest();
   const TemplatePosition position = peek().position;
   ExpressionPtr value = logical_or();
   while (take_name("if")) {
@@ -45,7 +45,7 @@ ExpressionPtr TemplateExpressionParser::logical_and() {
 ExpressionPtr TemplateExpressionParser::logical_not() {
   const TemplatePosition position = peek().position;
   if (!take_name("not")) return comparison();
-  const Nesting nesting(*this);
+  const auto nesting = nest();
   return make(position, UnaryNode{UnaryOperator::logical_not, logical_not()});
 }
 
@@ -121,7 +121,7 @@ ExpressionPtr TemplateExpressionParser::signed_operand() { return unary(Filters:
 ExpressionPtr TemplateExpressionParser::unary(Filters filters) {
   const TemplatePosition position = peek().position;
   if (!at_op("-") && !at_op("+")) return with_suffixes(primary(), filters);
-  const Nesting nesting(*this);
+  const auto nesting = nest();
   const UnaryOperator op = take().text == "-" ? UnaryOperator::minus : UnaryOperator::plus;
   return with_suffixes(make(position, UnaryNode{op, unary(Filters::not_allowed)}), filters);
 }

@@ -268,7 +268,7 @@ void TemplateInterpreter::run_for(const ForStatement& loop, TemplateValue iterab
 
 std::string TemplateInterpreter::run_loop(const ForStatement& loop, TemplateScope& scope,
                                           TemplateValue items, int64_t depth) {
-  const TemplateRuntime::Depth call_depth(runtime_);
+  const auto call_depth = runtime_.nest();
   std::string text;
   const Switched capture(out_, &text);
   const Switched in_scope(scope_, &scope);

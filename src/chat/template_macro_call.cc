@@ -68,7 +68,7 @@ void TemplateInterpreter::bind_rest(const MacroDefinition& macro, TemplateArgume
 
 std::string TemplateInterpreter::call_macro(const MacroDefinition& macro, TemplateScope& defined_in,
                                             TemplateArguments arguments) {
-  const TemplateRuntime::Depth call_depth(runtime_);
+  const auto call_depth = runtime_.nest();
   std::string text;
   const Switched capture(out_, &text);
   const Switched in_scope(scope_, &defined_in);

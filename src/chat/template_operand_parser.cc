@@ -91,7 +91,7 @@ ExpressionPtr TemplateExpressionParser::tuple(Conditional conditional) {
   const TemplatePosition position = peek().position;
   const auto item = [&] {
     if (conditional == Conditional::allowed) return expression();
-    const Nesting nesting(*this);
+    const auto nesting = nest();
     return logical_or();
   };
   ExpressionPtr first = item();

@@ -32,7 +32,7 @@ TemplateTarget parse_target(TemplateTokenStream& tokens, NamespaceTargets namesp
 TemplateTarget parse_single_target(TemplateTokenStream& tokens, NamespaceTargets namespaces) {
   const TemplatePosition position = tokens.peek().position;
   if (tokens.take_op("(")) {
-    const TemplateTokenStream::Nesting nesting(tokens);
+    const auto nesting = tokens.nest();
     TemplateTarget inner = parse_target(tokens, namespaces);
     tokens.expect_op(")");
     return inner;
@@ -123,7 +123,7 @@ class StatementParser {
 
   // Parses statements up to a block with one of these names, which isn't taken.
   TemplateBody body_until(Names ends) {
-    const Parser::Nesting nesting(in_);
+    const auto nesting = in_.nest();
     TemplateBody body;
     while (true) {
       const TemplatePosition position = in_.peek().position;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chat/strftime.h"
+#include "chat/switched.h"
 #include "chat/template_error.h"
 #include "chat/template_object.h"
 
@@ -69,21 +70,12 @@ class TemplateRuntime {
   }
 
   // Held while a macro or a nested walk runs; throws when they are nested too deeply.
-  class Depth {
-   public:
-    explicit Depth(TemplateRuntime& runtime) : runtime_(runtime) {
-      if (runtime_.depth_ >= runtime_.limits_.call_depth) {
-        throw TemplateError("calls are nested deeper than 64 levels", ErrorCode::exhausted);
-      }
-      ++runtime_.depth_;
+  [[nodiscard]] Switched<int> nest() {
+    if (depth_ >= limits_.call_depth) {
+      throw TemplateError("calls are nested deeper than 64 levels", ErrorCode::exhausted);
     }
-    ~Depth() { --runtime_.depth_; }
-    Depth(const Depth&) = delete;
-    Depth& operator=(const Depth&) = delete;
-
-   private:
-    TemplateRuntime& runtime_;
-  };
+    return {depth_, depth_ + 1};
+  }
 
  private:
   TemplateLimits limits_;

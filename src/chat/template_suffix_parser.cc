@@ -98,7 +98,7 @@ bool TemplateExpressionParser::at_argument_of_test() const {
 TemplateSuffix TemplateExpressionParser::subscript() {
   const TemplateToken token = take();
   if (token.text == ".") return attribute(token.position);
-  const Nesting nesting(*this);
+  const auto nesting = nest();
   ExpressionPtr first = slice_bound();
   if (at_op(":")) return slice(token.position, std::move(first));
   if (first == nullptr) unexpected("an expression");
@@ -132,7 +132,7 @@ ExpressionPtr TemplateExpressionParser::slice_bound() {
 }
 
 CallArguments TemplateExpressionParser::arguments() {
-  const Nesting nesting(*this);
+  const auto nesting = nest();
   expect_op("(");
   CallArguments arguments;
   comma_separated(")", [&] { argument(arguments); });

@@ -25,13 +25,13 @@ std::string described(const TemplateToken& token) {
 
 }  // namespace
 
-TemplateTokenStream::Nesting::Nesting(TemplateTokenStream& stream) : stream_(stream) {
-  if (stream.nesting_ >= kMaxTemplateNesting) {
-    throw TemplateError(stream.peek().position,
+Switched<int> TemplateTokenStream::nest() {
+  if (nesting_ >= kMaxTemplateNesting) {
+    throw TemplateError(peek().position,
                         fmt::format("nested deeper than {} levels", kMaxTemplateNesting),
                         ErrorCode::exhausted);
   }
-  ++stream.nesting_;
+  return {nesting_, nesting_ + 1};
 }
 
 TemplateToken TemplateTokenStream::take() {

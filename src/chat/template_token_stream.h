@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "chat/switched.h"
 #include "chat/template_lexer.h"
 
 namespace paceline {
@@ -52,16 +53,7 @@ class TemplateTokenStream {
   }
 
   // Held while something nested is parsed; throws TemplateError exhausted when nested too deeply.
-  class Nesting {
-   public:
-    explicit Nesting(TemplateTokenStream& stream);
-    ~Nesting() { --stream_.nesting_; }
-    Nesting(const Nesting&) = delete;
-    Nesting& operator=(const Nesting&) = delete;
-
-   private:
-    TemplateTokenStream& stream_;
-  };
+  [[nodiscard]] Switched<int> nest();
 
  private:
   std::vector<TemplateToken> tokens_;

@@ -49,11 +49,6 @@ class HeadParser final : public beast::http::basic_parser<true> {
 
 std::string limit_of(size_t bytes) { return "the limit is " + std::to_string(bytes) + " bytes"; }
 
-[[noreturn]] void refuse_request_line() {
-  throw HttpRefusal(400,
-                    "the request line must be: method, one space, target, one space, HTTP/1.1");
-}
-
 }  // namespace
 
 HttpHead parse_http_head(std::string_view head) {
@@ -101,7 +96,8 @@ void HttpHeadCheck::take_request_line_byte(char c) {
   }
   if (c == ' ') {
     if (part_bytes_ == 0 || place_ == Place::version) {
-      refuse_request_line();
+      throw HttpRefusal(400,
+                        "the request line must be: method, one space, target, one space, HTTP/1.1");
     }
     place_ = place_ == Place::method ? Place::target : Place::version;
     part_bytes_ = 0;
@@ -148,7 +144,8 @@ void HttpHeadCheck::end_line() {
   } else if (place_ == Place::version && part_bytes_ == kVersionBytes) {
     place_ = Place::fields;
   } else {
-    refuse_request_line();
+    throw HttpRefusal(400,
+                      "the request line must be: method, one space, target, one space, HTTP/1.1");
   }
   part_bytes_ = 0;
 }

@@ -38,11 +38,7 @@ HttpSocket::Outcome receive(int descriptor, std::span<char> buffer, int flags) {
 
 }  // namespace
 
-template <class Call>
-HttpSocket::Outcome HttpSocket::in_session(Call&& call) const {
-  ERR_clear_error();
-  size_t size = 0;
-  const int result = call(session_.get(), &size);
+HttpSocket::Outcome HttpSocket::session_outcome(int result, size_t size) const {
   if (result > 0) return {.status = Status::done, .size = size};
   const int error = SSL_get_error(session_.get(), result);
   if (error == SSL_ERROR_WANT_READ) return {.status = Status::wait_to_read};
@@ -52,14 +48,16 @@ HttpSocket::Outcome HttpSocket::in_session(Call&& call) const {
 
 Status HttpSocket::handshake() {
   if (session_ == nullptr) return Status::done;
-  return in_session([](SSL* session, size_t*) { return SSL_do_handshake(session); }).status;
+  ERR_clear_error();
+  return session_outcome(SSL_do_handshake(session_.get()), 1).status;
 }
 
 HttpSocket::Outcome HttpSocket::read(std::span<char> buffer) {
   if (session_ == nullptr) return receive(descriptor_, buffer, 0);
-  return in_session([&](SSL* session, size_t* size) {
-    return SSL_read_ex(session, buffer.data(), buffer.size(), size);
-  });
+  ERR_clear_error();
+  size_t size = 0;
+  const int result = SSL_read_ex(session_.get(), buffer.data(), buffer.size(), &size);
+  return session_outcome(result, size);
 }
 
 HttpSocket::Outcome HttpSocket::write(std::string_view bytes) {
@@ -69,17 +67,19 @@ HttpSocket::Outcome HttpSocket::write(std::string_view bytes) {
                       }),
                       Status::wait_to_write);
   }
-  return in_session([&](SSL* session, size_t* size) {
-    return SSL_write_ex(session, bytes.data(), bytes.size(), size);
-  });
+  ERR_clear_error();
+  size_t size = 0;
+  const int result = SSL_write_ex(session_.get(), bytes.data(), bytes.size(), &size);
+  return session_outcome(result, size);
 }
 
 Status HttpSocket::peek() {
   char byte = 0;
   if (session_ == nullptr) return receive(descriptor_, {&byte, 1}, MSG_PEEK).status;
-  return in_session(
-             [&](SSL* session, size_t* size) { return SSL_peek_ex(session, &byte, 1, size); })
-      .status;
+  ERR_clear_error();
+  size_t size = 0;
+  const int result = SSL_peek_ex(session_.get(), &byte, 1, &size);
+  return session_outcome(result, size).status;
 }
 
 bool HttpSocket::has_hung_up() const {

@@ -71,9 +71,7 @@ class HttpSocket {
   void break_on_close() const;
 
  private:
-  // Calls OpenSSL's `call` with the session and where it says how many bytes it handled.
-  template <class Call>
-  Outcome in_session(Call&& call) const;
+  Outcome session_outcome(int result, size_t size) const;
 
   int descriptor_;
   TlsSession session_;
