@@ -47,8 +47,8 @@ constexpr FieldDef<CustomTool> kToolFields[] = {
           "Refuse an input_schema with a part that can't be enforced, or a format that isn't "
           "known; else such parts are left out and named in the answer's warnings.",
           kOff, store<&CustomTool::is_strict>),
-    field("input_examples", {.kind = FieldKind::array},
-          "Examples of inputs, where the template shows them.", store<&CustomTool::input_examples>),
+    field("input_examples", kAnyList, "Examples of inputs, where the template shows them.",
+          store<&CustomTool::input_examples>),
 };
 
 constexpr FieldType kTool = object_type(fields_of<kToolFields, FieldLevel::custom_tool>);
@@ -63,10 +63,7 @@ constexpr std::string_view kOtherKinds[] = {
 bool skips_tool(const FieldValue& value, Draft& draft) {
   const std::string* const kind = value.json().find_text("type");
   if (kind == nullptr || *kind == "custom") return false;
-  if (std::none_of(std::begin(kOtherKinds), std::end(kOtherKinds),
-                   [&](std::string_view other) { return kind->starts_with(other); })) {
-    value.member("type").refuse_unsupported("\"custom\"");
-  }
+  if (!begins_like(*kind, kOtherKinds)) value.member("type").refuse_unsupported("\"custom\"");
   if (const auto* const name = value.json().find_text("name")) draft.skipped_tools.push_back(*name);
   draft.history.warnings.push_back(fmt::format(
       "{}: {} left out, only tools with an input_schema are offered", value.path(), *kind));

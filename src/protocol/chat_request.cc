@@ -23,8 +23,6 @@ constexpr FieldType kObjects = array_type(kAnyObject, 0, kNoMaximum);
 constexpr FieldType kModalities = array_type(kOnlyTextWord, 0, kNoMaximum);
 
 constexpr std::string_view kContentWords[] = {"content"};
-constexpr std::string_view kReasoningEfforts[] = {"none", "minimal", "low", "medium",
-                                                  "high", "xhigh",   "max"};
 
 constexpr FieldDef<ChatDraft> kPredictionFields[] = {
     required("type", only_words_type(kContentWords), "Only content."),

@@ -6,7 +6,7 @@
 #include "base/json_writer.h"
 #include "base/request_error.h"
 #include "chat/message_json.h"
-#include "protocol/request_reader.h"
+#include "protocol/request_fields.h"
 
 namespace paceline {
 namespace {
@@ -29,10 +29,7 @@ constexpr FieldDef<ToolSpec> kToolFunctionFields[] = {
     field("description", kAnyText, "What it does."),
     field("parameters", kAnyObject, "A JSON Schema of its arguments, which calls obey.",
           [](const FieldValue& v, ToolSpec& t) { t.parameters = to_json(v.json()); }),
-    field("strict", kBoolean,
-          "Refuse parameters with a part that can't be enforced, or a format that isn't known; "
-          "else such parts are left out and named in the answer's warnings.",
-          kOff, store<&ToolSpec::is_strict>),
+    field("strict", kBoolean, kStrictParametersHelp, kOff, store<&ToolSpec::is_strict>),
 };
 
 constexpr FieldDef<ToolSpec> kToolFields[] = {
@@ -59,6 +56,11 @@ constexpr FieldDef<ChatOptions> kNamedToolFields[] = {
 };
 
 }  // namespace
+
+bool begins_like(std::string_view type, std::span<const std::string_view> kinds) {
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&](std::string_view kind) { return type.starts_with(kind); });
+}
 
 FieldList named_tool_fields() { return fields_of<kNamedToolFields>(); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,9 @@ inline constexpr FieldType kToolChoiceKinds[] = {word_type(kToolChoiceWords),
                                                  object_type(named_tool_fields)};
 inline constexpr FieldType kToolChoices =
     one_of_type(kToolChoiceKinds, "none, auto, required, or an object that names a function");
+
+// Whether the type begins like one of these: an API's own kinds of tools, which have versions.
+bool begins_like(std::string_view type, std::span<const std::string_view> kinds);
 
 // Adds every tool to `turn`. Returns the array as JSON for the template; empty when there is none.
 std::string read_tools(const FieldValue& value, TurnRequest& turn);

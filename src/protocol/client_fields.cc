@@ -5,9 +5,6 @@
 namespace paceline {
 namespace {
 
-constexpr FieldType kNothing = {
-    .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .expected = "an empty array"};
-constexpr FieldType kAnyList = {.kind = FieldKind::array};
 constexpr FieldType kObjectList = array_type(kAnyObject, 0, kNoMaximum);
 constexpr FieldType kTextList = array_type(kAnyText, 0, kNoMaximum);
 
@@ -40,8 +37,8 @@ constexpr FieldDef<ClientField> kChatRows[] = {
     field("include_reasoning", kOnlyTrue, "Only true: reasoning is sent."),
     field("separate_reasoning", kOnlyTrue, "Only true: reasoning has its own member."),
     field("stream_reasoning", kOnlyTrue, "Only true: reasoning is streamed."),
-    field("transforms", kNothing, "Only []: nothing is cut out of a prompt."),
-    field("plugins", kNothing, "Only []."),
+    field("transforms", kNoItems, "Only []: nothing is cut out of a prompt."),
+    field("plugins", kNoItems, "Only []."),
     field("enable_search", kOnlyFalse, "Only false."),
     field("safe_prompt", kOnlyFalse, "Only false: no prompt is added."),
     refused("thinking_budget", "use max_completion_tokens"),
@@ -72,7 +69,7 @@ constexpr FieldDef<ClientField> kMessageRows[] = {
     ignored("reasoning_opaque", kAnyText, kOtherServers),
     ignored("thought_signature", kAnyText, kOtherServers),
     ignored("metadata", kAnyObject, "The caller's own notes."),
-    field("images", kNothing, "Only []."),
+    field("images", kNoItems, "Only []."),
     field("prefix", kOnlyFalse, "Only false: use continue_final_message."),
     field("partial", kOnlyFalse, "Only false: use continue_final_message."),
     refused("audio"),

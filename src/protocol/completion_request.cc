@@ -7,8 +7,6 @@
 namespace paceline {
 namespace {
 
-constexpr FieldType kBestOf = {
-    .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
 void read_best_of(const FieldValue& value, CompletionRequest& target) {
   target.best_of = value.small_integer();
   if (target.best_of < target.generation.n) value.refuse("n or more");
@@ -37,7 +35,7 @@ constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
     field("add_special_tokens", kBoolean,
           "Encode a text prompt with the special tokens (BOS) that the tokenizer adds.", kOn,
           store<&CompletionRequest::options, &GenerateOptions::add_special_tokens>),
-    field("best_of", kBestOf,
+    field("best_of", kNumChoices,
           "Draw this many and return the n with the highest mean log-probability; not with stream.",
           read_best_of),
     field("n_probs", kNumTopLogprobs,

@@ -66,10 +66,7 @@ struct NamedSchema {
 constexpr FieldDef<NamedSchema> kNamedSchemaFields[] = {
     field("name", kAnyText, "What the schema is called; changes nothing."),
     field("description", kAnyText, "Changes nothing: the prompt says it."),
-    field("strict", kBoolean,
-          "Refuse a schema with a part that can't be enforced, or a format that isn't known; else "
-          "such parts are left out and named in the answer's warnings.",
-          kOff, store<&NamedSchema::is_strict>),
+    field("strict", kBoolean, kStrictSchemaHelp, kOff, store<&NamedSchema::is_strict>),
     field("schema", kSchema, "The schema; without one any JSON object will do.",
           [](const FieldValue& v, NamedSchema& t) { read_schema(v, t.constraint); }),
 };

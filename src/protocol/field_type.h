@@ -60,6 +60,9 @@ inline constexpr FieldType kAnyText = {.kind = FieldKind::text};
 inline constexpr FieldType kSomeText = {.kind = FieldKind::text, .min = 1};
 inline constexpr FieldType kNoText = {
     .kind = FieldKind::text, .max = 0, .is_part_of_api = true, .expected = "an empty string"};
+inline constexpr FieldType kAnyList = {.kind = FieldKind::array};
+inline constexpr FieldType kNoItems = {
+    .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .expected = "an empty array"};
 inline constexpr FieldType kAnyObject = {.kind = FieldKind::object};
 inline constexpr FieldType kAnyNumber = {
     .kind = FieldKind::number, .range = {.min = -1e30, .max = 1e30}, .expected = "a number"};

@@ -31,16 +31,13 @@ constexpr FieldDef<StreamFields> kUsageFields[] = {
           }),
 };
 
-constexpr FieldType kChoices = {
-    .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
-
 void read_return_tokens(const FieldValue& value, GenerationFields& target) {
   target.return_token_ids = target.return_token_ids || value.boolean();
 }
 
 constexpr FieldDef<GenerationFields> kGenerationFields[] = {
-    field("n", kChoices, "Answers to each prompt; the k-th has the seed plus k.", {.by_default = 1},
-          store<&GenerationFields::n>),
+    field("n", kNumChoices, "Answers to each prompt; the k-th has the seed plus k.",
+          {.by_default = 1}, store<&GenerationFields::n>),
     field("prompt_logprobs", kNumTopLogprobs,
           "Report the prompt's tokens, each with this many alternatives.",
           store<&GenerationFields::prompt_logprobs>),

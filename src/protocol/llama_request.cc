@@ -16,13 +16,9 @@ constexpr FieldType kLlamaPromptKinds[] = {kAnyText, array_type(kPromptItem, 1, 
 constexpr FieldType kLlamaPrompt = one_of_type(
     kLlamaPromptKinds, "a string, an array of strings and token ids, or an array of such prompts");
 
-constexpr FieldType kOnlyNone = {
-    .kind = FieldKind::array, .max = 0, .is_part_of_api = true, .expected = "an empty array"};
 constexpr FieldType kAnyTexts = array_type(kAnyText, 0, kMaxListedTokens);
 constexpr int64_t kUntilTheContextEnds = -2;  // and -1
 constexpr FieldType kNumPredicted = integer_type(kUntilTheContextEnds, kMaxOutputTokens);
-constexpr FieldType kNumCompletions = {
-    .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
 
 MixedPrompt read_pieces(const FieldValue& value) {
   if (value.json().is_string()) return {value.text()};
@@ -74,7 +70,7 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
           read_num_predicted),
     field("max_tokens", kNumPredicted, "OpenAI's name of it.", {.alias_of = "n_predict"},
           read_num_predicted),
-    field("n_cmpl", kNumCompletions, "llama.cpp's newer name of it.", {.alias_of = "n"},
+    field("n_cmpl", kNumChoices, "llama.cpp's newer name of it.", {.alias_of = "n"},
           [](const FieldValue& v, LlamaRequest& t) { t.generation.n = v.small_integer(); }),
     field("n_probs", kNumTopLogprobs,
           "Report each token's log-probability and this many alternatives; 0: none.",
@@ -115,8 +111,8 @@ constexpr FieldDef<LlamaRequest> kLlamaFields[] = {
     field("post_sampling_probs", kOnlyFalse, "Only false: log-probabilities are the model's own.",
           kOff),
     field("return_progress", kOnlyFalse, "Only false.", kOff),
-    field("lora", kOnlyNone, "Only an empty array: model chooses an adapter."),
-    field("image_data", kOnlyNone, "Only an empty array."),
+    field("lora", kNoItems, "Only an empty array: model chooses an adapter."),
+    field("image_data", kNoItems, "Only an empty array."),
     ignored("timings", kBoolean, "Results always have them.", kOn),
     refused("stream_options", "the last event has the counts"),
     refused("samplers", "the order is fixed; see sampler_order"),

@@ -27,6 +27,18 @@ constexpr uint64_t kMaxSaltBytes = 1024;
 inline constexpr FieldType kNumTopLogprobs = integer_type(generation_option("logprobs").range);
 inline constexpr FieldType kOutputTokens = integer_type(generation_option("max_tokens").range);
 
+inline constexpr FieldType kNumChoices = {
+    .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
+inline constexpr std::string_view kReasoningEfforts[] = {"none", "minimal", "low", "medium",
+                                                         "high", "xhigh",   "max"};
+// Of strict, beside a schema of an answer or of a tool's arguments.
+inline constexpr std::string_view kStrictSchemaHelp =
+    "Refuse a schema with a part that can't be enforced, or a format that isn't known; else such "
+    "parts are left out and named in the answer's warnings.";
+inline constexpr std::string_view kStrictParametersHelp =
+    "Refuse parameters with a part that can't be enforced, or a format that isn't known; else such "
+    "parts are left out and named in the answer's warnings.";
+
 // The default of max_tokens; the context may end a text sooner.
 constexpr int64_t kDefaultCompletionTokens = 16;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/request_error.h"
@@ -26,7 +27,7 @@ constexpr FieldDef<Part> kPartFields[] = {
              store<&Part::type>),
     field("text", kAnyText, "The text.", store<&Part::text>),
     field("refusal", kAnyText, "Why the assistant refused.", store<&Part::text>),
-    ignored("logprobs", {.kind = FieldKind::array}, "Log-probabilities of an earlier answer."),
+    ignored("logprobs", kAnyList, "Log-probabilities of an earlier answer."),
     ignored("image_url", "Images aren't read."),
     ignored("file_id", "Files aren't read."),
     ignored("file_url", "Files aren't read."),
@@ -86,34 +87,20 @@ constexpr FieldDef<Item> kItemFields[] = {
     ignored("created_by", kAnyText, "Who made it."),
 };
 
-constexpr KindNeed kNeeds[] = {
-    {"message", {"role", "content"}},
-    {"function_call", {"call_id", "name", "arguments"}},
-    {"custom_tool_call", {"call_id", "name", "input"}},
-    {"function_call_output", {"call_id", "output"}},
-    {"custom_tool_call_output", {"call_id", "output"}},
-    {"reasoning", {}},
-    {"item_reference", {"id"}},
-    {"compaction", {"encrypted_content"}},
-    {"compaction_trigger", {}},
-};
-
 // Of tools that OpenAI's servers run, or that its models alone know: earlier answers may have them.
-bool is_of_hosted_tool(std::string_view type) {
-  constexpr std::string_view kKinds[] = {"apply_patch_call",
-                                         "code_interpreter_call",
-                                         "computer_call",
-                                         "file_search_call",
-                                         "image_generation_call",
-                                         "local_shell_call",
-                                         "mcp_",
-                                         "program",
-                                         "shell_call",
-                                         "tool_search_",
-                                         "web_search_call"};
-  return std::any_of(std::begin(kKinds), std::end(kKinds),
-                     [&](std::string_view kind) { return type.starts_with(kind); });
-}
+constexpr std::string_view kHostedKinds[] = {
+    "apply_patch_call",
+    "code_interpreter_call",
+    "computer_call",
+    "file_search_call",
+    "image_generation_call",
+    "local_shell_call",
+    "mcp_",
+    "program",
+    "shell_call",
+    "tool_search_",
+    "web_search_call",
+};
 
 std::string read_part(const FieldValue& value, bool is_output, ItemHistory& conversation) {
   auto part = read_object<kPartFields, FieldLevel::part>(value);
@@ -167,7 +154,7 @@ void add_system_text(std::string text, ItemHistory& conversation) {
   messages.push_back({.role = "system", .content = std::move(text)});
 }
 
-void add_message(const Item& item, ItemHistory& conversation) {
+void add_message(const FieldValue& /*value*/, const Item& item, ItemHistory& conversation) {
   const bool is_answer = item.role == "assistant";
   std::string text = read_texts(*item.content, is_answer ? "" : "\n", false, conversation);
   if (item.role == "user") return add_user_text(std::move(text), conversation);
@@ -205,7 +192,7 @@ void add_reasoning(const FieldValue& value, const Item& item, ItemHistory& conve
   reasoning = reasoning ? *reasoning + "\n\n" + *text : std::move(*text);
 }
 
-void add_call(const Item& item, ItemHistory& conversation) {
+void add_call(const FieldValue& /*value*/, const Item& item, ItemHistory& conversation) {
   end_summary(conversation);
   open_answer(conversation)
       .tool_calls.push_back({item.call_id, item.name,
@@ -213,7 +200,7 @@ void add_call(const Item& item, ItemHistory& conversation) {
                                                              : arguments_of(item.text)});
 }
 
-void add_output(const Item& item, ItemHistory& conversation) {
+void add_output(const FieldValue& /*value*/, const Item& item, ItemHistory& conversation) {
   std::string text = read_texts(*item.content, "\n", true, conversation);
   end_answer(conversation);
   end_summary(conversation);
@@ -228,31 +215,27 @@ void add_compaction(const FieldValue& value, const Item& item, ItemHistory& conv
       open_sealed(value, item, kCompactionPurpose, conversation.sources).value_or("");
 }
 
-void check_item(const FieldValue& value, std::string_view type) {
-  const KindNeed* const need = find_need(kNeeds, type);
-  if (need == nullptr) {
-    value.member("type").refuse_unsupported(
-        "message, calls of functions and custom tools, their outputs, reasoning, item_reference "
-        "and compaction");
-  }
-  require_members(value, *need);
+void ask_for_compaction(const FieldValue& /*value*/, const Item& /*item*/,
+                        ItemHistory& conversation) {
+  conversation.asks_for_compaction = true;
 }
 
-void add_item(const FieldValue& value, const Item& item, ItemHistory& conversation) {
-  if (item.type == "message") {
-    add_message(item, conversation);
-  } else if (item.type == "reasoning") {
-    add_reasoning(value, item, conversation);
-  } else if (item.type == "compaction") {
-    add_compaction(value, item, conversation);
-  } else if (item.type == "compaction_trigger") {
-    conversation.asks_for_compaction = true;
-  } else if (item.type.ends_with("_output")) {
-    add_output(item, conversation);
-  } else {
-    add_call(item, conversation);
-  }
-}
+struct ItemKind {
+  KindNeed need;
+  void (*add)(const FieldValue& value, const Item& item, ItemHistory& conversation);
+};
+
+constexpr ItemKind kItemKinds[] = {
+    {{"message", {"role", "content"}}, add_message},
+    {{"function_call", {"call_id", "name", "arguments"}}, add_call},
+    {{"custom_tool_call", {"call_id", "name", "input"}}, add_call},
+    {{"function_call_output", {"call_id", "output"}}, add_output},
+    {{"custom_tool_call_output", {"call_id", "output"}}, add_output},
+    {{"reasoning", {}}, add_reasoning},
+    {{"item_reference", {"id"}}, nullptr},  // an item of these kinds stands for it
+    {{"compaction", {"encrypted_content"}}, add_compaction},
+    {{"compaction_trigger", {}}, ask_for_compaction},
+};
 
 // Ids of items are "KIND_RESPONSE_NUMBER".
 std::optional<Json> find_item(const std::string& id, const InputSources& sources) {
@@ -271,10 +254,10 @@ std::optional<Json> find_item(const std::string& id, const InputSources& sources
   return std::nullopt;
 }
 
-// True: the item was taken as it stands.
+// True: the item is of a hosted tool.
 bool skip_hosted(const FieldValue& value, ItemHistory& conversation) {
   const std::string* const type = value.json().find_text("type");
-  if (type == nullptr || !is_of_hosted_tool(*type)) return false;
+  if (type == nullptr || !begins_like(*type, kHostedKinds)) return false;
   conversation.warnings.push_back(
       fmt::format("{}: {} left out, its tool isn't this server's", value.path(), *type));
   return true;
@@ -286,10 +269,18 @@ void read_item(const FieldValue& value, ItemHistory& conversation) {
   }
   if (skip_hosted(value, conversation)) return;
   const auto item = read_object<kItemFields, FieldLevel::message>(value);
-  check_item(value, item.type);
-  if (item.type != "item_reference") {
+  const auto* const kind =
+      std::find_if(std::begin(kItemKinds), std::end(kItemKinds),
+                   [&](const ItemKind& one) { return one.need.kind == item.type; });
+  if (kind == std::end(kItemKinds)) {
+    value.member("type").refuse_unsupported(
+        "message, calls of functions and custom tools, their outputs, reasoning, item_reference "
+        "and compaction");
+  }
+  require_members(value, kind->need);
+  if (kind->add != nullptr) {
     if (item.type != "compaction_trigger") conversation.items.push_back(value.json());
-    return add_item(value, item, conversation);
+    return kind->add(value, item, conversation);
   }
   const auto found = find_item(item.id, conversation.sources);
   if (!found) {

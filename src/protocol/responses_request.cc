@@ -19,12 +19,10 @@ struct Draft : Request {
   std::optional<int32_t> top_logprobs;
 };
 
-constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
-                                         "high", "xhigh",   "max"};
 constexpr std::string_view kSummaryWords[] = {"auto", "concise", "detailed"};
 
 constexpr FieldDef<Draft> kReasoningFields[] = {
-    field("effort", word_type(kEfforts),
+    field("effort", word_type(kReasoningEfforts),
           "How much the model reasons, where its template has a switch: none turns it off.",
           [](const FieldValue& v, Draft& t) { t.chat.turn.reasoning_effort = v.text(); }),
     field("summary", word_type(kSummaryWords),
@@ -51,10 +49,7 @@ constexpr FieldDef<TextFormat> kFormatFields[] = {
              store<&TextFormat::type>),
     field("name", kAnyText, "What the schema is called; changes nothing."),
     field("description", kAnyText, "Changes nothing: the prompt says it."),
-    field("strict", kBoolean,
-          "Refuse a schema with a part that can't be enforced, or a format that isn't known; else "
-          "such parts are left out and named in the answer's warnings.",
-          kOff, store<&TextFormat::is_strict>),
+    field("strict", kBoolean, kStrictSchemaHelp, kOff, store<&TextFormat::is_strict>),
     field("schema", kAnyObject, "The schema.",
           [](const FieldValue& v, TextFormat& t) {
             t.schema.spec = {.kind = ConstraintSpec::Kind::json_schema, .text = to_json(v.json())};

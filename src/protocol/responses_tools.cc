@@ -65,15 +65,12 @@ constexpr FieldDef<Tool> kToolFields[] = {
             t.spec.parameters = to_json(v.json());
             t.shown.emplace_back("parameters", v.json());
           }),
-    field("strict", kBoolean,
-          "Refuse parameters with a part that can't be enforced, or a format that isn't known; "
-          "else such parts are left out and named in the answer's warnings.",
-          kOff, store<&Tool::spec, &ToolSpec::is_strict>),
+    field("strict", kBoolean, kStrictParametersHelp, kOff,
+          store<&Tool::spec, &ToolSpec::is_strict>),
     field("format", object_type(fields_of<kInputFormatFields>),
           "Of a custom tool: what its input may be.", read_input_format),
     ignored("output_schema", kAnyObject, "Outputs are taken as they come."),
-    ignored("allowed_callers", {.kind = FieldKind::array},
-            "The model calls it, nothing else does."),
+    ignored("allowed_callers", kAnyList, "The model calls it, nothing else does."),
     ignored("async", kBoolean, "The client runs it as it likes."),
 };
 

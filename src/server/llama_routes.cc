@@ -3,7 +3,7 @@
 #include "base/version.h"
 #include "engine/engine.h"
 #include "engine/engine_snapshot.h"
-#include "protocol/llama_response.h"
+#include "protocol/llama_request.h"
 #include "server/model_call.h"
 #include "server/routes.h"
 #include "text/generation_options.h"

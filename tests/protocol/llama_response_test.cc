@@ -1,4 +1,4 @@
-#include "protocol/llama_response.h"
+#include "protocol/llama_request.h"
 
 #include <gmock/gmock.h>
 
