@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "protocol/dialect.h"
-#include "protocol/request_body.h"
+#include "protocol/request_reader.h"
 #include "protocol/text_requests.h"
 
 namespace paceline {

@@ -153,17 +153,14 @@ void check_member(bool is_there, bool is_wanted, const FieldValue& value, std::s
                      fmt::format("{}: {} {}", path, is_wanted ? "missing," : "not allowed,", why));
 }
 
-// A refusal replaces missing content, a function_call replaces missing tool_calls.
-void fill_missing_members(Message& message) {
-  if (!message.content && message.refusal) message.content = std::move(message.refusal);
-  if (!message.tool_calls.empty() || !message.function_call) return;
-  message.tool_calls.push_back(std::move(*message.function_call));
-}
-
 ChatMessage read_message(const FieldValue& value, std::vector<std::string>& warnings) {
   auto message = read_object<kMessageFields, FieldLevel::message>(value);
   warnings.insert(warnings.end(), message.warnings.begin(), message.warnings.end());
-  fill_missing_members(message);
+  // A refusal replaces missing content, a function_call replaces missing tool_calls.
+  if (!message.content && message.refusal) message.content = std::move(message.refusal);
+  if (message.tool_calls.empty() && message.function_call) {
+    message.tool_calls.push_back(std::move(*message.function_call));
+  }
   const bool is_assistant = message.role == "assistant";
   const bool has_calls = !message.tool_calls.empty();
   if (!has_calls && !message.content) RequestReader(value).require("content");

@@ -32,12 +32,10 @@ constexpr std::string_view kItemWords[] = {"message", "function_call", "function
                                            "custom_tool_call", "custom_tool_call_output"};
 constexpr std::string_view kDecisionRoles[] = {"user", "developer", "system", "assistant"};
 
-constexpr KindNeed kPartNeeds[] = {
-    {"input_text", {"text"}},
-    {"input_json", {"data"}},
-    {"output_text", {"text"}},
-    {"refusal", {"refusal"}},
-};
+constexpr KindNeed kPartNeeds[] = {{"input_text", {"text"}},
+                                   {"input_json", {"data"}},
+                                   {"output_text", {"text"}},
+                                   {"refusal", {"refusal"}}};
 
 struct DecisionPart {
   std::string type;

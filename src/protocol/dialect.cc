@@ -1,20 +1,16 @@
 #include "protocol/dialect.h"
 
-#include <type_traits>
-
 namespace paceline {
 namespace {
 
 template <class AnyCall>
 auto& common_of(AnyCall& call) {
-  using Fields = std::conditional_t<std::is_const_v<AnyCall>, const CommonFields, CommonFields>;
-  const auto of_each = [](auto& request) -> Fields& { return request.common; };
+  const auto of_each = [](auto& request) -> auto& { return request.common; };
   return std::visit(
-      [&](auto& one) -> Fields& {
-        using One = std::remove_cvref_t<decltype(one)>;
-        if constexpr (std::is_same_v<One, LoadCall>) {
+      [&](auto& one) -> auto& {
+        if constexpr (requires { one.common; }) {
           return one.common;
-        } else if constexpr (std::is_same_v<One, CountCall>) {
+        } else if constexpr (requires { one.request.common; }) {
           return one.request.common;
         } else {
           return std::visit(of_each, one.request);

@@ -1,4 +1,4 @@
-#include "protocol/field_schema.h"
+#include "protocol/schemas.h"
 
 #include <algorithm>
 

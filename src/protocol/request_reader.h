@@ -1,6 +1,8 @@
 // RequestReader takes an object's members by tables that say what becomes of each field.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,11 +10,19 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/json.h"
 #include "base/json_cursor.h"
 #include "protocol/field_type.h"
 #include "protocol/field_value.h"
 
 namespace paceline {
+
+// Limits of a body, beyond any reasonable request: they bound the time and memory of its tree.
+constexpr size_t kMaxMembers = 262'144;                            // of all its objects
+constexpr size_t kMaxValues = kMaxListedTokens + 2 * kMaxMembers;  // in total
+
+// Throws RequestError for malformed JSON, and for too many values before it makes a tree.
+Json parse_request_body(std::string_view body);
 
 // A FieldInfo, and what takes the value when it was found to be of the type.
 template <class T>

@@ -1,8 +1,6 @@
-#include "protocol/response_schemas.h"
+#include "protocol/schemas.h"
 
 #include <string>
-
-#include "protocol/schema_notation.h"
 
 namespace paceline {
 namespace {

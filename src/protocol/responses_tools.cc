@@ -97,12 +97,6 @@ void make_function(Tool& tool) {
 
 bool is_own(std::string_view type) { return type == "function" || type == "custom"; }
 
-Tool read_tool(const FieldValue& value) {
-  auto tool = read_object<kToolFields, FieldLevel::tool>(value);
-  if (tool.type == "custom") make_function(tool);
-  return tool;
-}
-
 struct Choice {
   std::string type;
   std::string name;
@@ -175,8 +169,11 @@ void read_tools(const FieldValue& value, ChatRequest& chat, OfferedTools& offere
           fmt::format("{}: {} left out, this server runs no tools itself", item.path(), *type));
       continue;
     }
-    Tool tool = read_tool(item);
-    if (tool.type == "custom") offered.custom.push_back(tool.spec.name);
+    auto tool = read_object<kToolFields, FieldLevel::tool>(item);
+    if (tool.type == "custom") {
+      make_function(tool);
+      offered.custom.push_back(tool.spec.name);
+    }
     chat.turn.tools.push_back(std::move(tool.spec));
     shown.push_back(Json::Object{{"type", "function"}, {"function", std::move(tool.shown)}});
   }

@@ -1,4 +1,4 @@
-#include "protocol/schema_notation.h"
+#include "protocol/schemas.h"
 
 #include <algorithm>
 #include <cctype>

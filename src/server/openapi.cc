@@ -6,8 +6,7 @@
 
 #include "base/json_writer.h"
 #include "base/version.h"
-#include "protocol/field_schema.h"
-#include "protocol/response_schemas.h"
+#include "protocol/schemas.h"
 #include "server/route_table.h"
 #include "server/routes.h"
 

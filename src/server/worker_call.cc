@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "http/zstd_body.h"
-#include "protocol/request_body.h"
+#include "protocol/request_reader.h"
 #include "server/server_errors.h"
 
 namespace paceline {

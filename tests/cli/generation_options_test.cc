@@ -18,7 +18,7 @@
 #include "protocol/chat_request.h"
 #include "protocol/classification_request.h"
 #include "protocol/completion_request.h"
-#include "protocol/field_schema.h"
+#include "protocol/schemas.h"
 #include "server/page_options.h"
 
 namespace paceline {

@@ -1,8 +1,7 @@
-#include "protocol/field_schema.h"
+#include "protocol/schemas.h"
 
 #include <gmock/gmock.h>
 
-#include "protocol/response_schemas.h"
 #include "tests/protocol/endpoints.h"
 
 namespace paceline {

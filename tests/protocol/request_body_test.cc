@@ -1,4 +1,4 @@
-#include "protocol/request_body.h"
+#include "protocol/request_reader.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // The notation of schemas: each form that its header lists, as the JSON Schema it stands for.
-#include "protocol/schema_notation.h"
+#include "protocol/schemas.h"
 
 #include <gtest/gtest.h>
 

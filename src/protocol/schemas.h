@@ -1,10 +1,23 @@
-// A short notation of JSON Schemas, in which the answers of the API are described.
+// JSON Schemas for /openapi.json: of requests, made from the tables that read them, and of answers,
+// from a short notation.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "base/json_writer.h"
+#include "protocol/field_value.h"
+
 namespace paceline {
+
+// {"type": "object", "properties": {...}, "required": [...], "additionalProperties": false}
+// A property has "description", "default", "x-when-unset" (the default in words), and "x-use"
+// (implemented, partly, ignored, refused), "x-alias-of" and "x-max-bytes" where they apply.
+// Optional properties may be null, which counts as absent.
+void write_fields_schema(JsonWriter& writer, const FieldList& fields, const RequestTerms& terms);
+
+// {"Error": {...}, "Completion": {...}, ...}: the components that the routes refer to.
+std::string_view response_schemas_json();
 
 // `text` has definitions, "Name = type", which become the members of one JSON object. A type is
 //   string, text (not empty), integer, count (from 0), number, boolean, null, array, object, any
