@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "protocol/dialect.h"
 #include "protocol/request_reader.h"
-#include "protocol/text_requests.h"
+#include "protocol/plain_requests.h"
 
 namespace paceline {
 namespace {

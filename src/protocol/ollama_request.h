@@ -9,20 +9,16 @@
 
 namespace paceline {
 
-struct OllamaRequest {
-  // A chat, or with `raw` or `suffix` a completion. Without messages or prompt it only loads the
-  // model.
-  GenerationRequest request;
-  bool is_load = false;
-  std::string model;             // as asked, with its tag
+template <class Request>
+struct AskedOfOllama {
+  Request request;
+  bool is_load = false;          // without messages, prompt or input it only loads the model
+  std::string model = {};        // as asked, with its tag
   bool returns_context = false;  // the tokens of prompt and answer, in the last object
 };
-
-struct OllamaEmbedRequest {
-  EmbeddingRequest request;
-  bool is_load = false;  // there is no input
-  std::string model;     // as asked, with its tag
-};
+// A chat, or with `raw` or `suffix` a completion.
+using OllamaRequest = AskedOfOllama<GenerationRequest>;
+using OllamaEmbedRequest = AskedOfOllama<EmbeddingRequest>;
 
 // Each throws RequestError naming the first field that is wrong, unknown or not supported.
 OllamaRequest parse_ollama_chat(const Json& body, const RequestTerms& terms = {});

@@ -5,7 +5,7 @@
 
 #include "base/json_writer.h"
 #include "engine/adapter_set.h"
-#include "protocol/model_requests.h"
+#include "protocol/plain_requests.h"
 #include "server/model_call.h"
 #include "server/routes.h"
 

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "base/suggest.h"
-#include "protocol/model_requests.h"
 #include "protocol/ollama_request.h"
-#include "protocol/text_requests.h"
+#include "protocol/plain_requests.h"
 #include "server/routes.h"
 
 namespace paceline {

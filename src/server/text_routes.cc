@@ -7,7 +7,7 @@
 #include "base/request_error.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
-#include "protocol/text_requests.h"
+#include "protocol/plain_requests.h"
 #include "server/model_call.h"
 #include "server/request_rules.h"
 #include "server/routes.h"

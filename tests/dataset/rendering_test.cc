@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/mapped_file.h"
-#include "protocol/text_requests.h"
+#include "protocol/plain_requests.h"
 #include "tests/dataset/training_files.h"
 #include "tests/expect_error.h"
 #include "tests/tools/mini_templates.h"

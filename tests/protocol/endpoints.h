@@ -11,8 +11,8 @@
 #include "protocol/embedding_request.h"
 #include "protocol/llama_request.h"
 #include "protocol/pair_score_request.h"
+#include "protocol/plain_requests.h"
 #include "protocol/responses_request.h"
-#include "protocol/text_requests.h"
 #include "protocol/token_score_request.h"
 #include "tests/protocol/requests.h"
 

@@ -1,4 +1,4 @@
-#include "protocol/text_requests.h"
+#include "protocol/plain_requests.h"
 
 #include "base/request_error.h"
 #include "protocol/chat_messages.h"
@@ -57,6 +57,27 @@ constexpr FieldDef<TemplateRequest> kTemplateFields[] = {
     field("model", kAnyText, "The model's name.", store<&TemplateRequest::model>),
 };
 
+constexpr FieldDef<ModelRequest> kModelFields[] = {
+    required("model", kAnyText, "The model's name.", store<&ModelRequest::model>),
+};
+
+constexpr FieldDef<LoadAdapterRequest> kLoadFields[] = {
+    required("lora_name", kAnyText, "The adapter's name, which requests give as their model.",
+             store<&LoadAdapterRequest::name>),
+    required("lora_path", kAnyText, "Its directory or file, beneath --lora-directory.",
+             store<&LoadAdapterRequest::path>),
+    field("load_inplace", kBoolean,
+          "Replace an adapter of this name; its running requests end with the old one.", kOff,
+          store<&LoadAdapterRequest::replaces>),
+    field("model", kAnyText, "The model that it is for; the first one by default.",
+          store<&LoadAdapterRequest::model>),
+};
+
+constexpr FieldDef<UnloadAdapterRequest> kUnloadFields[] = {
+    required("lora_name", kAnyText, "The adapter's name; its running requests go on to their end.",
+             store<&UnloadAdapterRequest::name>),
+};
+
 }  // namespace
 
 TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& terms) {
@@ -100,6 +121,18 @@ TemplateRequest parse_template_request(const Json& body, const RequestTerms& ter
   return request;
 }
 
+ModelRequest parse_model_request(const Json& body, const RequestTerms& terms) {
+  return read_body<kModelFields>(body, terms);
+}
+
+LoadAdapterRequest parse_load_adapter_request(const Json& body, const RequestTerms& terms) {
+  return read_body<kLoadFields>(body, terms);
+}
+
+UnloadAdapterRequest parse_unload_adapter_request(const Json& body, const RequestTerms& terms) {
+  return read_body<kUnloadFields>(body, terms);
+}
+
 FieldList tokenize_request_fields() {
   FieldList list = fields_of<kTokenizeFields>();
   append_fields<ChatInput>(kConversationFields, list);
@@ -114,5 +147,9 @@ FieldList template_request_fields() {
   for (FieldInfo& field : list) field.is_required = field.name == "messages";
   return list;
 }
+
+FieldList model_request_fields() { return fields_of<kModelFields>(); }
+FieldList load_adapter_request_fields() { return fields_of<kLoadFields>(); }
+FieldList unload_adapter_request_fields() { return fields_of<kUnloadFields>(); }
 
 }  // namespace paceline

@@ -1,4 +1,6 @@
-// The bodies of /tokenize, /detokenize and /apply-template, in the shapes of vLLM and llama.cpp.
+// The bodies of routes without a dialect: /tokenize, /detokenize and /apply-template, in the shapes
+// of vLLM and llama.cpp; /models/load and /models/unload, in llama.cpp's; /v1/load_lora_adapter and
+// /v1/unload_lora_adapter, in vLLM's.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +33,34 @@ struct TemplateRequest {
   ChatInput input;
 };
 
+struct ModelRequest {
+  std::string model;
+};
+
+struct LoadAdapterRequest {
+  std::string name;
+  std::string path;
+  bool replaces = false;
+  std::optional<std::string> model;  // that it is for; nothing: the first one
+};
+
+struct UnloadAdapterRequest {
+  std::string name;
+};
+
 // Each throws RequestError naming the first field that is wrong or unknown.
 TokenizeRequest parse_tokenize_request(const Json& body, const RequestTerms& terms = {});
 DetokenizeRequest parse_detokenize_request(const Json& body, const RequestTerms& terms = {});
 TemplateRequest parse_template_request(const Json& body, const RequestTerms& terms = {});
+ModelRequest parse_model_request(const Json& body, const RequestTerms& terms = {});
+LoadAdapterRequest parse_load_adapter_request(const Json& body, const RequestTerms& terms = {});
+UnloadAdapterRequest parse_unload_adapter_request(const Json& body, const RequestTerms& terms = {});
 
 FieldList tokenize_request_fields();
 FieldList detokenize_request_fields();
 FieldList template_request_fields();
+FieldList model_request_fields();
+FieldList load_adapter_request_fields();
+FieldList unload_adapter_request_fields();
 
 }  // namespace paceline
