@@ -235,11 +235,14 @@ constexpr FieldDef<ChatRequest> kAnswerFields[] = {
           [](const FieldValue& v, ChatRequest& t) { t.generation.streaming.stream = v.boolean(); }),
 };
 
-void read_prompt(RequestReader& reader, Draft& draft) {
+Draft read_prompt(RequestReader& reader, const SignatureReader& signatures) {
+  Draft draft;
+  draft.history.signatures = signatures;
   reader.read(common_fields(), draft.chat.common);
   read_client_fields(FieldLevel::request, reader);
   reader.read<Draft>(kPromptFields, draft);
   read_client_fields(FieldLevel::messages, reader);
+  return draft;
 }
 
 // What the fields mean together.
@@ -273,10 +276,8 @@ Request finish(const Json& body, const RequestReader& reader, Draft draft) {
 
 Request parse_request(const Json& body, const RequestTerms& terms,
                       const SignatureReader& signatures) {
-  Draft draft;
-  draft.history.signatures = signatures;
   RequestReader reader(body, terms);
-  read_prompt(reader, draft);
+  Draft draft = read_prompt(reader, signatures);
   reader.read<ChatRequest>(kAnswerFields, draft.chat);
   reader.read(sampling_fields(), draft.chat.options);
   return finish(body, reader, std::move(draft));
@@ -284,11 +285,8 @@ Request parse_request(const Json& body, const RequestTerms& terms,
 
 Request parse_prompt(const Json& body, const RequestTerms& terms,
                      const SignatureReader& signatures) {
-  Draft draft;
-  draft.history.signatures = signatures;
   RequestReader reader(body, terms);
-  read_prompt(reader, draft);
-  return finish(body, reader, std::move(draft));
+  return finish(body, reader, read_prompt(reader, signatures));
 }
 
 FieldList prompt_fields() {

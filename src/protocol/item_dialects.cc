@@ -10,9 +10,9 @@ namespace paceline {
 namespace {
 
 // A call of a request that `write` answers, which may need the tokens' names.
-template <class Request, Request (*parse_request)(const Json&, const RequestTerms&), auto write,
-          const std::string_view& id_prefix>
+template <auto parse_request, auto write, const std::string_view& id_prefix>
 Call parse_items(const Json& body, const CallTerms& terms) {
+  using Request = std::invoke_result_t<decltype(parse_request), const Json&, const RequestTerms&>;
   return ItemCall{
       .request = parse_request(body, terms.limits),
       .id_prefix = id_prefix,
@@ -30,30 +30,26 @@ Call parse_items(const Json& body, const CallTerms& terms) {
 
 const Dialect kClassificationDialect = {
     .fields = classification_request_fields,
-    .parse = parse_items<ClassificationRequest, parse_classification_request,
-                         classification_response_json, kClassificationIdPrefix>};
+    .parse = parse_items<parse_classification_request, classification_response_json,
+                         kClassificationIdPrefix>};
 const Dialect kTokenScoreDialect = {
     .fields = token_score_request_fields,
-    .parse = parse_items<TokenScoreRequest, parse_token_score_request, token_score_response_json,
-                         kTokenScoreIdPrefix>};
+    .parse =
+        parse_items<parse_token_score_request, token_score_response_json, kTokenScoreIdPrefix>};
 const Dialect kEmbeddingDialect = {
     .fields = embedding_request_fields,
-    .parse = parse_items<EmbeddingRequest, parse_embedding_request, embedding_response_json,
-                         kEmbeddingIdPrefix>};
+    .parse = parse_items<parse_embedding_request, embedding_response_json, kEmbeddingIdPrefix>};
 const Dialect kPairScoreDialect = {
     .fields = pair_score_request_fields,
-    .parse = parse_items<PairScoreRequest, parse_pair_score_request, pair_score_response_json,
-                         kPairScoreIdPrefix>};
-const Dialect kDecisionDialect = {.fields = decision_request_fields,
-                                  .parse = parse_items<DecisionRequest, parse_decision_request,
-                                                       decision_response_json, kDecisionIdPrefix>};
+    .parse = parse_items<parse_pair_score_request, pair_score_response_json, kPairScoreIdPrefix>};
+const Dialect kDecisionDialect = {
+    .fields = decision_request_fields,
+    .parse = parse_items<parse_decision_request, decision_response_json, kDecisionIdPrefix>};
 const Dialect kSystemOneDialect = {
     .fields = system_one_request_fields,
-    .parse = parse_items<DecisionRequest, parse_system_one_request, system_one_response_json,
-                         kDecisionIdPrefix>};
+    .parse = parse_items<parse_system_one_request, system_one_response_json, kDecisionIdPrefix>};
 const Dialect kRerankDialect = {
     .fields = rerank_request_fields,
-    .parse =
-        parse_items<RerankRequest, parse_rerank_request, rerank_response_json, kRerankIdPrefix>};
+    .parse = parse_items<parse_rerank_request, rerank_response_json, kRerankIdPrefix>};
 
 }  // namespace paceline

@@ -297,8 +297,7 @@ Request parse_compaction(const Json& body, const CallTerms& terms) {
 }
 
 FieldList request_fields() {
-  FieldList list;
-  append_fields(common_fields(), list);
+  FieldList list = list_fields(common_fields());
   append_fields<Draft>(kPromptFields, list);
   append_fields<Draft>(kAnswerFields, list);
   append_fields(text_fields(), list);
@@ -307,8 +306,7 @@ FieldList request_fields() {
 }
 
 FieldList prompt_fields() {
-  FieldList list;
-  append_fields(common_fields(), list);
+  FieldList list = list_fields(common_fields());
   append_fields<Draft>(kPromptFields, list);
   return with_client_fields(std::move(list));
 }
