@@ -7,6 +7,7 @@
 #include "adapters/peft_directory.h"
 #include "base/json_writer.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/progress.h"
 #include "cli/usage_error.h"
@@ -31,8 +32,6 @@ std::string digest_text(Hash128 digest) {
   return fmt::format("{:016x}{:016x}", digest.high, digest.low);
 }
 
-std::string adapter_bytes_text(size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
-
 std::string adapter_text(const Settings& settings, AdapterFormat format, const Adapter& adapter) {
   std::set<int64_t> ranks;
   size_t width = 0;
@@ -47,15 +46,14 @@ std::string adapter_text(const Settings& settings, AdapterFormat format, const A
   row("format", std::string(adapter_format_name(format)));
   row("base", adapter.base_name().empty() ? "not named" : adapter.base_name());
   row("rank", fmt::format("{}", fmt::join(ranks, ", ")));
-  row("size", adapter_bytes_text(adapter.size_bytes()));
+  row("size", bytes_text(adapter.size_bytes()));
   row("digest", digest_text(adapter.digest()));
-  text +=
-      fmt::format("\n{} pair{}\n", adapter.pairs().size(), adapter.pairs().size() == 1 ? "" : "s");
+  text += fmt::format("\n{} {}\n", adapter.pairs().size(),
+                      plural_of("pair", std::ssize(adapter.pairs())));
   for (const LoraPair& pair : adapter.pairs()) {
-    text +=
-        fmt::format("  {:<{}}  {:>16}  rank {:<5} scale {:<12} {:<9} {:>10}\n", pair.module, width,
-                    fmt::format("{} x {}", pair.out(), pair.in()), pair.rank(), pair.scale,
-                    adapter_dtype_text(pair), adapter_bytes_text(pair.size_bytes()));
+    text += fmt::format("  {:<{}}  {:>16}  rank {:<5} scale {:<12} {:<9} {:>10}\n", pair.module,
+                        width, fmt::format("{} x {}", pair.out(), pair.in()), pair.rank(),
+                        pair.scale, adapter_dtype_text(pair), bytes_text(pair.size_bytes()));
   }
   return text;
 }
@@ -99,14 +97,12 @@ int run_adapter(const Settings& settings, Session& session) {
   const Adapter adapter = read_adapter(settings.adapter, base, memory);
   if (!settings.output.empty()) {
     write_adapter(settings, adapter, base);
-    if (settings.quiet) return 0;
     session.print_note("{}: {} pairs, {} (from {})", settings.output, adapter.pairs().size(),
-                       adapter_bytes_text(adapter.size_bytes()), adapter_format_name(format));
+                       bytes_text(adapter.size_bytes()), adapter_format_name(format));
     return 0;
   }
   session.out().write(settings.json ? adapter_json(settings, format, adapter)
                                     : adapter_text(settings, format, adapter));
-  session.out().flush();
   return 0;
 }
 

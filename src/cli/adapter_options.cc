@@ -1,13 +1,13 @@
 // Options of LoRA adapters.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/lora_source.h"
 #include "cli/option_groups.h"
+#include "cli/words.h"
 
 namespace paceline {
 namespace {
@@ -26,16 +26,12 @@ Error malformed(std::string_view option, const std::string& found, std::string_v
 LoraSource scaled_source(const std::string& text) {
   constexpr std::string_view kExpected = "NAME=DIR:SCALE or DIR:SCALE";
   const size_t colon = text.rfind(':');
-  double scale = 0;
-  const char* const begin = text.data() + (colon == text.npos ? 0 : colon + 1);
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(begin, end, scale);
-  if (colon == text.npos || colon == 0 || read.ec != std::errc() || read.ptr != end) {
-    throw malformed("lora-scaled", text, kExpected);
-  }
+  const bool has_path = colon != text.npos && colon > 0;
+  const auto scale = parse_number<double>(std::string_view(text).substr(has_path ? colon + 1 : 0));
+  if (!has_path || !scale) throw malformed("lora-scaled", text, kExpected);
   std::optional<LoraSource> source = read_lora_source(text.substr(0, colon));
   if (!source) throw malformed("lora-scaled", text, kExpected);
-  source->scale = scale;
+  source->scale = *scale;
   return *std::move(source);
 }
 
@@ -122,12 +118,10 @@ constexpr OptionDef kAdapterOptions[] = {
     option("max-lora-rank", kTo<&Settings::load, &LoadOptions::max_lora_rank>,
            "Largest rank of a LoRA adapter.",
            {.limits = {1, 1024},
-            .default_text = "1024",
             .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora"}),
     option("max-loras", kTo<&Settings::load, &LoadOptions::max_loras>,
            "Different LoRA adapters computed at once; requests of others wait.",
            {.limits = {1, 65536},
-            .default_text = "8",
             .group = OptionGroup::batching,
             .needs = "lora lora-scaled lora-modules enable-lora allow-runtime-lora"}),
 };

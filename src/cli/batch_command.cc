@@ -59,8 +59,7 @@ FinishedRequests take_up(BatchResults& results) {
 
 std::string grouped_count(int64_t count) {
   constexpr int64_t kFractionsShown = 100;  // grouped_number() shows them below
-  return count < kFractionsShown ? std::to_string(count)
-                                 : grouped_number(static_cast<double>(count));
+  return count < kFractionsShown ? std::to_string(count) : grouped_number(count);
 }
 
 std::string summary(const BatchCounts& counts, double seconds) {
@@ -103,7 +102,7 @@ int run_batch(const Settings& settings, Session& session) {
     results.finish();
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (!settings.quiet) session.print_note(summary(counts, took.count()));
+  session.print_note(summary(counts, took.count()));
   if (settings.verbose && counts.drafted_tokens > 0) {
     session.print_note(draft_figures({.drafted = counts.drafted_tokens,
                                       .accepted = counts.accepted_tokens,

@@ -36,7 +36,7 @@ BatchRun::BatchRun(LLM& llm, const Settings& settings, Session& session,
       session_(session),
       model_names_(std::move(model_names)),
       names_(settings),
-      progress_(session.shows_progress(settings), "requests", 0),
+      progress_(session.shows_progress(), "requests", 0),
       pool_(llm) {}
 
 BatchRun::~BatchRun() {

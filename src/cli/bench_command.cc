@@ -146,8 +146,9 @@ BenchDrafting drafting_of(const LoadOptions& asked, const ModelSource& source) {
   return drafting;
 }
 
-// Throws Error as reading a model does.
-BenchModel find_bench_model(const Settings& settings, const BenchVariant& variant) {
+// Says which runs are shortened. Throws Error as reading a model does.
+BenchModel find_bench_model(const Settings& settings, const BenchVariant& variant,
+                            Session& session) {
   BenchModel found;
   found.options = settings.load;
   found.options.num_threads = static_cast<int>(variant.threads);
@@ -169,6 +170,7 @@ BenchModel find_bench_model(const Settings& settings, const BenchVariant& varian
   const int64_t longest = std::min(found.config.max_position,
                                    found.options.max_model_len.value_or(found.config.max_position));
   found.planned = plan_runs(variant.choice, longest, drafting_of(found.options, source));
+  for (const std::string& note : found.planned.notes) session.print_note(note);
   fit_to_runs(found.planned.runs, found.options);
   return found;
 }
@@ -226,21 +228,13 @@ std::string plan_text(const std::vector<BenchVariant>& variants,
   return text;
 }
 
-void print_notes(const std::vector<std::string>& notes, const Settings& settings,
-                 Session& session) {
-  if (settings.quiet) return;
-  for (const std::string& note : notes) session.print_note(note);
-}
-
 int show_plan(const Settings& settings, const std::vector<BenchVariant>& variants,
               Session& session) {
   std::vector<BenchModel> models;
   for (const BenchVariant& variant : variants) {
-    models.push_back(find_bench_model(settings, variant));
-    print_notes(models.back().planned.notes, settings, session);
+    models.push_back(find_bench_model(settings, variant, session));
   }
   session.out().write(settings.json ? plan_json(variants, models) : plan_text(variants, models));
-  session.out().flush();
   return 0;
 }
 
@@ -268,9 +262,8 @@ class BenchOutput {
   }
   void write() {
     const std::lock_guard lock(mutex_);
-    session_.out().write(settings_.json ? bench_json(machine_, reports_)
+    session_.out().print(settings_.json ? bench_json(machine_, reports_)
                                         : bench_text(machine_, reports_));
-    session_.out().flush();
   }
 
  private:
@@ -296,16 +289,14 @@ class BenchOutput {
 void measure_variant(const Settings& settings, const BenchVariant& variant, BenchOutput& output,
                      Session& session) {
   constexpr double kSlowdown = 2.5;  // serve's
-  BenchModel found = find_bench_model(settings, variant);
-  print_notes(found.planned.notes, settings, session);
-  if (session.shows_progress(settings)) session.print_note("loading {} ...", found.name);
+  BenchModel found = find_bench_model(settings, variant, session);
+  if (session.shows_progress()) session.print_note("loading {} ...", found.name);
   BenchReport report;
-  std::optional<ByteProgress> progress(std::in_place, settings, session);
+  std::optional<ByteProgress> progress(std::in_place, session);
   found.options.progress = progress->callback();
   const auto model = load_bench_model(found, report);
   progress.reset();
-  print_unread_weights(settings, session);
-  print_weights_cache(model->weights_cache, settings, session);
+  print_weight_notes(model->weights_cache, settings, session);
   found.directory.reset();
   std::optional<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
@@ -322,7 +313,7 @@ void measure_variant(const Settings& settings, const BenchVariant& variant, Benc
                 .observer = trace ? &*trace : nullptr,
                 .notice =
                     [&](const BenchRun& run) {
-                      if (!session.shows_progress(settings)) return;
+                      if (!session.shows_progress()) return;
                       session.print_note("{}: {}", found.name, bench_run_name(run));
                     },
                 .done =
@@ -368,7 +359,6 @@ int run_bench(const Settings& settings, Session& session) {
   const auto variants = plan_variants(settings.bench, !settings.load.model.empty());
   for (std::string_view option :
        idle_options(settings.bench, variants, has_drafter(settings.load))) {
-    if (settings.quiet) break;
     session.print_note("warning: {}: no effect on what is measured", option);
   }
   if (settings.bench.plan) return show_plan(settings, variants, session);

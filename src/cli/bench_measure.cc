@@ -1,7 +1,6 @@
 #include "cli/bench_measure.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "base/error.h"
 #include "cli/bench_runs.h"
@@ -14,53 +13,40 @@ namespace {
 constexpr double kSampleSeconds = 0.06;
 constexpr double kEnoughSeconds = 10;
 
+// Of a GPU that computes nothing else meanwhile, what is copied counts as read and as written.
 class CeilingSampler {
  public:
-  virtual ~CeilingSampler() = default;
-  virtual BenchCeilings sample() = 0;
-};
-
-class CpuSampler final : public CeilingSampler {
- public:
-  CpuSampler(const BenchProducts& products, ThreadPool& threads)
-      : kind_(products.kind), meter_(products.isa, threads, memory_) {
-    if (products.vector_isa) vector_meter_.emplace(*products.vector_isa, threads, memory_);
+  explicit CeilingSampler(const LoadedModel& model) {
+    if (model.machine->device) {
+      rates_.emplace(*model.machine->device);
+      return;
+    }
+    const BenchProducts products = products_of(model);
+    kind_ = products.kind;
+    meter_.emplace(products.isa, *model.threads, memory_);
+    if (products.vector_isa) vector_meter_.emplace(*products.vector_isa, *model.threads, memory_);
   }
 
-  BenchCeilings sample() override {
+  BenchCeilings sample() {
+    if (rates_) {
+      return {.read_bytes = rates_->copied_bytes_per_s(kSampleSeconds),
+              .operations = rates_->mma_flops_per_s(kSampleSeconds)};
+    }
     const auto operations = [this](RooflineMeter& meter) {
       return meter.operations_per_s(kind_, kSampleSeconds);
     };
-    return {.read_bytes = meter_.read_bytes_per_s(kSampleSeconds),
-            .operations = operations(meter_),
+    return {.read_bytes = meter_->read_bytes_per_s(kSampleSeconds),
+            .operations = operations(*meter_),
             .vector_operations = vector_meter_ ? operations(*vector_meter_) : 0};
   }
 
  private:
+  std::optional<cuda::DeviceRates> rates_;  // of the GPU; else the CPU's:
   Memory memory_;
-  ProductKind kind_;
-  RooflineMeter meter_;
+  ProductKind kind_ = ProductKind::f32;
+  std::optional<RooflineMeter> meter_;
   std::optional<RooflineMeter> vector_meter_;
 };
-
-// Of a GPU that computes nothing else meanwhile: what is copied counts as read and as written.
-class GpuSampler final : public CeilingSampler {
- public:
-  explicit GpuSampler(cuda::CudaDevice& device) : rates_(device) {}
-
-  BenchCeilings sample() override {
-    return {.read_bytes = rates_.copied_bytes_per_s(kSampleSeconds),
-            .operations = rates_.mma_flops_per_s(kSampleSeconds)};
-  }
-
- private:
-  cuda::DeviceRates rates_;
-};
-
-std::unique_ptr<CeilingSampler> make_sampler(const LoadedModel& model) {
-  if (model.machine->device) return std::make_unique<GpuSampler>(*model.machine->device);
-  return std::make_unique<CpuSampler>(products_of(model), *model.threads);
-}
 
 BenchCeilings mean(const BenchCeilings& a, const BenchCeilings& b) {
   return {.read_bytes = (a.read_bytes + b.read_bytes) / 2,
@@ -85,28 +71,20 @@ double median(const std::vector<Measured>& all, Value&& value) {
 
 double ratio(double amount, double of) { return of > 0 ? amount / of : 0; }
 
-// Work per second of single runs.
-class WorkRates {
- public:
-  explicit WorkRates(const BenchTask& task) : task_(task) {}
+double operations_per_second(const BenchTask& task, const BenchSample& sample) {
+  const double weights =
+      static_cast<double>(task.costs.used_block_weights()) * static_cast<double>(sample.rows) +
+      static_cast<double>(task.costs.embedding_weights) * static_cast<double>(sample.head_rows);
+  return ratio(2 * weights, sample.seconds);
+}
 
-  double operations(const BenchSample& sample) const {
-    const double weights =
-        static_cast<double>(task_.costs.used_block_weights()) * static_cast<double>(sample.rows) +
-        static_cast<double>(task_.costs.embedding_weights) * static_cast<double>(sample.head_rows);
-    return ratio(2 * weights, sample.seconds);
-  }
-  double read_bytes(const BenchSample& sample) const {
-    const auto steps = static_cast<double>(sample.steps);
-    const double rows = ratio(static_cast<double>(sample.rows), steps);
-    const double weights =
-        static_cast<double>(task_.decode_bytes) * task_.costs.reading_of(rows) * steps;
-    return ratio(weights + static_cast<double>(sample.kv_bytes), sample.seconds);
-  }
-
- private:
-  const BenchTask& task_;
-};
+double bytes_per_second(const BenchTask& task, const BenchSample& sample) {
+  const auto steps = static_cast<double>(sample.steps);
+  const double rows = ratio(static_cast<double>(sample.rows), steps);
+  const double weights =
+      static_cast<double>(task.decode_bytes) * task.costs.reading_of(rows) * steps;
+  return ratio(weights + static_cast<double>(sample.kv_bytes), sample.seconds);
+}
 
 // The operation rate limits prefill, the bandwidth limits the decoding of one sequence; the nearer
 // of the two limits batches.
@@ -133,14 +111,16 @@ SpeculationRow speculation_row(const BenchRun& run, const std::vector<Measured>&
   return row;
 }
 
-BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const WorkRates& rates) {
+BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const BenchTask& task) {
   using M = const Measured&;
+  const auto operations = [&](M m) { return operations_per_second(task, m.sample); };
+  const auto read_bytes = [&](M m) { return bytes_per_second(task, m.sample); };
   BenchRow row{.run = run, .runs = static_cast<int64_t>(all.size())};
   row.tokens = median(
       all, [](M m) { return ratio(static_cast<double>(m.sample.tokens), m.sample.seconds); });
   row.unit_seconds = median(all, [](M m) { return m.sample.unit_seconds; });
-  row.operations = median(all, [&](M m) { return rates.operations(m.sample); });
-  row.read_bytes = median(all, [&](M m) { return rates.read_bytes(m.sample); });
+  row.operations = median(all, operations);
+  row.read_bytes = median(all, read_bytes);
   row.kv_bytes = median(
       all, [](M m) { return ratio(static_cast<double>(m.sample.kv_bytes), m.sample.seconds); });
   row.ceilings = {
@@ -148,19 +128,20 @@ BenchRow median_row(const BenchRun& run, const std::vector<Measured>& all, const
       .operations = median(all, [](M m) { return m.ceilings.operations; }),
       .vector_operations = median(all, [](M m) { return m.ceilings.vector_operations; })};
   const double of_operations =
-      median(all, [&](M m) { return ratio(rates.operations(m.sample), m.ceilings.operations); });
+      median(all, [&](M m) { return ratio(operations(m), m.ceilings.operations); });
   const double of_bandwidth =
-      median(all, [&](M m) { return ratio(rates.read_bytes(m.sample), m.ceilings.read_bytes); });
+      median(all, [&](M m) { return ratio(read_bytes(m), m.ceilings.read_bytes); });
   row.limit = limit_of(run.test, of_operations, of_bandwidth);
   row.fraction = row.limit == BenchLimit::operations ? of_operations : of_bandwidth;
-  row.vector_fraction = median(
-      all, [&](M m) { return ratio(rates.operations(m.sample), m.ceilings.vector_operations); });
+  row.vector_fraction =
+      median(all, [&](M m) { return ratio(operations(m), m.ceilings.vector_operations); });
   for (size_t i = 0; i < all[0].sample.figures.size(); ++i) {
     row.figures.emplace_back(all[0].sample.figures[i].first,
                              median(all, [i](M m) { return m.sample.figures[i].second; }));
   }
-  for (size_t i = 0; i < all[0].sample.drafted.size(); ++i)
+  for (size_t i = 0; i < all[0].sample.drafted.size(); ++i) {
     row.drafted.push_back(speculation_row(run, all, i));
+  }
   return row;
 }
 
@@ -212,13 +193,12 @@ BenchProducts products_of(const LoadedModel& model) {
 
 void measure_runs(LoadedModel& model, const BenchTask& task) {
   BenchRunner runner(model, task.max_step_slowdown, task.observer);
-  const std::unique_ptr<CeilingSampler> sampler = make_sampler(model);
-  const WorkRates rates(task);
+  CeilingSampler sampler(model);
   runner.warm_up();
   for (const BenchRun& run : task.runs) {
     if (task.notice) task.notice(run);
-    const std::vector<Measured> all = repeat_run(runner, *sampler, run, task.repetitions);
-    task.done(median_row(run, all, rates));
+    const std::vector<Measured> all = repeat_run(runner, sampler, run, task.repetitions);
+    task.done(median_row(run, all, task));
   }
 }
 

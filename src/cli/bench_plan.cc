@@ -11,8 +11,44 @@
 namespace paceline {
 namespace {
 
-constexpr std::array<std::string_view, 8> kTestNames = {
-    "prefill", "decode", "batch", "mixed", "classify", "cached", "memory", "speculate"};
+using Sizes = std::vector<int64_t>;
+
+// A test, and its sizes where the options give none.
+struct TestDefinition {
+  std::string_view name;
+  Sizes prompts;
+  int64_t output_tokens = 0;  // 0: it has no output
+  Sizes sequences = {1};
+  bool takes_sequences = false;  // those of --sequences
+};
+
+// In the order of BenchTest.
+const std::array<TestDefinition, 8>& test_definitions() {
+  static const std::array<TestDefinition, 8> definitions = {{
+      {.name = "prefill", .prompts = {512}},
+      {.name = "decode", .prompts = {1}, .output_tokens = 64},
+      {.name = "batch",
+       .prompts = {128},
+       .output_tokens = 64,
+       .sequences = {1, 8, 32},
+       .takes_sequences = true},
+      {.name = "mixed", .prompts = {1000}, .takes_sequences = true},
+      {.name = "classify", .prompts = {20}, .sequences = {1, 4, 8, 32}, .takes_sequences = true},
+      {.name = "cached", .prompts = {1000}},
+      {.name = "memory", .prompts = {16}, .sequences = {128}},
+      {.name = "speculate",
+       .prompts = {128},
+       .output_tokens = 128,
+       .sequences = {1, 4, 16},
+       .takes_sequences = true},
+  }};
+  return definitions;
+}
+
+const TestDefinition& definition_of(BenchTest test) {
+  return test_definitions()[static_cast<size_t>(test)];
+}
+
 constexpr std::array<std::string_view, 3> kPromptNames = {"random", "repeating", "stories"};
 constexpr std::array<std::string_view, 3> kDrafterNames = {"replay", "ngram", "model"};
 
@@ -20,71 +56,23 @@ constexpr std::array<std::string_view, 3> kDrafterNames = {"replay", "ngram", "m
 constexpr int64_t kStreamPrompt = 16;
 
 BenchTest test_of(std::string_view name) {
-  const auto found = std::find(kTestNames.begin(), kTestNames.end(), name);
-  PL_CHECK(found != kTestNames.end(), "a test that --tests offers has no measurement");
-  return static_cast<BenchTest>(found - kTestNames.begin());
+  const auto& all = test_definitions();
+  const auto found = std::ranges::find(all, name, &TestDefinition::name);
+  PL_CHECK(found != all.end(), "a test that --tests offers has no measurement");
+  return static_cast<BenchTest>(found - all.begin());
 }
 
-using Sizes = std::vector<int64_t>;
-
-// A test's default sizes.
-Sizes usual_prompts(BenchTest test) {
-  switch (test) {
-    case BenchTest::prefill:
-      return {512};
-    case BenchTest::decode:
-      return {1};
-    case BenchTest::batch:
-    case BenchTest::speculate:
-      return {128};
-    case BenchTest::mixed:
-    case BenchTest::cached:
-      return {1000};
-    case BenchTest::classify:
-      return {20};
-    case BenchTest::memory:
-      break;
-  }
-  return {16};
-}
-
-Sizes usual_sequences(BenchTest test) {
-  switch (test) {
-    case BenchTest::batch:
-      return {1, 8, 32};
-    case BenchTest::classify:
-      return {1, 4, 8, 32};
-    case BenchTest::memory:
-      return {128};
-    case BenchTest::speculate:
-      return {1, 4, 16};
-    default:
-      return {1};
-  }
-}
-
-bool has_outputs(BenchTest test) {
-  return test == BenchTest::decode || test == BenchTest::batch || test == BenchTest::speculate;
-}
-
-int64_t usual_output(BenchTest test) {
-  if (!has_outputs(test)) return 0;
-  return test == BenchTest::speculate ? 128 : 64;
-}
-
-bool has_sequences(BenchTest test) {
-  return test == BenchTest::batch || test == BenchTest::mixed || test == BenchTest::classify ||
-         test == BenchTest::speculate;
-}
+bool has_outputs(BenchTest test) { return definition_of(test).output_tokens > 0; }
+bool has_sequences(BenchTest test) { return definition_of(test).takes_sequences; }
 
 Sizes prompts_of(BenchTest test, const BenchChoice& choice) {
   const Sizes& asked = test == BenchTest::decode ? choice.contexts : choice.prompt_tokens;
-  return asked.empty() || test == BenchTest::memory ? usual_prompts(test) : asked;
+  return asked.empty() || test == BenchTest::memory ? definition_of(test).prompts : asked;
 }
 
 Sizes sequences_of(BenchTest test, const BenchChoice& choice) {
   const bool asked = has_sequences(test) && !choice.sequences.empty();
-  return asked ? choice.sequences : usual_sequences(test);
+  return asked ? choice.sequences : definition_of(test).sequences;
 }
 
 // The run with a prompt and an output that fit, each of one token at least.
@@ -175,7 +163,7 @@ std::string_view prompts_name(const BenchDrafts& drafts) {
   return kPromptNames[static_cast<size_t>(drafts.prompts)];
 }
 
-std::string_view bench_test_name(BenchTest test) { return kTestNames[static_cast<size_t>(test)]; }
+std::string_view bench_test_name(BenchTest test) { return definition_of(test).name; }
 
 std::string bench_run_name(const BenchRun& run) {
   const std::string_view name = bench_test_name(run.test);
@@ -269,13 +257,14 @@ BenchRuns plan_runs(const BenchChoice& choice, int64_t longest, const BenchDraft
   BenchRuns planned;
   for (const std::string& name : choice.tests) {
     const BenchTest test = test_of(name);
+    const int64_t output_tokens =
+        has_outputs(test) ? choice.output_tokens.value_or(definition_of(test).output_tokens) : 0;
     for (const int64_t prompt_tokens : prompts_of(test, choice)) {
       for (const int64_t sequences : sequences_of(test, choice)) {
         for (const BenchDrafts& drafts : drafts_of(test, choice, drafting)) {
           add_run({.test = test,
                    .prompt_tokens = prompt_tokens,
-                   .output_tokens =
-                       has_outputs(test) ? choice.output_tokens.value_or(usual_output(test)) : 0,
+                   .output_tokens = output_tokens,
                    .sequences = sequences,
                    .drafts = drafts},
                   longest, planned);

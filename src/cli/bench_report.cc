@@ -101,10 +101,6 @@ std::string_view operations_unit(ProductKind kind) {
   return kind == ProductKind::int8 ? "OP/s" : "FLOP/s";
 }
 
-std::string counted_threads(int64_t count) {
-  return fmt::format("{} thread{}", count, count == 1 ? "" : "s");
-}
-
 // The name of the row's limit: "vdpbf16ps", "read bandwidth".
 std::string_view limit_name(const BenchReport& report, const BenchRow& row) {
   if (row.limit == BenchLimit::bandwidth) return "read bandwidth";
@@ -177,10 +173,11 @@ std::string row_text(const BenchReport& report, const BenchRow& row) {
 std::string report_text(const BenchReport& report) {
   std::string text = fmt::format(
       "\n{}, {}, {}: {} in {}, {} resident, {} of weights\n", report.name, report.weight_format,
-      report.device.empty() ? counted_threads(report.threads) : report.device,
+      report.device.empty()
+          ? fmt::format("{} {}", report.threads, plural_of("thread", report.threads))
+          : report.device,
       report.has_dummy_weights ? "dummy" : "loaded", duration_figure(report.load_seconds),
-      bytes_text(static_cast<double>(std::max<int64_t>(report.resident_bytes, 0))),
-      bytes_text(static_cast<double>(report.weight_bytes)));
+      bytes_text(std::max<int64_t>(report.resident_bytes, 0)), bytes_text(report.weight_bytes));
   for (const std::string& note : report.notes) text += fmt::format("  ({})\n", note);
   text += fmt::format("  {:<24}{:>9}{:>10}{:>14} {:>14} {:<15}{:>6}{:>5}\n", "test", "tok/s",
                       "time", "reached", "limit", "", "share", "runs");

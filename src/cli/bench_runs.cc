@@ -97,25 +97,12 @@ void BenchRunner::prepare(const BenchRun& run) {
 }
 
 BenchSample BenchRunner::run(const BenchRun& run) {
-  switch (run.test) {
-    case BenchTest::prefill:
-      return prefill(run);
-    case BenchTest::decode:
-      return decode(run);
-    case BenchTest::batch:
-      return batch(run);
-    case BenchTest::mixed:
-      return mixed(run);
-    case BenchTest::classify:
-      return classify(run);
-    case BenchTest::cached:
-      return cached(run);
-    case BenchTest::speculate:
-      return speculate();
-    case BenchTest::memory:
-      break;
-  }
-  return memory(run);
+  using Test = BenchSample (BenchRunner::*)(const BenchRun&);
+  // In the order of BenchTest.
+  static constexpr Test kTests[] = {
+      &BenchRunner::prefill,  &BenchRunner::decode, &BenchRunner::batch,  &BenchRunner::mixed,
+      &BenchRunner::classify, &BenchRunner::cached, &BenchRunner::memory, &BenchRunner::speculate};
+  return (this->*kTests[static_cast<size_t>(run.test)])(run);
 }
 
 BenchSample BenchRunner::prefill(const BenchRun& run) {
@@ -248,7 +235,7 @@ BenchSample BenchRunner::cached(const BenchRun& run) {
 }
 
 // The main figures are those without drafts.
-BenchSample BenchRunner::speculate() {
+BenchSample BenchRunner::speculate(const BenchRun& /*run*/) {
   std::vector<SpeculationSample> samples = speculation_->measure();
   const SpeculationSample& plain = samples.front();
   BenchSample sample{.seconds = plain.seconds,

@@ -52,7 +52,7 @@ class BenchRunner {
   BenchSample classify(const BenchRun& run);
   BenchSample cached(const BenchRun& run);
   BenchSample memory(const BenchRun& run);
-  BenchSample speculate();
+  BenchSample speculate(const BenchRun& run);
 
   LoadedModel& model_;
   double max_step_slowdown_;

@@ -26,7 +26,7 @@ constexpr std::string_view kOwnFields[] = {"messages",        "tools",
 int run_chat_lines(LLM& llm, const Settings& settings, Session& session) {
   ItemSource items(settings);
   return for_each_item(items, settings, session, [&](const Item& item) {
-    const Json& line = std::get<JsonLine>(item.input).object;
+    const Json& line = *item.line();
     check_line_keys(line, {kOwnFields, kGenerateFields, kConstraintNames});
     Settings of_item = settings;
     apply_option_fields(line, kGenerateFields, of_item);
@@ -48,8 +48,7 @@ void stream_answer(LLM& llm, Conversation& conversation, const Settings& setting
   GenerationStream stream = llm.chat(chat_input(conversation, settings), options);
   TextWrap wrap;
   for (const std::string_view piece : stream) {
-    session.out().write(wrap.add(piece, session.stdout_columns()));
-    session.out().flush();
+    session.out().print(wrap.add(piece, session.stdout_columns()));
   }
   session.out().write(wrap.finish());
   const std::string& text = *stream.completion().text;
@@ -67,7 +66,7 @@ int run_single_turns(LLM& llm, const Settings& settings, Session& session) {
     if (!is_first) session.out().write("\n");
     is_first = false;
     Conversation conversation(settings.system);
-    conversation.add_question(std::get<std::string>(std::get<Prompt>(item.input)));
+    conversation.add_question(item.text());
     stream_answer(llm, conversation, settings, session);
   });
 }
@@ -112,10 +111,8 @@ int run_chat(const Settings& asked, Session& session) {
   }
   const Settings given = with_constraint(asked);
   LLM llm = open_model(given, session, 1);
-  if (!given.quiet) {
-    for (const std::string& note : llm.model_info().notes) session.print_note("note: " + note);
-  }
-  print_generation_notes(llm.model_info().generation_notes, given, session);
+  print_notes(llm.model_info().notes, session);
+  print_notes(llm.model_info().generation_notes, session);
   const int code = run_with_model(llm, with_system_prompt(given, llm, session), session);
   llm.close();
   return code;

@@ -91,10 +91,7 @@ class TerminalChat {
   }
 
  private:
-  void greet() {
-    if (settings_.quiet) return;
-    session_.print_note("{}. /help lists the commands.", llm_.model_info().path);
-  }
+  void greet() { session_.print_note("{}. /help lists the commands.", llm_.model_info().path); }
 
   void step() {
     const auto line = read_text();
@@ -143,8 +140,7 @@ class TerminalChat {
 
   bool accepted(const LineEditor::Input& input) {
     if (input.outcome == LineEditor::Outcome::closed) is_ended_ = true;
-    if (input.outcome == LineEditor::Outcome::interrupted && signals_.terminated_by() == 0 &&
-        !settings_.quiet) {
+    if (input.outcome == LineEditor::Outcome::interrupted && signals_.terminated_by() == 0) {
       session_.print_note("(Ctrl-D or /exit leaves)");
     }
     return input.outcome == LineEditor::Outcome::line;
@@ -153,7 +149,7 @@ class TerminalChat {
   void reset() {
     conversation_.clear();
     last_usage_ = {};
-    session_.print_note("new conversation");
+    session_.print_line("new conversation");
   }
 
   void ask(std::string question) {
@@ -209,24 +205,24 @@ class TerminalChat {
     const int64_t used = last_usage_.prompt_tokens + last_usage_.completion_tokens;
     const int64_t context = llm_.model_info().max_model_len;
     if (completion.finish_reason == "cancelled") {
-      session_.print_note("(stopped; what was written so far is part of the conversation)");
+      session_.print_line("(stopped; what was written so far is part of the conversation)");
     } else if (completion.finish_reason == "length" && used >= context) {
-      session_.print_note(
+      session_.print_line(
           "(cut off: the context of {} tokens is full; /reset starts a new conversation)", context);
     } else if (completion.finish_reason == "length") {
-      session_.print_note("(cut off at --max-tokens)");
+      session_.print_line("(cut off at --max-tokens)");
     }
     if (settings_.verbose) print_metrics(llm_.metrics(), session_, "");
   }
 
   void set_system(const std::string& text) {
     if (text.empty()) {
-      session_.print_note(conversation_.system().empty() ? "no system message"
+      session_.print_line(conversation_.system().empty() ? "no system message"
                                                          : conversation_.system());
       return;
     }
     conversation_.set_system(text);
-    session_.print_note("the system message is set");
+    session_.print_line("the system message is set");
   }
 
   // A file that is there is overwritten only where the answer is yes.
@@ -237,7 +233,7 @@ class TerminalChat {
         editor_.ask(fmt::format("{} exists. Overwrite it? [y/N] ", path));
     const bool is_answered = input.outcome == LineEditor::Outcome::line;
     if (is_answered && (input.text == "y" || input.text == "Y" || input.text == "yes")) return true;
-    session_.print_note("not saved");
+    session_.print_line("not saved");
     return false;
   }
 
@@ -246,31 +242,28 @@ class TerminalChat {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file << conversation_.to_json();
     if (!file.flush()) throw error_of(ErrorCode::invalid, "{}: can't be written", path);
-    session_.print_note("{}: {} messages", path, conversation_.messages().size());
+    session_.print_line("{}: {} messages", path, conversation_.messages().size());
   }
 
   void load(const std::string& path) {
     conversation_.read_json(read_whole_file(path), path);
     if (conversation_.system().empty()) conversation_.set_system(settings_.system);
     last_usage_ = {};
-    session_.print_note("{}: {} messages", path, conversation_.messages().size());
+    session_.print_line("{}: {} messages", path, conversation_.messages().size());
   }
 
   void print_stats() {
     const int64_t used = last_usage_.prompt_tokens + last_usage_.completion_tokens;
     const int64_t context = llm_.model_info().max_model_len;
     const bool is_counted = used > 0 || conversation_.num_turns() == 0;
-    session_.print_note(
+    session_.print_line(
         "{} messages; {}", conversation_.num_turns(),
         is_counted ? fmt::format("{} of {} tokens of the context used", used, context)
                    : fmt::format("the next answer counts the tokens of the context ({})", context));
     if (used > 0) print_metrics(llm_.metrics(), session_, "");
   }
 
-  void show(std::string_view text) {
-    session_.out().write(text);
-    session_.out().flush();
-  }
+  void show(std::string_view text) { session_.out().print(text); }
 
   LLM& llm_;
   const Settings& settings_;

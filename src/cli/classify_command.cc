@@ -35,14 +35,14 @@ void check_given_labels(const Json& line, const std::vector<std::string>& labels
 ClassifyCall read_classify_call(const Item& item, const Settings& settings, Session& session) {
   Settings of_item = settings;
   Prompt prompt;
-  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, {kClassifyFields, kOptionFields});
-    apply_option_fields(line->object, kOptionFields, of_item);
-    check_given_labels(line->object, of_item.labels);
-    prompt = line_cursor(line->object).at("text").string();
+  if (const Json* line = item.line()) {
+    check_line_keys(*line, {kClassifyFields, kOptionFields});
+    apply_option_fields(*line, kOptionFields, of_item);
+    check_given_labels(*line, of_item.labels);
+    prompt = line_cursor(*line).at("text").string();
     of_item.generate.prompt_name = "text";
   } else {
-    prompt = std::get<Prompt>(item.input);
+    prompt = item.prompt();
   }
   of_item.generate.cancelled = session.stop_token();
   const bool want_token_id = of_item.labels.empty() || settings.with_token_id;
@@ -75,14 +75,13 @@ std::string label_table(const Classification& result, const std::vector<std::str
   return table;
 }
 
-void write_table(const Classification& result, const std::vector<std::string>& labels,
-                 Session& session) {
-  if (result.label) session.out().write(label_table(result, labels));
-  if (result.token_id) {
-    session.out().write(fmt::format("{}\n", result.token.empty() ? std::to_string(*result.token_id)
-                                                                 : json_quote(result.token)));
-  }
-  session.out().flush();
+std::string classification_text(const Classification& result,
+                                const std::vector<std::string>& labels) {
+  std::string text = result.label ? label_table(result, labels) : "";
+  if (!result.token_id) return text;
+  return text +
+         (result.token.empty() ? std::to_string(*result.token_id) : json_quote(result.token)) +
+         "\n";
 }
 
 // "--labels a,b" is one label, because labels may contain commas.
@@ -95,7 +94,7 @@ void check_listed_labels(const std::vector<std::string>& labels) {
 
 // Labels get scores; without --with-token-id no token is drawn.
 void warn_of_sampling(const Settings& settings, Session& session) {
-  if (settings.labels.empty() || settings.with_token_id || settings.quiet) return;
+  if (settings.labels.empty() || settings.with_token_id) return;
   for (const GenerationOption& option : kGenerationOptions) {
     if (option.group != GenerationGroup::sampling || !is_set(settings.generate, option)) continue;
     std::string flag(option.name);
@@ -114,32 +113,20 @@ int run_classify(const Settings& settings, Session& session) {
   ItemSource items(settings);
   // The prompt is one sequence, and each label may become another.
   LLM llm = open_model(settings, session, usual_sequences(settings, 1 + settings.labels.size()));
-  bool is_first = true;
   std::unordered_map<int64_t, std::vector<std::string>> labels;  // of items in flight
-  const PooledWork work{
-      .begin =
-          [&](const Item& item, int64_t tag, RequestPool& pool) {
-            ClassifyCall call = read_classify_call(item, settings, session);
-            pool.classify(tag, call.prompt, call.options);
-            labels.emplace(tag, std::move(call.options.labels));
-          },
-      .write =
-          [&](int64_t tag, RequestPool::Done&& done) {
-            const auto& result = std::get<Classification>(done.result);
-            const auto own_labels = labels.extract(tag);
-            if (settings.jsonl) {
-              write_json_line(session, classification_json(result, settings.with_logits));
-            } else {
-              if (!is_first && result.label) session.out().write("\n");
-              is_first = false;
-              write_table(result, result.labels.empty() ? own_labels.mapped() : result.labels,
-                          session);
-            }
-            if (settings.verbose) print_metrics(done.metrics, session, "");
-          }};
-  const int code = for_each_item_pooled(items, settings, session, llm, work);
-  llm.close();
-  return code;
+  const auto begin = [&](const Item& item, int64_t tag, RequestPool& pool) {
+    ClassifyCall call = read_classify_call(item, settings, session);
+    pool.classify(tag, call.prompt, call.options);
+    labels.emplace(tag, std::move(call.options.labels));
+  };
+  const auto answer = [&](int64_t tag, const RequestPool::Done& done) -> PooledAnswer {
+    const auto& result = std::get<Classification>(done.result);
+    const auto own_labels = labels.extract(tag);
+    if (settings.jsonl) return {classification_json(result, settings.with_logits) + "\n"};
+    const auto& shown = result.labels.empty() ? own_labels.mapped() : result.labels;
+    return {classification_text(result, shown), result.label.has_value()};
+  };
+  return for_each_item_pooled(items, settings, session, llm, {begin, answer});
 }
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/usage_error.h"
 #include "load/gguf_conversion.h"
@@ -10,9 +11,8 @@ namespace {
 
 std::string sizes_text(const ConvertedSizes& sizes, const std::string& to) {
   return fmt::format("{}: {} tensors, {} parameters, {} of weights (from {})", to,
-                     sizes.num_tensors, grouped_number(static_cast<double>(sizes.parameters)),
-                     bytes_text(static_cast<double>(sizes.bytes_after)),
-                     bytes_text(static_cast<double>(sizes.bytes_before)));
+                     sizes.num_tensors, grouped_number(sizes.parameters),
+                     bytes_text(sizes.bytes_after), bytes_text(sizes.bytes_before));
 }
 
 }  // namespace
@@ -24,10 +24,10 @@ int run_convert(const Settings& settings, Session& session) {
   GgufConversion conversion{.to = settings.output};
   if (settings.load.dtype != "auto") conversion.dtype = parse_dtype(settings.load.dtype);
   session.explain_written(settings.output, " is complete");
-  ByteProgress progress(settings, session, "");
+  ByteProgress progress(session, "");
   conversion.progress = progress.callback();
   const ConvertedSizes sizes = convert_gguf(ModelSource(model_path(settings)), conversion);
-  if (!settings.quiet) session.print_note(sizes_text(sizes, settings.output));
+  session.print_note(sizes_text(sizes, settings.output));
   return 0;
 }
 

@@ -44,11 +44,11 @@ Json::Object asked_by_options(const Settings& settings) {
 // A line is a body of POST /v1/decisions; what it lacks the options say.
 DecisionRequest read_decision(const Item& item, const Json::Object& by_options) {
   Json::Object members;
-  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, {kDecideFields});
-    members = *line->object.object();
+  if (const Json* line = item.line()) {
+    check_line_keys(*line, {kDecideFields});
+    members = *line->object();
   } else {
-    members.emplace_back("input", Json(std::get<std::string>(std::get<Prompt>(item.input))));
+    members.emplace_back("input", Json(item.text()));
   }
   for (const auto& asked : by_options) {
     const bool is_there = std::any_of(members.begin(), members.end(), [&](const auto& member) {
@@ -95,37 +95,24 @@ int run_decide(const Settings& settings, Session& session) {
   ItemSource items(settings);
   constexpr size_t kUsualQuestions = 32;
   LLM llm = open_model(settings, session, usual_sequences(settings, kUsualQuestions));
-  bool is_first = true;
   std::unordered_map<int64_t, DecisionRequest> requests;  // of items in flight
-  const PooledWork work{
-      .begin =
-          [&](const Item& item, int64_t tag, RequestPool& pool) {
-            DecisionRequest request = read_decision(item, by_options);
-            request.common.lora = settings.generate.lora;
-            DecideOptions options = decide_options(request);
-            options.cancelled = session.stop_token();
-            pool.decide(tag, request.input, request.questions, options);
-            requests.emplace(tag, std::move(request));
-          },
-      .write =
-          [&](int64_t tag, RequestPool::Done&& done) {
-            const DecisionRequest request = std::move(requests.extract(tag).mapped());
-            const auto& decisions = std::get<Decisions>(done.result);
-            if (settings.jsonl) {
-              write_json_line(session, decision_response_json(
-                                           request, {.head = {.model = llm.model_info().path},
-                                                     .decisions = decisions}));
-            } else {
-              if (!is_first) session.out().write("\n");
-              is_first = false;
-              session.out().write(decision_table(request, decisions));
-              session.out().flush();
-            }
-            if (settings.verbose) print_metrics(done.metrics, session, "");
-          }};
-  const int code = for_each_item_pooled(items, settings, session, llm, work);
-  llm.close();
-  return code;
+  const auto begin = [&](const Item& item, int64_t tag, RequestPool& pool) {
+    DecisionRequest request = read_decision(item, by_options);
+    request.common.lora = settings.generate.lora;
+    DecideOptions options = decide_options(request);
+    options.cancelled = session.stop_token();
+    pool.decide(tag, request.input, request.questions, options);
+    requests.emplace(tag, std::move(request));
+  };
+  const auto answer = [&](int64_t tag, const RequestPool::Done& done) -> PooledAnswer {
+    const DecisionRequest request = std::move(requests.extract(tag).mapped());
+    const auto& decisions = std::get<Decisions>(done.result);
+    if (!settings.jsonl) return {decision_table(request, decisions), true};
+    return {decision_response_json(
+                request, {.head = {.model = llm.model_info().path}, .decisions = decisions}) +
+            "\n"};
+  };
+  return for_each_item_pooled(items, settings, session, llm, {begin, answer});
 }
 
 }  // namespace paceline

@@ -11,13 +11,13 @@ namespace {
 constexpr std::string_view kDetokenizeFields[] = {"ids"};
 
 std::vector<TokenId> read_ids(const Item& item) {
-  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, {kDetokenizeFields});
-    return read_token_ids(line_cursor(line->object).at("ids"));
+  if (const Json* line = item.line()) {
+    check_line_keys(*line, {kDetokenizeFields});
+    return read_token_ids(line_cursor(*line).at("ids"));
   }
-  const Prompt& prompt = std::get<Prompt>(item.input);
-  if (const auto* text = std::get_if<std::string>(&prompt)) return parse_token_ids(*text, "ids");
-  return std::get<std::vector<int32_t>>(prompt);
+  const auto* text = std::get_if<std::string>(&item.prompt());
+  return text == nullptr ? std::get<std::vector<int32_t>>(item.prompt())
+                         : parse_token_ids(*text, "ids");
 }
 
 }  // namespace
@@ -28,12 +28,9 @@ int run_detokenize(const Settings& settings, Session& session) {
   return for_each_item(items, settings, session, [&](const Item& item) {
     const std::string text = tokenizer.decode(read_ids(item));
     if (settings.jsonl) {
-      std::string json;
-      JsonWriter(json).begin_object().member("text", text).end_object();
-      write_json_line(session, std::move(json));
+      write_json_line(session, object_json([&](JsonWriter& json) { json.member("text", text); }));
     } else {
-      session.out().write(text + "\n");
-      session.out().flush();
+      session.out().print(text + "\n");
     }
   });
 }

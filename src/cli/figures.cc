@@ -46,6 +46,23 @@ std::string grouped(std::string digits) {
 
 std::string grouped_digits(int64_t value) { return grouped(std::to_string(value)); }
 
+std::string grouped_number(double value) {
+  if (std::abs(value) < 100) return fmt::format("{:.1f}", value);
+  return grouped(fmt::format("{:.0f}", value));
+}
+
+std::string bytes_text(double bytes) {
+  static constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  constexpr double kRoundsToNext = 1023.5;
+  for (; bytes >= kRoundsToNext && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, kUnits[unit]);
+}
+
+std::string plural_of(std::string_view unit, int64_t count) {
+  return fmt::format("{}{}", unit, count == 1 ? "" : "s");
+}
+
 std::string figure(double value) {
   if (!std::isfinite(value)) return "-";
   const int decimals = std::clamp(kDigits - 1 - leading_power(value), 0, kMostDecimals);
@@ -72,10 +89,9 @@ std::string draft_figures(const DraftCounts& counts) {
   const double rate = counts.drafted == 0 ? 0.0
                                           : static_cast<double>(counts.accepted) /
                                                 static_cast<double>(counts.drafted);
-  return fmt::format("drafted {} token{}, accepted {} ({}), {:.2f} tokens a step",
-                     grouped(std::to_string(counts.drafted)), counts.drafted == 1 ? "" : "s",
-                     grouped(std::to_string(counts.accepted)), share_figure(rate),
-                     counts.tokens_per_step());
+  return fmt::format("drafted {} {}, accepted {} ({}), {:.2f} tokens a step",
+                     grouped_digits(counts.drafted), plural_of("token", counts.drafted),
+                     grouped_digits(counts.accepted), share_figure(rate), counts.tokens_per_step());
 }
 
 std::string share_figure(double fraction) {

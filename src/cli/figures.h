@@ -1,6 +1,7 @@
 // Formats numbers for people: three significant digits, thousands grouped, never an exponent.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,23 @@ std::string grouped(std::string digits);
 
 // "1,234,567".
 std::string grouped_digits(int64_t value);
+
+// "1,234,567"; "12.3" below a hundred.
+std::string grouped_number(double value);
+template <std::integral T>
+std::string grouped_number(T value) {
+  return grouped_number(static_cast<double>(value));
+}
+
+// "12.3 MiB"
+std::string bytes_text(double bytes);
+template <std::integral T>
+std::string bytes_text(T bytes) {
+  return bytes_text(static_cast<double>(bytes));
+}
+
+// "thread" of 1, else "threads".
+std::string plural_of(std::string_view unit, int64_t count);
 
 // "1,234,567", "59.3", "0.00123"; "-" for NaN and infinities. At most six decimals.
 std::string figure(double value);

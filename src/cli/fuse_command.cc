@@ -2,6 +2,7 @@
 
 #include "adapters/adapter_files.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/usage_error.h"
 #include "load/fuse_model.h"
@@ -21,14 +22,13 @@ FuseOptions fuse_options(const Settings& settings) {
 }
 
 std::string fused_text(const FusedSizes& sizes, const std::string& to) {
-  std::string text = fmt::format("{}: {} {} fused, {} parameters, ", to, sizes.num_fused,
-                                 sizes.num_fused == 1 ? "matrix" : "matrices",
-                                 grouped_number(static_cast<double>(sizes.parameters)));
+  std::string text =
+      fmt::format("{}: {} {} fused, {} parameters, ", to, sizes.num_fused,
+                  sizes.num_fused == 1 ? "matrix" : "matrices", grouped_number(sizes.parameters));
   if (sizes.quantized_parameters > 0) {
-    text += fmt::format("{} of them quantised, ",
-                        grouped_number(static_cast<double>(sizes.quantized_parameters)));
+    text += fmt::format("{} of them quantised, ", grouped_number(sizes.quantized_parameters));
   }
-  return text + fmt::format("{} of weights", bytes_text(static_cast<double>(sizes.bytes_after)));
+  return text + fmt::format("{} of weights", bytes_text(sizes.bytes_after));
 }
 
 }  // namespace
@@ -41,14 +41,14 @@ int run_fuse(const Settings& settings, Session& session) {
   }
   FuseOptions options = fuse_options(settings);
   session.explain_written(settings.output, " is complete");
-  ByteProgress progress(settings, session, "");
+  ByteProgress progress(session, "");
   options.progress = progress.callback();
   const ModelSource source(model_path(settings));
   Memory memory;
   const Adapter adapter = read_adapter(settings.adapter, read_adapter_base(source), memory);
   ThreadPool threads(settings.load.num_threads);
   const FusedSizes sizes = fuse_model(source, adapter, options, threads);
-  if (!settings.quiet) session.print_note(fused_text(sizes, settings.output));
+  session.print_note(fused_text(sizes, settings.output));
   return 0;
 }
 

@@ -16,10 +16,9 @@ constexpr OptionDef kGeneralOptions[] = {
             }},
            "Seed of the draw, and of dummy weights: the same seed gives the same text.",
            {.aliases = "-s", .placeholder = "N", .default_text = "random", .commands = kSeeded}),
-    option(
-        "", {OptionKind::seed, kTo<&Settings::load, &LoadOptions::seed>.apply},
-        "Seed of the random weights of --load-format dummy.",
-        {.default_text = "0", .commands = kLoading & ~kSeeded, .needs = "load-format=dummy shape"}),
+    option("", kAs<OptionKind::seed, &Settings::load, &LoadOptions::seed>,
+           "Seed of the random weights of --load-format dummy.",
+           {.commands = kLoading & ~kSeeded, .needs = "load-format=dummy shape"}),
     // Read before all other options.
     option("config", {OptionKind::text, [](Settings&, const OptionValue&) {}},
            "Read options from a TOML file, or from a YAML file (.yaml, .yml).",

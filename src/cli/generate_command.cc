@@ -17,13 +17,13 @@ constexpr std::string_view kPromptFields[] = {"prompt", "prompt_ids"};
 LLM::Request read_request(const Item& item, const Settings& settings, Session& session) {
   Settings of_item = settings;
   Prompt prompt;
-  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, {kPromptFields, kGenerateFields, kConstraintNames});
-    apply_option_fields(line->object, kGenerateFields, of_item);
-    apply_constraint_fields(line->object, of_item);
-    prompt = read_prompt(line->object, "prompt", "prompt_ids");
+  if (const Json* line = item.line()) {
+    check_line_keys(*line, {kPromptFields, kGenerateFields, kConstraintNames});
+    apply_option_fields(*line, kGenerateFields, of_item);
+    apply_constraint_fields(*line, of_item);
+    prompt = read_prompt(*line, "prompt", "prompt_ids");
   } else {
-    prompt = std::get<Prompt>(item.input);
+    prompt = item.prompt();
   }
   of_item.generate.cancelled = session.stop_token();
   return {std::move(prompt), std::move(of_item.generate)};
@@ -33,15 +33,13 @@ LLM::Request read_request(const Item& item, const Settings& settings, Session& s
 void show_prompt(const Prompt& prompt, Session& session) {
   const auto* text = std::get_if<std::string>(&prompt);
   if (text == nullptr || !session.stdout_is_terminal()) return;
-  session.out().write("\x1b[1m" + *text + "\x1b[0m");
-  session.out().flush();
+  session.out().print("\x1b[1m" + *text + "\x1b[0m");
 }
 
 const Completion& stream_text(GenerationStream& stream, Session& session) {
   char last = '\n';
   for (std::string_view piece : stream) {
-    session.out().write(piece);
-    session.out().flush();
+    session.out().print(piece);
     last = piece.back();
   }
   const Completion& completion = stream.completion();
@@ -65,22 +63,18 @@ std::string finish_text(const Completion& completion) {
 // JSON Lines aren't streamed, so they run as a batch.
 int generate_lines(ItemSource& items, const Settings& settings, Session& session, LLM& llm) {
   std::unordered_map<int64_t, bool> wants_logprobs;  // of items in flight
-  const PooledWork work{.begin =
-                            [&](const Item& item, int64_t tag, RequestPool& pool) {
-                              const LLM::Request request = read_request(item, settings, session);
-                              pool.generate(tag, request.prompt, request.options);
-                              wants_logprobs.emplace(tag, request.options.logprobs.has_value());
-                            },
-                        .write =
-                            [&](int64_t tag, RequestPool::Done&& done) {
-                              const Completion& completion =
-                                  std::get<std::vector<Completion>>(done.result).front();
-                              const bool with_logprobs = wants_logprobs.extract(tag).mapped();
-                              write_json_line(session, completion_json(completion, with_logprobs));
-                              if (settings.verbose)
-                                print_metrics(done.metrics, session, finish_text(completion));
-                            }};
-  return for_each_item_pooled(items, settings, session, llm, work);
+  const auto begin = [&](const Item& item, int64_t tag, RequestPool& pool) {
+    const LLM::Request request = read_request(item, settings, session);
+    pool.generate(tag, request.prompt, request.options);
+    wants_logprobs.emplace(tag, request.options.logprobs.has_value());
+  };
+  const auto answer = [&](int64_t tag, const RequestPool::Done& done) -> PooledAnswer {
+    const auto& completion = std::get<std::vector<Completion>>(done.result).front();
+    const bool with_logprobs = wants_logprobs.extract(tag).mapped();
+    return {.text = completion_json(completion, with_logprobs) + "\n",
+            .ending_text = finish_text(completion)};
+  };
+  return for_each_item_pooled(items, settings, session, llm, {begin, answer});
 }
 
 int generate_texts(ItemSource& items, const Settings& settings, Session& session, LLM& llm) {
@@ -103,13 +97,13 @@ int run_generate(const Settings& given, Session& session) {
   ItemSource items(settings);
   // Streamed texts run one after another.
   LLM llm = open_model(settings, session, settings.jsonl ? kManySequences : 1);
-  if (llm.model_info().has_chat_template && !settings.quiet) {
+  if (llm.model_info().has_chat_template) {
     session.print_note(
         "note: the text is continued as it stands; the model's chat template is not applied");
   }
-  print_generation_notes(llm.model_info().generation_notes, settings, session);
-  const int code = settings.jsonl ? generate_lines(items, settings, session, llm)
-                                  : generate_texts(items, settings, session, llm);
+  print_notes(llm.model_info().generation_notes, session);
+  if (settings.jsonl) return generate_lines(items, settings, session, llm);
+  const int code = generate_texts(items, settings, session, llm);
   llm.close();
   return code;
 }

@@ -34,29 +34,6 @@ struct WalkTimes {
   std::vector<double> token_us;  // of every token: its mask, and the step past it
 };
 
-// A compiled constraint, and what walking texts through it took.
-class GrammarWalk {
- public:
-  // The vocabulary of `tokens` as a trie, which walks share.
-  static std::shared_ptr<const TokenTrie> trie_of(const TextTokens& tokens);
-
-  // Compiles the constraint and computes the mask of the first token. `tokens` must outlive it.
-  GrammarWalk(const ConstraintSpec& spec, const TextTokens& tokens,
-              std::shared_ptr<const TokenTrie> trie);
-
-  // Whether the text obeys the constraint.
-  bool accepts(std::string_view text);
-  // The bytes of the text up to the first that can't come there; all of them: it ends too early.
-  size_t accepted_bytes(std::string_view text) const;
-  const WalkTimes& times() const { return times_; }
-
- private:
-  ConstraintSpec spec_;
-  const TextTokens& tokens_;
-  std::shared_ptr<Constraint> constraint_;
-  WalkTimes times_;
-};
-
 class WalkClock {
  public:
   double microseconds() const {
@@ -72,44 +49,56 @@ Grammar compile_accepting(const ConstraintSpec& spec) {
   return compile_constraint(spec, {}, JsonTexts::accepted);
 }
 
-std::shared_ptr<const TokenTrie> GrammarWalk::trie_of(const TextTokens& tokens) {
-  return std::make_shared<const TokenTrie>(tokens.bytes());
-}
-
-GrammarWalk::GrammarWalk(const ConstraintSpec& spec, const TextTokens& tokens,
-                         std::shared_ptr<const TokenTrie> trie)
-    : spec_(spec), tokens_(tokens) {
-  const WalkClock watch;
-  constraint_ = std::make_shared<Constraint>(compile_accepting(spec), std::move(trie));
-  times_.compile_us = watch.microseconds();
-  Matcher(constraint_).mask();
-  times_.first_mask_us = watch.microseconds();
-}
-
-bool GrammarWalk::accepts(std::string_view text) {
-  Matcher matcher(constraint_);
-  for (const TokenId id : tokens_.tokens_of(text)) {
-    const auto token = static_cast<uint32_t>(id);
+// A compiled constraint, and what walking texts through it took.
+class GrammarWalk {
+ public:
+  // Compiles the constraint and computes the mask of the first token. `tokens` must outlive it;
+  // `trie` has their bytes.
+  GrammarWalk(const ConstraintSpec& spec, const TextTokens& tokens,
+              std::shared_ptr<const TokenTrie> trie)
+      : spec_(spec), tokens_(tokens) {
     const WalkClock watch;
-    const bool is_allowed = matcher.mask()->allows(token) && matcher.accept(token);
-    times_.token_us.push_back(watch.microseconds());
-    if (!is_allowed) return false;
+    constraint_ = std::make_shared<Constraint>(compile_accepting(spec), std::move(trie));
+    times_.compile_us = watch.microseconds();
+    Matcher(constraint_).mask();
+    times_.first_mask_us = watch.microseconds();
   }
-  const WalkClock watch;
-  matcher.mask();
-  times_.token_us.push_back(watch.microseconds());
-  return matcher.is_complete();
-}
 
-size_t GrammarWalk::accepted_bytes(std::string_view text) const {
-  std::vector<std::string> bytes;
-  for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
-  Matcher matcher(std::make_shared<Constraint>(compile_accepting(spec_),
-                                               std::make_shared<const TokenTrie>(bytes)));
-  size_t count = 0;
-  while (count < text.size() && matcher.accept(static_cast<uint8_t>(text[count]))) ++count;
-  return count;
-}
+  // Whether the text obeys the constraint.
+  bool accepts(std::string_view text) {
+    Matcher matcher(constraint_);
+    for (const TokenId id : tokens_.tokens_of(text)) {
+      const auto token = static_cast<uint32_t>(id);
+      const WalkClock watch;
+      const bool is_allowed = matcher.mask()->allows(token) && matcher.accept(token);
+      times_.token_us.push_back(watch.microseconds());
+      if (!is_allowed) return false;
+    }
+    const WalkClock watch;
+    matcher.mask();
+    times_.token_us.push_back(watch.microseconds());
+    return matcher.is_complete();
+  }
+
+  // The bytes of the text up to the first that can't come there; all of them: it ends too early.
+  size_t accepted_bytes(std::string_view text) const {
+    std::vector<std::string> bytes;
+    for (int byte = 0; byte < 256; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+    Matcher matcher(std::make_shared<Constraint>(compile_accepting(spec_),
+                                                 std::make_shared<const TokenTrie>(bytes)));
+    size_t count = 0;
+    while (count < text.size() && matcher.accept(static_cast<uint8_t>(text[count]))) ++count;
+    return count;
+  }
+
+  const WalkTimes& times() const { return times_; }
+
+ private:
+  ConstraintSpec spec_;
+  const TextTokens& tokens_;
+  std::shared_ptr<Constraint> constraint_;
+  WalkTimes times_;
+};
 
 constexpr std::string_view kGrammarFields[] = {"texts"};
 
@@ -159,18 +148,13 @@ class GrammarCommand {
         session_(session),
         tokenizer_(open_tokenizer(settings)),
         tokens_(tokenizer_),
-        trie_(GrammarWalk::trie_of(tokens_)) {
+        trie_(std::make_shared<const TokenTrie>(tokens_.bytes())) {
     if (!settings.jsonl) walk_.emplace(walk_of(constraint_of_options(settings.constraint)));
   }
 
   void answer(const Item& item) {
-    if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-      write_json_line(session_, answer_line(line->object));
-      return;
-    }
-    const std::string& text = std::get<std::string>(std::get<Prompt>(item.input));
-    session_.out().write(verdict(text));
-    session_.out().flush();
+    const Json* const line = item.line();
+    session_.out().print(line == nullptr ? verdict(item.text()) : answer_line(*line));
   }
 
   // Whether no text of the command line was rejected.
@@ -190,14 +174,13 @@ class GrammarCommand {
     const NamedConstraint constraint = constraint_of_line(object, settings_.constraint.strict);
     const std::vector<std::string> texts = read_texts(line_cursor(object).at("texts"));
     GrammarWalk walk = walk_of(constraint);
-    std::string json;
-    JsonWriter writer(json);
-    writer.begin_object().key("accepted").begin_array();
-    for (const std::string& text : texts) writer.boolean(walk.accepts(text));
-    writer.end_array();
-    if (settings_.masks) write_times(writer, walk.times());
-    writer.end_object();
-    return json;
+    const std::string json = object_json([&](JsonWriter& writer) {
+      writer.key("accepted").begin_array();
+      for (const std::string& text : texts) writer.boolean(walk.accepts(text));
+      writer.end_array();
+      if (settings_.masks) write_times(writer, walk.times());
+    });
+    return json + "\n";
   }
 
   std::string verdict(const std::string& text) {

@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/progress.h"
 #include "kernels/backend.h"
@@ -261,7 +262,7 @@ std::string report_text(const ModelReport& report) {
     text += fmt::format("  {:<20}{}\n", name, value);
   }
   const auto add_count = [&](std::string_view name, int64_t count) {
-    text += fmt::format("  {:<20}{}\n", name, grouped_number(static_cast<double>(count)));
+    text += fmt::format("  {:<20}{}\n", name, grouped_number(count));
   };
   add_count("parameters", report.parameters);
   if (report.config.mixture) add_count("active_parameters", report.active_parameters);
@@ -271,29 +272,26 @@ std::string report_text(const ModelReport& report) {
   for (const TensorRow& row : report.tensors) width = std::max(width, row.name.size());
   for (const TensorRow& row : report.tensors) {
     text += fmt::format("  {:<{}}  {:<9} {:>16} {:>12}\n", row.name, width, row.type,
-                        fmt::format("{}", fmt::join(row.shape, " x ")),
-                        bytes_text(static_cast<double>(row.bytes)));
+                        fmt::format("{}", fmt::join(row.shape, " x ")), bytes_text(row.bytes));
   }
   const MemoryNeed& memory = report.memory;
-  const auto size = [](size_t bytes) { return bytes_text(static_cast<double>(bytes)); };
-  text +=
-      fmt::format("{}Memory for {} sequence{} of {} tokens\n", report.tensors.empty() ? "" : "\n",
-                  memory.sequences, memory.sequences == 1 ? "" : "s", memory.context);
-  text += fmt::format("  {:<20}{:>10}  ({})\n", "weights", size(memory.weights),
+  text += fmt::format("{}Memory for {} {} of {} tokens\n", report.tensors.empty() ? "" : "\n",
+                      memory.sequences, plural_of("sequence", memory.sequences), memory.context);
+  text += fmt::format("  {:<20}{:>10}  ({})\n", "weights", bytes_text(memory.weights),
                       dtype_name(report.weight_dtype));
-  text += fmt::format("  {:<20}{:>10}  ({})\n", "keys and values", size(memory.kv_cache),
+  text += fmt::format("  {:<20}{:>10}  ({})\n", "keys and values", bytes_text(memory.kv_cache),
                       dtype_name(report.kv_dtype));
-  text += fmt::format("  {:<20}{:>10}\n", "activations", size(memory.activations));
+  text += fmt::format("  {:<20}{:>10}\n", "activations", bytes_text(memory.activations));
   if (report.draft) {
     text += fmt::format("  {:<20}{:>10}  ({}, {} parameters)\n", "draft model",
-                        size(report.draft->memory.total()), report.draft->path.string(),
-                        grouped_number(static_cast<double>(report.draft->parameters)));
+                        bytes_text(report.draft->memory.total()), report.draft->path.string(),
+                        grouped_number(report.draft->parameters));
   }
-  text += fmt::format("  {:<20}{:>10}\n", "in all", size(report.total_bytes()));
+  text += fmt::format("  {:<20}{:>10}\n", "in all", bytes_text(report.total_bytes()));
   const DeviceInfo& device = report.device;
   return text + fmt::format("\nDevice\n  {} ({}), {} of memory, {} free\n", device.name,
-                            device.instruction_set, size(device.total_memory_bytes),
-                            size(device.free_memory_bytes));
+                            device.instruction_set, bytes_text(device.total_memory_bytes),
+                            bytes_text(device.free_memory_bytes));
 }
 
 }  // namespace
@@ -302,7 +300,6 @@ int run_inspect(const Settings& settings, Session& session) {
   const ModelReport report = make_whole_report(settings);
   print_unread_weights(settings, session);
   session.out().write(settings.json ? report_json(report) : report_text(report));
-  session.out().flush();
   return 0;
 }
 

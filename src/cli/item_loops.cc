@@ -1,8 +1,10 @@
 // Loops over a command's items: one at a time, or many at once with answers in order.
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "cli/items.h"
+#include "cli/model_opening.h"
 #include "cli/progress.h"
 #include "paceline/error.h"
 
@@ -11,7 +13,7 @@ namespace {
 
 // No progress bar if the answers appear on the same terminal.
 bool wants_progress(const Settings& settings, Session& session) {
-  return session.shows_progress(settings) && !session.stdout_is_terminal() && settings.jsonl &&
+  return session.shows_progress() && !session.stdout_is_terminal() && settings.jsonl &&
          !settings.verbose;
 }
 
@@ -50,16 +52,19 @@ class OrderedResults {
   void flush() {
     while (!pending_.empty() && pending_.begin()->second.done) {
       auto node = pending_.extract(pending_.begin());
-      write(node.key(), node.mapped().name, std::move(*node.mapped().done));
+      write(node.key(), node.mapped().name, *node.mapped().done);
       ++num_written_;
     }
   }
-  void write(int64_t tag, const std::string& name, RequestPool::Done&& done) {
+  void write(int64_t tag, const std::string& name, const RequestPool::Done& done) {
     try {
       if (const auto* error = std::get_if<ErrorInfo>(&done.result)) {
         throw Error(error->code, error->message);
       }
-      work_.write(tag, std::move(done));
+      const PooledAnswer answer = work_.answer(tag, done);
+      const bool is_parted = answer.is_table && std::exchange(has_table_, true);
+      session_.out().print(is_parted ? "\n" + answer.text : answer.text);
+      if (settings_.verbose) print_metrics(done.metrics, session_, answer.ending_text);
     } catch (const Error& error) {
       all_succeeded_ = false;
       write_item_error(error, name, settings_, session_);
@@ -73,33 +78,12 @@ class OrderedResults {
   int64_t next_tag_ = 0;
   int64_t num_written_ = 0;
   bool all_succeeded_ = true;
+  bool has_table_ = false;
 };
 
-}  // namespace
-
-int for_each_item(ItemSource& items, const Settings& settings, Session& session,
-                  const std::function<void(const Item& item)>& work) {
-  bool all_done = true;
-  int64_t num_done = 0;
-  ProgressBar progress(wants_progress(settings, session), "items", 0);
-  while (!session.interrupted() && items.has_next()) {
-    Item item;
-    try {
-      item = items.next();
-      const Interrupt::Graceful graceful(session.interrupt());
-      work(item);
-    } catch (const Error& error) {
-      all_done = false;
-      write_item_error(error, item.name, settings, session);
-    }
-    ++num_done;
-    progress.update(num_done, items.estimated_total(num_done));
-  }
-  return session.exit_code(all_done ? 0 : 1);
-}
-
-int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& session, LLM& llm,
-                         const PooledWork& work) {
+// Returns whether all succeeded.
+bool answer_all(ItemSource& items, const Settings& settings, Session& session, LLM& llm,
+                const PooledWork& work) {
   // Keeps the batch full while the next lines are read.
   const auto most = static_cast<size_t>(2 * settings.load.max_num_seqs);
   RequestPool pool(llm);
@@ -131,7 +115,37 @@ int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& s
   }
   while (take_one()) {
   }
-  return session.exit_code(answers.all_succeeded() ? 0 : 1);
+  return answers.all_succeeded();
+}
+
+}  // namespace
+
+int for_each_item(ItemSource& items, const Settings& settings, Session& session,
+                  const std::function<void(const Item& item)>& work) {
+  bool all_done = true;
+  int64_t num_done = 0;
+  ProgressBar progress(wants_progress(settings, session), "items", 0);
+  while (!session.interrupted() && items.has_next()) {
+    Item item;
+    try {
+      item = items.next();
+      const Interrupt::Graceful graceful(session.interrupt());
+      work(item);
+    } catch (const Error& error) {
+      all_done = false;
+      write_item_error(error, item.name, settings, session);
+    }
+    ++num_done;
+    progress.update(num_done, items.estimated_total(num_done));
+  }
+  return session.exit_code(all_done ? 0 : 1);
+}
+
+int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& session, LLM& llm,
+                         const PooledWork& work) {
+  const bool all_done = answer_all(items, settings, session, llm, work);
+  llm.close();
+  return session.exit_code(all_done ? 0 : 1);
 }
 
 }  // namespace paceline

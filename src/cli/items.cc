@@ -10,6 +10,7 @@
 #include "cli/usage_error.h"
 
 namespace paceline {
+
 void write_item_error(const Error& error, const std::string& name, const Settings& settings,
                       Session& session) {
   if (!settings.jsonl) {
@@ -17,13 +18,11 @@ void write_item_error(const Error& error, const std::string& name, const Setting
     session.print_error(name.empty() ? error.what() : fmt::format("{}: {}", name, error.what()));
     return;
   }
-  std::string json;
-  JsonWriter writer(json);
-  writer.begin_object().key("error").begin_object();
-  writer.member("code", error_code_name(error.code()))
-      .member("message", std::string_view(error.what()));
-  writer.end_object().end_object();
-  write_json_line(session, std::move(json));
+  write_json_line(session, object_json([&](JsonWriter& writer) {
+                    writer.key("error").begin_object().member("code",
+                                                              error_code_name(error.code()));
+                    writer.member("message", std::string_view(error.what())).end_object();
+                  }));
 }
 
 namespace {
@@ -36,7 +35,7 @@ Item parse_line(const Line& line) {
   }
   Json object = parse_json_line(line.text, name);
   JsonCursor(object, name).object();
-  return {name, JsonLine{line.number, std::move(object)}};
+  return {name, std::move(object)};
 }
 
 }  // namespace
@@ -93,8 +92,7 @@ int64_t ItemSource::estimated_total(int64_t num_read) const {
 
 void write_json_line(Session& session, std::string json) {
   json.push_back('\n');
-  session.out().write(json);
-  session.out().flush();
+  session.out().print(json);
 }
 
 }  // namespace paceline

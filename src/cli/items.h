@@ -16,14 +16,14 @@
 
 namespace paceline {
 
-struct JsonLine {
-  int64_t number = 0;
-  Json object;
-};
-
 struct Item {
   std::string name;  // for messages: "prompt 2", "line 7"
-  std::variant<Prompt, JsonLine> input;
+  std::variant<Prompt, Json> input;
+
+  // The object of a line of --jsonl; nullptr for a prompt.
+  const Json* line() const { return std::get_if<Json>(&input); }
+  const Prompt& prompt() const { return std::get<Prompt>(input); }
+  const std::string& text() const { return std::get<std::string>(prompt()); }
 };
 
 // Items from --prompt and --prompt-ids, else from the text or lines of --file, else from standard
@@ -53,11 +53,17 @@ class ItemSource {
 int for_each_item(ItemSource& items, const Settings& settings, Session& session,
                   const std::function<void(const Item& item)>& work);
 
+struct PooledAnswer {
+  std::string text;              // whole lines
+  bool is_table = false;         // an empty line stands between two tables
+  std::string ending_text = "";  // behind the figures of --verbose
+};
+
 // Likewise with many items at once: `begin` submits an item to the pool under the given tag, and
-// `write` writes its answer, in the order of the items.
+// `answer` makes its answer, in the order of the items. Closes the model at the end.
 struct PooledWork {
   std::function<void(const Item& item, int64_t tag, RequestPool& pool)> begin;
-  std::function<void(int64_t tag, RequestPool::Done&& done)> write;
+  std::function<PooledAnswer(int64_t tag, const RequestPool::Done& done)> answer;
 };
 int for_each_item_pooled(ItemSource& items, const Settings& settings, Session& session, LLM& llm,
                          const PooledWork& work);

@@ -23,6 +23,20 @@ void apply_option_fields(const Json& line, FieldNames options, Settings& setting
   }
 }
 
+InputItem read_input_item(const Item& item, const Settings& settings, FieldNames options) {
+  static constexpr std::string_view kFields[] = {"text", "ids"};
+  InputItem input{.settings = settings};
+  if (const Json* line = item.line()) {
+    check_line_keys(*line, {kFields, options});
+    apply_option_fields(*line, options, input.settings);
+    input.prompt = read_prompt(*line, "text", "ids");
+    input.field = std::holds_alternative<std::string>(input.prompt) ? "text" : "ids";
+  } else {
+    input.prompt = item.prompt();
+  }
+  return input;
+}
+
 Prompt read_prompt(const Json& line, std::string_view text_key, std::string_view ids_key) {
   const auto text = line_cursor(line).find(text_key);
   const auto ids = line_cursor(line).find(ids_key);

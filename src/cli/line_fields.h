@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/json_cursor.h"
-#include "cli/settings.h"
+#include "cli/items.h"
 #include "text/generation_options.h"
 
 namespace paceline {
@@ -29,6 +29,15 @@ void check_line_keys(const Json& line, std::initializer_list<FieldNames> lists);
 
 // Applies the line's options, each checked like its flag; a null counts as absent.
 void apply_option_fields(const Json& line, FieldNames options, Settings& settings);
+
+// A text or ids to work on.
+struct InputItem {
+  Prompt prompt;
+  std::string field;  // of the line that has it; empty for a prompt of the command line
+  Settings settings;  // with the line's options
+};
+// A line has the fields text or ids, and perhaps `options`.
+InputItem read_input_item(const Item& item, const Settings& settings, FieldNames options = {});
 
 // Reads exactly one of the two fields: text, or token ids.
 Prompt read_prompt(const Json& line, std::string_view text_key, std::string_view ids_key);

@@ -7,6 +7,7 @@
 
 #include "base/json_writer.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "load/loaded_model.h"
 #include "load/local_models.h"
@@ -56,9 +57,9 @@ std::string models_text(const std::vector<ListedModel>& models) {
   std::string text = fmt::format("{:<{}}  {:>9}  {:<{}}  {}\n", "MODEL", name_width, "SIZE",
                                  "CACHE", cache_width, "USABLE");
   for (const auto& [model, problem] : models) {
-    text += fmt::format("{:<{}}  {:>9}  {:<{}}  {}\n", model.name, name_width,
-                        bytes_text(static_cast<double>(model.bytes)), model.cache, cache_width,
-                        problem.empty() ? "yes" : "no: " + problem);
+    text +=
+        fmt::format("{:<{}}  {:>9}  {:<{}}  {}\n", model.name, name_width, bytes_text(model.bytes),
+                    model.cache, cache_width, problem.empty() ? "yes" : "no: " + problem);
   }
   return text;
 }
@@ -73,8 +74,7 @@ int run_list(const Settings& settings, Session& session) {
     models.push_back({std::move(model), std::move(problem)});
   }
   session.out().write(settings.json ? models_json(models) : models_text(models));
-  session.out().flush();
-  if (models.empty() && !settings.quiet) {
+  if (models.empty()) {
     session.print_note(
         "note: no models in the caches; `hf download OWNER/NAME` brings one, and without a model "
         "the small one that comes with Paceline is used");

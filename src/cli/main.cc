@@ -29,8 +29,7 @@ std::string version_text() {
 }
 
 int print(Session& session, std::string_view text) {
-  session.out().write(text);
-  session.out().flush();
+  session.out().print(text);
   return 0;
 }
 
@@ -40,7 +39,7 @@ void warn_of_threads(const Settings& settings, Session& session) {
   const auto num_usable = static_cast<int64_t>(allowed_processors().size());
   int64_t most = settings.load.num_threads;
   for (const int64_t threads : settings.bench.threads) most = std::max(most, threads);
-  if (settings.quiet || num_usable == 0 || most <= num_usable) return;
+  if (num_usable == 0 || most <= num_usable) return;
   session.print_note("warning: --threads {}: slower, because only {} cores are usable", most,
                      num_usable);
   if (settings.load.pin_threads) {
@@ -57,9 +56,8 @@ int run_command(const CommandDef& command, const std::vector<std::string>& argum
                        is_alias ? command.alias_takes : std::string_view());
   if (resolved.settings.help_all) return print(session, whole_command_help(command));
   if (resolved.settings.help) return print(session, command_help(command));
-  if (!resolved.settings.quiet) {
-    for (const std::string& warning : resolved.warnings) session.print_note("warning: " + warning);
-  }
+  session.set_quiet(resolved.settings.quiet);
+  for (const std::string& warning : resolved.warnings) session.print_note("warning: " + warning);
   warn_of_threads(resolved.settings, session);
   const int code = command.run(resolved.settings, session);
   session.out().flush();
@@ -68,7 +66,7 @@ int run_command(const CommandDef& command, const std::vector<std::string>& argum
 
 int dispatch(const std::vector<std::string>& arguments, Session& session) {
   if (arguments.empty()) {
-    session.print_note(program_help());
+    session.print_line(program_help());
     return kBadUsage;
   }
   const std::string& first = arguments[0];

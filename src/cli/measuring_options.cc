@@ -73,7 +73,7 @@ constexpr OptionDef kMeasuringOptions[] = {
             .default_text = "0, one per usable core"}),
     option("repetitions", kTo<&Settings::bench, &BenchChoice::repetitions>,
            "Repeat each run up to N times, for at most 10 s, and report the median.",
-           {.limits = {1, 1000}, .default_text = "3"}),
+           {.limits = {1, 1000}}),
     option("roofline", kTo<&Settings::bench, &BenchChoice::roofline>,
            "Also report the machine's limits (read bandwidth, multiply rates) and how decode was "
            "tuned to it."),

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -30,17 +29,16 @@ void print_model(const LLM& llm, double seconds, Session& session) {
                      model.family, model.num_layers, parameters_text(model.num_parameters),
                      model.weight_format, seconds);
   session.print_note("memory: weights {}, keys and values {} ({}) for contexts of up to {} tokens",
-                     bytes_text(static_cast<double>(model.weight_bytes)),
-                     bytes_text(static_cast<double>(model.kv_cache_bytes)), model.kv_cache_dtype,
-                     model.max_model_len);
+                     bytes_text(model.weight_bytes), bytes_text(model.kv_cache_bytes),
+                     model.kv_cache_dtype, model.max_model_len);
   const std::string drafter = drafter_text(model.drafter);
   if (!drafter.empty()) session.print_note(drafter);
-  session.print_note("machine: {}, {}, {} thread{}", device.name, device.instruction_set,
-                     device.num_threads, device.num_threads == 1 ? "" : "s");
+  session.print_note("machine: {}, {}, {} {}", device.name, device.instruction_set,
+                     device.num_threads, plural_of("thread", device.num_threads));
 }
 
 std::string outcome_text(const WeightsCacheUse& use) {
-  const std::string size = bytes_text(static_cast<double>(use.bytes));
+  const std::string size = bytes_text(use.bytes);
   switch (use.outcome) {
     case WeightsCacheUse::Outcome::off:
       return "not used, dummy weights are made from the configuration alone";
@@ -56,21 +54,22 @@ std::string outcome_text(const WeightsCacheUse& use) {
 
 }  // namespace
 
-void print_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session) {
-  if (settings.load.weights_cache.empty() || settings.quiet) return;
-  if (use.outcome == WeightsCacheUse::Outcome::off) {
-    return session.print_note("warning: --weights-cache: " + outcome_text(use));
-  }
-  if (!use.problem.empty()) session.print_note("warning: weights cache: " + use.problem);
-  if (settings.verbose) session.print_note("weights cache: " + outcome_text(use));
-}
-
 void print_unread_weights(const Settings& settings, Session& session) {
   const LoadOptions& load = settings.load;
-  if (settings.quiet || load.model.empty() || load.load_format != LoadFormat::files) return;
+  if (load.model.empty() || load.load_format != LoadFormat::files) return;
   if (const auto note = unread_weights(model_path(settings))) {
     session.print_note("warning: " + *note);
   }
+}
+
+void print_weight_notes(const WeightsCacheUse& cache, const Settings& settings, Session& session) {
+  print_unread_weights(settings, session);
+  if (settings.load.weights_cache.empty()) return;
+  if (cache.outcome == WeightsCacheUse::Outcome::off) {
+    return session.print_note("warning: --weights-cache: " + outcome_text(cache));
+  }
+  if (!cache.problem.empty()) session.print_note("warning: weights cache: " + cache.problem);
+  if (settings.verbose) session.print_note("weights cache: " + outcome_text(cache));
 }
 
 std::filesystem::path model_path(const Settings& settings) {
@@ -122,15 +121,15 @@ int64_t usual_sequences(const Settings& settings, size_t per_prompt) {
 
 void print_cache_use(const CacheUse& use, const Settings& settings, Session& session) {
   const LoadOptions& load = settings.load;
-  if (settings.quiet || !load.kv_cache_memory_bytes) return;
+  if (!load.kv_cache_memory_bytes) return;
   const auto given = static_cast<double>(*load.kv_cache_memory_bytes);
   constexpr double kNearly = 0.9;  // blocks are whole
   if (static_cast<double>(use.bytes) < kNearly * given && use.context >= use.full_context) {
     session.print_note(
-        "note: keys and values take {}, enough for {} sequence{} of {} tokens; "
+        "note: keys and values take {}, enough for {} {} of {} tokens; "
         "--kv-cache-memory-bytes gives them {}",
-        bytes_text(static_cast<double>(use.bytes)), use.sequences, use.sequences == 1 ? "" : "s",
-        use.context, bytes_text(given));
+        bytes_text(use.bytes), use.sequences, plural_of("sequence", use.sequences), use.context,
+        bytes_text(given));
   }
   if (use.context >= use.full_context || load.max_model_len) return;
   session.print_note(
@@ -139,8 +138,8 @@ void print_cache_use(const CacheUse& use, const Settings& settings, Session& ses
       use.context, bytes_text(given), use.full_context);
 }
 
-ByteProgress::ByteProgress(const Settings& settings, const Session& session, std::string_view title)
-    : bar_(session.shows_progress(settings), "MB", 0, title) {}
+ByteProgress::ByteProgress(const Session& session, std::string_view title)
+    : bar_(session.shows_progress(), "MB", 0, title) {}
 
 void ByteProgress::update(uint64_t done_bytes, uint64_t total_bytes) {
   constexpr uint64_t kMegabyte = 1'000'000;
@@ -152,9 +151,7 @@ std::function<void(uint64_t, uint64_t)> ByteProgress::callback() {
   return [this](uint64_t done, uint64_t total) { update(done, total); };
 }
 
-void print_generation_notes(const std::vector<std::string>& notes, const Settings& settings,
-                            Session& session) {
-  if (settings.quiet) return;
+void print_notes(const std::vector<std::string>& notes, Session& session) {
   for (const std::string& note : notes) session.print_note("note: " + note);
 }
 
@@ -162,7 +159,7 @@ LLM open_model(const Settings& settings, Session& session, int64_t num_sequences
   const auto start = std::chrono::steady_clock::now();
   LoadOptions options = load_options(settings);
   options.max_num_seqs = settings.max_num_seqs.value_or(num_sequences);
-  std::optional<ByteProgress> progress(std::in_place, settings, session);
+  std::optional<ByteProgress> progress(std::in_place, session);
   options.progress = progress->callback();
   LLM llm = LLM::load(options);
   progress.reset();
@@ -174,8 +171,7 @@ LLM open_model(const Settings& settings, Session& session, int64_t num_sequences
                    .bytes = model.kv_cache_bytes + model.drafter.kv_cache_bytes,
                    .sequences = options.max_num_seqs},
                   settings, session);
-  print_unread_weights(settings, session);
-  print_weights_cache(llm.model_info().weights_cache, settings, session);
+  print_weight_notes(model.weights_cache, settings, session);
   return llm;
 }
 
@@ -196,27 +192,17 @@ void print_metrics(const Metrics& metrics, Session& session, std::string_view re
                                   .accepted = metrics.accepted_tokens,
                                   .output = metrics.completion_tokens});
   }
-  line +=
-      fmt::format("; peak memory {}", bytes_text(static_cast<double>(metrics.peak_memory_bytes)));
-  session.print_note(line + std::string(rest));
+  line += fmt::format("; peak memory {}", bytes_text(metrics.peak_memory_bytes));
+  session.print_line(line + std::string(rest));
 }
 
 std::string drafter_text(const DrafterInfo& drafter) {
   if (drafter.name.empty()) return {};
-  const std::string most = fmt::format("drafts up to {} token{} a step", drafter.max_tokens,
-                                       drafter.max_tokens == 1 ? "" : "s");
+  const std::string most = fmt::format("drafts up to {} {} a step", drafter.max_tokens,
+                                       plural_of("token", drafter.max_tokens));
   if (drafter.weight_bytes == 0) return fmt::format("drafter: {}, {}", drafter.name, most);
   return fmt::format("draft model: {}, weights {}, keys and values {}; {}", drafter.name,
-                     bytes_text(static_cast<double>(drafter.weight_bytes)),
-                     bytes_text(static_cast<double>(drafter.kv_cache_bytes)), most);
-}
-
-std::string bytes_text(double bytes) {
-  static constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  constexpr double kRoundsToNext = 1023.5;
-  for (; bytes >= kRoundsToNext && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 || bytes >= 100 ? 0 : 1, kUnits[unit]);
+                     bytes_text(drafter.weight_bytes), bytes_text(drafter.kv_cache_bytes), most);
 }
 
 }  // namespace paceline

@@ -28,11 +28,11 @@ void check_load_format(const Settings& settings);
 // that many with --jsonl.
 int64_t usual_sequences(const Settings& settings, size_t per_prompt);
 
-// Reports failures of --weights-cache, unless --quiet; with --verbose also successes.
-void print_weights_cache(const WeightsCacheUse& use, const Settings& settings, Session& session);
-
-// Warns of weights beside the model's that aren't read, unless --quiet.
+// Warns of weights beside the model's that aren't read.
 void print_unread_weights(const Settings& settings, Session& session);
+
+// The same, and reports failures of --weights-cache; with --verbose also successes.
+void print_weight_notes(const WeightsCacheUse& cache, const Settings& settings, Session& session);
 
 // What was made of the memory for keys and values.
 struct CacheUse {
@@ -43,14 +43,13 @@ struct CacheUse {
 };
 
 // Warns of a cache that holds less than the model's full context, or takes less memory than
-// --kv-cache-memory-bytes gives it, unless --quiet.
+// --kv-cache-memory-bytes gives it.
 void print_cache_use(const CacheUse& use, const Settings& settings, Session& session);
 
 // Shows the progress of work on bytes, of loading as a rule, on a terminal, while it lives.
 class ByteProgress {
  public:
-  ByteProgress(const Settings& settings, const Session& session,
-               std::string_view title = "loading the model  ");
+  explicit ByteProgress(const Session& session, std::string_view title = "loading the model  ");
 
   void update(uint64_t done_bytes, uint64_t total_bytes);
   // update(), for LoadOptions::progress; it must not outlive the object.
@@ -60,9 +59,8 @@ class ByteProgress {
   ProgressBar bar_;
 };
 
-// Prints ModelInfo::generation_notes, unless --quiet.
-void print_generation_notes(const std::vector<std::string>& notes, const Settings& settings,
-                            Session& session);
+// Prints each, with "note: " in front.
+void print_notes(const std::vector<std::string>& notes, Session& session);
 
 // The default of --max-num-seqs for commands with many requests. The cache is sized for them.
 constexpr int64_t kManySequences = 256;
@@ -86,8 +84,5 @@ void print_metrics(const Metrics& metrics, Session& session, std::string_view re
 // "draft model: PATH, weights 1.5 MiB, keys and values 2.0 MiB; drafts up to 8 tokens a step".
 // Empty when nothing drafts.
 std::string drafter_text(const DrafterInfo& drafter);
-
-// "12.3 MiB"
-std::string bytes_text(double bytes);
 
 }  // namespace paceline

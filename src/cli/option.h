@@ -103,6 +103,7 @@ using OptionValue = std::variant<bool, std::string, std::vector<std::string>, in
 struct OptionTarget {
   OptionKind kind = OptionKind::flag;
   void (*apply)(Settings& settings, const OptionValue& value) = nullptr;
+  std::string (*value_of)(const Settings& settings) = nullptr;  // as the help says it
 };
 
 struct OptionDef {
@@ -114,7 +115,7 @@ struct OptionDef {
   OptionKind kind = OptionKind::flag;
   NumberRange limits = {};
   std::string_view choices = "";       // separated by blanks
-  std::string_view default_text = "";  // as the help says it
+  std::string_view default_text = "";  // as the help says it; empty: value_of(Settings())
   std::string_view bare_value = "";    // not empty: the value of the flag without one
   std::string_view help = "";          // one sentence
   OptionGroup group = OptionGroup::of_section;
@@ -132,6 +133,7 @@ struct OptionDef {
   const GenerationOption* generation = nullptr;  // sets settings.generate as the table says; or
   // does this; the value is of the kind's type.
   void (*apply)(Settings& settings, const OptionValue& value) = nullptr;
+  std::string (*value_of)(const Settings& settings) = nullptr;  // for the help
 };
 
 // Throws Error invalid for lists and texts that exceed the option's limits.

@@ -1,6 +1,7 @@
 // The definitions of options, a file per subject; option_table() has all of them in this order.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -53,6 +54,12 @@ struct StoredOption {
 template <class T>
 struct StoredOption<std::optional<T>> : StoredOption<T> {};
 
+// A duration's value is a number of seconds.
+template <class T>
+inline constexpr bool kIsDuration = false;
+template <class Rep, class Period>
+inline constexpr bool kIsDuration<std::chrono::duration<Rep, Period>> = true;
+
 template <class T>
 consteval OptionKind kind_stored_in() {
   if (std::is_same_v<T, bool>) return OptionKind::flag;
@@ -62,27 +69,67 @@ consteval OptionKind kind_stored_in() {
   if (std::is_same_v<T, uint64_t>) return OptionKind::bytes;
   if (std::is_integral_v<T>) return OptionKind::integer;
   if (std::is_same_v<T, std::vector<int64_t>>) return OptionKind::integers;
-  if (std::is_floating_point_v<T>) return OptionKind::number;
+  if (std::is_floating_point_v<T> || kIsDuration<T>) return OptionKind::number;
   return std::is_same_v<T, std::vector<double>> ? OptionKind::numbers : OptionKind::named_numbers;
 }
 
-// The member of Settings that a path of members leads to: kTo<&Settings::train,
-// &TrainChoice::seed>.
+template <OptionKind kKind, class T>
+void store_option(const OptionValue& value, T& member) {
+  using Value = typename StoredOption<T>::Type;
+  if constexpr (kIsDuration<Value>) {
+    const std::chrono::duration<double> seconds(std::get<double>(value));
+    member = std::chrono::duration_cast<Value>(seconds);
+  } else if constexpr (kKind == OptionKind::number) {
+    member = static_cast<Value>(std::get<double>(value));
+  } else if constexpr (kKind == OptionKind::integer) {
+    member = static_cast<Value>(as_integer(value));
+  } else if constexpr (kKind == OptionKind::bytes || kKind == OptionKind::seed) {
+    member = static_cast<Value>(std::get<uint64_t>(value));
+  } else {
+    member = std::get<Value>(value);
+  }
+}
+
+// "8M", "64K".
+std::string short_bytes(uint64_t bytes);
+// "0.9", "1e-5".
+std::string short_number(double number);
+
+// A default as the help says it; empty where there is nothing to say.
+template <OptionKind kKind, class T>
+std::string default_words(const T& member) {
+  if constexpr (kIsDuration<T>) {
+    return short_number(std::chrono::duration<double>(member).count());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return short_number(member);
+  } else if constexpr (kKind == OptionKind::bytes && std::is_integral_v<T>) {
+    return short_bytes(static_cast<uint64_t>(member));
+  } else if constexpr (kKind != OptionKind::flag && std::is_integral_v<T>) {
+    return std::to_string(member);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return member;
+  } else {
+    return "";
+  }
+}
+
+// The member of Settings that a path of members leads to, as an option of this kind:
+// kAs<OptionKind::seed, &Settings::train, &TrainChoice::seed>.
+template <OptionKind kKind, auto... kPath>
+constexpr OptionTarget kAs = {
+    kKind,
+    [](Settings& settings, const OptionValue& value) {
+      store_option<kKind>(value, (settings.*....*kPath));
+    },
+    [](const Settings& settings) { return default_words<kKind>((settings.*....*kPath)); }};
+
 template <auto... kPath>
-constexpr OptionTarget kTo = [] {
-  using Member = std::remove_reference_t<decltype((std::declval<Settings&>().*....*kPath))>;
-  using Value = typename StoredOption<Member>::Type;
-  return OptionTarget{kind_stored_in<Value>(), [](Settings& settings, const OptionValue& value) {
-                        auto& member = (settings.*....*kPath);
-                        if constexpr (std::is_floating_point_v<Value>) {
-                          member = static_cast<Value>(std::get<double>(value));
-                        } else if constexpr (std::is_signed_v<Value>) {
-                          member = static_cast<Value>(as_integer(value));
-                        } else {
-                          member = std::get<Value>(value);
-                        }
-                      }};
-}();
+using StoredAt = typename StoredOption<
+    std::remove_reference_t<decltype((std::declval<Settings&>().*....*kPath))>>::Type;
+
+// The same of the kind that the member's type is.
+template <auto... kPath>
+constexpr OptionTarget kTo = kAs<kind_stored_in<StoredAt<kPath...>>(), kPath...>;
 
 // The same of a flag that switches it off.
 template <auto... kPath>
@@ -98,6 +145,7 @@ constexpr OptionDef option(std::string_view name, const OptionTarget& to, std::s
   row.help = help;
   row.kind = to.kind;
   row.apply = to.apply;
+  row.value_of = to.value_of;
   if (!row.choices.empty()) {
     row.kind = to.kind == OptionKind::texts ? OptionKind::choices : OptionKind::choice;
   }

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <deque>
+
 #include "cli/option_groups.h"
 
 namespace paceline {
@@ -14,18 +18,36 @@ void inherit(const OptionDef& above, OptionDef& option) {
   option.limits = above.limits;
   option.choices = above.choices;
   option.apply = above.apply;
+  option.value_of = above.value_of;
 }
 
 }  // namespace
 
+std::string short_number(double number) {
+  std::string words = fmt::format("{}", number);
+  const size_t zero = words.find("e-0");  // 1e-05 is 1e-5
+  return zero == words.npos ? words : words.erase(zero + 2, 1);
+}
+
+std::string short_bytes(uint64_t bytes) {
+  static constexpr std::string_view kUnits[] = {"", "K", "M", "G", "T"};
+  size_t unit = 0;
+  for (; bytes > 0 && bytes % 1024 == 0; bytes /= 1024) ++unit;
+  return fmt::format("{}{}", bytes, kUnits[unit]);
+}
+
 std::vector<OptionDef> section(OptionGroup group, CommandSet commands,
                                std::span<const OptionDef> options) {
+  static std::deque<std::string> defaults;  // viewed by the definitions
+  const Settings unset;
   std::vector<OptionDef> all(options.begin(), options.end());
   for (size_t i = 0; i < all.size(); ++i) {
     OptionDef& option = all[i];
     if (option.name.empty()) inherit(all[i - 1], option);
     if (option.group == OptionGroup::of_section) option.group = group;
     if (option.commands == 0) option.commands = commands;
+    if (option.value_of == nullptr || !option.default_text.empty()) continue;
+    option.default_text = defaults.emplace_back(option.value_of(unset));
   }
   return all;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -26,10 +25,7 @@ namespace {
 template <class T>
 std::optional<T> parse_whole(std::string_view text) {
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
-  T value{};
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<T>(text);
 }
 
 std::string range_text(const OptionDef& option) {
@@ -81,22 +77,11 @@ std::vector<std::string_view> listed(std::string_view text) {
   return parts;
 }
 
-template <class T>
-std::vector<T> parse_list(const OptionDef& option, std::string_view text, std::string_view where) {
-  std::vector<T> values;
-  for (const std::string_view part : listed(text)) {
-    values.push_back(checked(option, parse_whole<T>(part), shown_text(part), where));
-  }
-  return values;
-}
-
-std::vector<std::string> parse_choices(const OptionDef& option, std::string_view text,
-                                       std::string_view where) {
-  std::vector<std::string> choices;
-  for (const std::string_view part : listed(text)) {
-    choices.push_back(check_choice(option, part, where));
-  }
-  return choices;
+template <class Range, class Make>
+auto each_of(const Range& range, const Make& make) {
+  std::vector<decltype(make(*std::begin(range)))> made;
+  for (const auto& one : range) made.push_back(make(one));
+  return made;
 }
 
 int32_t parse_token_id(std::string_view text, std::string_view where) {
@@ -161,9 +146,7 @@ std::vector<std::pair<int32_t, float>> read_bias(const JsonCursor& value) {
 
 std::vector<std::vector<int32_t>> read_token_id_lists(const JsonCursor& value) {
   if (value.num_items() == 0 || !value.item(0).is_array()) return {read_token_ids(value)};
-  std::vector<std::vector<int32_t>> lists;
-  for (const JsonCursor& list : value.items()) lists.push_back(read_token_ids(list));
-  return lists;
+  return each_of(value.items(), read_token_ids);
 }
 
 int64_t read_integer(const OptionDef& option, const JsonCursor& value) {
@@ -190,25 +173,18 @@ NamedNumbers read_named_numbers(const OptionDef& option, const JsonCursor& value
   return entries;
 }
 
-// A list, or one alone.
-std::vector<double> read_numbers(const OptionDef& option, const JsonCursor& value) {
-  if (!value.is_array()) return {read_number(option, value)};
-  std::vector<double> numbers;
-  for (const JsonCursor& item : value.items()) numbers.push_back(read_number(option, item));
-  return numbers;
+// Paths may have any bytes, other texts are text.
+void check_text(const OptionDef& option, std::string_view text, std::string_view where) {
+  constexpr std::string_view kTexts[] = {"TEXT", "TEXT,TEXT", "REGEX", "JSON", "NAME", "TOKEN"};
+  const bool is_text =
+      std::find(std::begin(kTexts), std::end(kTexts), option.placeholder) != std::end(kTexts);
+  if (is_text) check_utf8(text, where);
 }
 
-std::vector<int64_t> read_integers(const OptionDef& option, const JsonCursor& value) {
-  if (!value.is_array()) return {read_integer(option, value)};
-  std::vector<int64_t> integers;
-  for (const JsonCursor& item : value.items()) integers.push_back(read_integer(option, item));
-  return integers;
-}
-
-std::vector<std::string> read_choices(const OptionDef& option, const JsonCursor& value) {
-  std::vector<std::string> choices = read_texts(value);
-  for (std::string& choice : choices) choice = check_choice(option, choice, value.name());
-  return choices;
+// Of the items of a list, or of one alone.
+template <class Read>
+auto each_item(const JsonCursor& value, const Read& read) {
+  return value.is_array() ? each_of(value.items(), read) : std::vector{read(value)};
 }
 
 }  // namespace
@@ -230,9 +206,7 @@ std::vector<int32_t> parse_token_ids(std::string_view text, std::string_view whe
 std::vector<std::string> read_texts(const JsonCursor& value) {
   if (value.is_string()) return {value.string()};
   if (!value.is_array()) value.mismatch("a string or an array of strings");
-  std::vector<std::string> texts;
-  for (const JsonCursor& item : value.items()) texts.push_back(item.string());
-  return texts;
+  return each_of(value.items(), [](const JsonCursor& item) { return item.string(); });
 }
 
 std::vector<int32_t> read_token_ids(const JsonCursor& value) {
@@ -269,22 +243,17 @@ uint64_t parse_bytes(std::string_view text, std::string_view where) {
   return static_cast<uint64_t>(bytes);
 }
 
-namespace {
-
-// Paths may have any bytes, other texts are text.
-void check_text(const OptionDef& option, std::string_view text, std::string_view where) {
-  constexpr std::string_view kTexts[] = {"TEXT", "TEXT,TEXT", "REGEX", "JSON", "NAME", "TOKEN"};
-  const bool is_text =
-      std::find(std::begin(kTexts), std::end(kTexts), option.placeholder) != std::end(kTexts);
-  if (is_text) check_utf8(text, where);
-}
-
-}  // namespace
-
 OptionValue parse_option_value(const OptionDef& option, std::span<const std::string> texts,
                                std::string_view where) {
   for (const std::string& text : texts) check_text(option, text, where);
   const std::string_view last = texts.back();
+  const auto integer = [&](std::string_view text) {
+    return checked(option, parse_whole<int64_t>(text), shown_text(text), where);
+  };
+  const auto number = [&](std::string_view text) {
+    return checked(option, parse_whole<double>(text), shown_text(text), where);
+  };
+  const auto choice = [&](std::string_view text) { return check_choice(option, text, where); };
   switch (option.kind) {
     case OptionKind::flag:
     case OptionKind::boolean:
@@ -294,17 +263,17 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
     case OptionKind::texts:
       return std::vector<std::string>(texts.begin(), texts.end());
     case OptionKind::choice:
-      return check_choice(option, last, where);
-    case OptionKind::integer:
-      return checked(option, parse_whole<int64_t>(last), shown_text(last), where);
-    case OptionKind::integers:
-      return parse_list<int64_t>(option, last, where);
-    case OptionKind::numbers:
-      return parse_list<double>(option, last, where);
+      return choice(last);
     case OptionKind::choices:
-      return parse_choices(option, last, where);
+      return each_of(listed(last), choice);
+    case OptionKind::integer:
+      return integer(last);
+    case OptionKind::integers:
+      return each_of(listed(last), integer);
     case OptionKind::number:
-      return checked(option, parse_whole<double>(last), shown_text(last), where);
+      return number(last);
+    case OptionKind::numbers:
+      return each_of(listed(last), number);
     case OptionKind::bytes:
       return parse_bytes(last, where);
     case OptionKind::seed: {
@@ -320,32 +289,24 @@ OptionValue parse_option_value(const OptionDef& option, std::span<const std::str
       }
       return all;
     }
-    case OptionKind::token_id_lists: {
-      std::vector<std::vector<int32_t>> lists;
-      for (const std::string& text : texts) lists.push_back(parse_token_ids(text, where));
-      return lists;
-    }
-    case OptionKind::logit_bias: {
-      std::vector<std::pair<int32_t, float>> entries;
-      for (const std::string& text : texts) {
-        for (std::string_view entry : split_words(text, " ,")) {
-          entries.push_back(parse_bias(entry, where));
-        }
-      }
-      return entries;
-    }
-    case OptionKind::named_numbers: {
-      NamedNumbers entries;
-      for (const std::string& text : texts) {
-        entries.push_back(parse_named_number(option, text, where));
-      }
-      return entries;
-    }
+    case OptionKind::token_id_lists:
+      return each_of(texts, [&](std::string_view text) { return parse_token_ids(text, where); });
+    case OptionKind::logit_bias:
+      return each_of(split_words(fmt::format("{}", fmt::join(texts, ",")), " ,"),
+                     [&](std::string_view entry) { return parse_bias(entry, where); });
+    case OptionKind::named_numbers:
+      return each_of(
+          texts, [&](std::string_view text) { return parse_named_number(option, text, where); });
   }
   return std::string(last);
 }
 
 OptionValue read_option_value(const OptionDef& option, const JsonCursor& value) {
+  const auto integer = [&](const JsonCursor& item) { return read_integer(option, item); };
+  const auto number = [&](const JsonCursor& item) { return read_number(option, item); };
+  const auto choice = [&](std::string_view text) {
+    return check_choice(option, text, value.name());
+  };
   switch (option.kind) {
     case OptionKind::flag:
     case OptionKind::boolean:
@@ -355,19 +316,19 @@ OptionValue read_option_value(const OptionDef& option, const JsonCursor& value) 
     case OptionKind::texts:
       return read_texts(value);
     case OptionKind::choice:
-      return check_choice(option, value.string(), value.name());
-    case OptionKind::integer:
-      return read_integer(option, value);
-    case OptionKind::integers:
-      return read_integers(option, value);
+      return choice(value.string());
     case OptionKind::choices:
-      return read_choices(option, value);
+      return each_of(read_texts(value), choice);
+    case OptionKind::integer:
+      return integer(value);
+    case OptionKind::integers:
+      return each_item(value, integer);
     case OptionKind::seed:
       return value.unsigned_integer();
     case OptionKind::number:
-      return read_number(option, value);
+      return number(value);
     case OptionKind::numbers:
-      return read_numbers(option, value);
+      return each_item(value, number);
     case OptionKind::bytes:
       if (value.is_string()) return parse_bytes(value.string(), value.name());
       return value.unsigned_integer();

@@ -59,12 +59,11 @@ MeasuredText read_measured_text(const std::string& path, std::optional<int64_t> 
 }
 
 Perplexity measure_perplexity(const MeasuredText& text, const Tokenizer& tokenizer, int64_t context,
-                              const WindowScorer& score, const Settings& settings,
-                              const Session& session) {
+                              const WindowScorer& score, const Session& session) {
   if (context < 2) throw Error(ErrorCode::invalid, "the context is 1 token, expected 2 or more");
   const std::vector<TokenId>& tokens = text.tokens;
   Perplexity measured{.bytes = text.bytes, .text_tokens = static_cast<int64_t>(tokens.size())};
-  ProgressBar progress(session.shows_progress(settings), "tok", measured.text_tokens);
+  ProgressBar progress(session.shows_progress(), "tok", measured.text_tokens);
   const auto stride = static_cast<size_t>(context - 1);
   std::vector<TokenId> window;
   for (size_t begin = 0; begin < tokens.size(); begin += stride) {

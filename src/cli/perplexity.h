@@ -9,7 +9,6 @@
 
 #include "base/json_writer.h"
 #include "cli/session.h"
-#include "cli/settings.h"
 #include "paceline/llm.h"
 #include "paceline/tokenizer.h"
 
@@ -44,8 +43,7 @@ using WindowScorer = std::function<double(const std::vector<TokenId>& window)>;
 // interruption it measures the finished windows; throws Error cancelled when there are none.
 // `tokenizer` is the one that encoded the text.
 Perplexity measure_perplexity(const MeasuredText& text, const Tokenizer& tokenizer, int64_t context,
-                              const WindowScorer& score, const Settings& settings,
-                              const Session& session);
+                              const WindowScorer& score, const Session& session);
 
 WindowScorer scorer_of(LLM& llm, const Session& session);
 

@@ -23,14 +23,21 @@ namespace {
 // Runs the model and writes each requested row of logits: raw float32 [rows, vocab].
 class RecordingRunner : public Runner {
  public:
-  RecordingRunner(Runner& runner, const std::string& path);
+  RecordingRunner(Runner& runner, const std::string& path)
+      : runner_(runner), path_(path), file_(std::fopen(path.c_str(), "wb")) {
+    if (file_ == nullptr) throw error_of(ErrorCode::invalid, "{}: {}", path, std::strerror(errno));
+  }
 
   int64_t vocab_size() const override { return runner_.vocab_size(); }
   int64_t stretched_length(int64_t length) const override {
     return runner_.stretched_length(length);
   }
   void run(const Batch& batch) override { runner_.run(batch); }
-  std::span<const float> logits(int64_t first, int64_t count) override;
+  std::span<const float> logits(int64_t first, int64_t count) override {
+    const std::span<const float> logits = runner_.logits(first, count);
+    std::fwrite(logits.data(), sizeof(float), logits.size(), file_.get());
+    return logits;
+  }
   float log_sum_exp(int64_t row) override { return runner_.log_sum_exp(row); }
   std::span<const uint8_t> finite_rows() const override { return runner_.finite_rows(); }
   int64_t max_logits_rows() const override { return runner_.max_logits_rows(); }
@@ -40,7 +47,11 @@ class RecordingRunner : public Runner {
   }
 
   // Throws Error exhausted when the file could not be written in full.
-  void finish();
+  void finish() {
+    if (std::fflush(file_.get()) != 0 || std::ferror(file_.get()) != 0) {
+      throw error_of(ErrorCode::exhausted, "{}: {}", path_, std::strerror(errno));
+    }
+  }
 
  private:
   struct CloseFile {
@@ -55,12 +66,26 @@ class RecordingRunner : public Runner {
 // Scores windows and writes their logits to a file, for comparisons.
 class LogitsDump {
  public:
-  LogitsDump(const LoadOptions& options, const std::string& path);
+  LogitsDump(const LoadOptions& options, const std::string& path)
+      : model_(load_model(options)),
+        recorder_(*model_->runner, path),
+        engine_(recorder_, model_->memory, *model_->cache, model_->engine->limits(), {}) {}
 
   const WeightsCacheUse& weights_cache() const { return model_->weights_cache; }
   int64_t context() const { return engine_.limits().max_model_len; }
   // The sum of the log-probabilities of all tokens but the first; a row of logits for each of them.
-  double score(const std::vector<TokenId>& window);
+  double score(const std::vector<TokenId>& window) {
+    double sum = 0;
+    GenerateRequest request{.prompt = window, .max_tokens = 0, .score_from = 0};
+    request.prefix = {.read = false, .write = PrefixUse::Write::none};
+    for (const TokenEvent& event : run_alone(engine_, std::move(request))) {
+      if (!event.prompt) continue;
+      for (const ScoredToken& token : event.prompt->scored) {
+        sum += static_cast<double>(token.logprob.value_or(0.0f));
+      }
+    }
+    return sum;
+  }
   void finish() { recorder_.finish(); }
 
  private:
@@ -68,41 +93,6 @@ class LogitsDump {
   RecordingRunner recorder_;
   Engine engine_;
 };
-
-RecordingRunner::RecordingRunner(Runner& runner, const std::string& path)
-    : runner_(runner), path_(path), file_(std::fopen(path.c_str(), "wb")) {
-  if (file_ == nullptr) throw error_of(ErrorCode::invalid, "{}: {}", path, std::strerror(errno));
-}
-
-std::span<const float> RecordingRunner::logits(int64_t first, int64_t count) {
-  const std::span<const float> logits = runner_.logits(first, count);
-  std::fwrite(logits.data(), sizeof(float), logits.size(), file_.get());
-  return logits;
-}
-
-void RecordingRunner::finish() {
-  if (std::fflush(file_.get()) != 0 || std::ferror(file_.get()) != 0) {
-    throw error_of(ErrorCode::exhausted, "{}: {}", path_, std::strerror(errno));
-  }
-}
-
-LogitsDump::LogitsDump(const LoadOptions& options, const std::string& path)
-    : model_(load_model(options)),
-      recorder_(*model_->runner, path),
-      engine_(recorder_, model_->memory, *model_->cache, model_->engine->limits(), {}) {}
-
-double LogitsDump::score(const std::vector<TokenId>& window) {
-  double sum = 0;
-  GenerateRequest request{.prompt = window, .max_tokens = 0, .score_from = 0};
-  request.prefix = {.read = false, .write = PrefixUse::Write::none};
-  for (const TokenEvent& event : run_alone(engine_, std::move(request))) {
-    if (!event.prompt) continue;
-    for (const ScoredToken& token : event.prompt->scored) {
-      sum += static_cast<double>(token.logprob.value_or(0.0f));
-    }
-  }
-  return sum;
-}
 
 std::string result_text(const Perplexity& measured, bool as_json) {
   if (!as_json) return perplexity_text(measured) + "\n";
@@ -123,21 +113,19 @@ int run_perplexity(const Settings& settings, Session& session) {
     LLM llm = open_model(settings, session, 1);
     const Interrupt::Graceful graceful(session.interrupt());
     measured = measure_perplexity(text, tokenizer, llm.model_info().max_model_len,
-                                  scorer_of(llm, session), settings, session);
+                                  scorer_of(llm, session), session);
     llm.close();
   } else {
     LoadOptions options = load_options(settings);
     options.max_num_seqs = settings.max_num_seqs.value_or(1);
     LogitsDump dump(options, settings.dump_logits);
-    print_unread_weights(settings, session);
-    print_weights_cache(dump.weights_cache(), settings, session);
+    print_weight_notes(dump.weights_cache(), settings, session);
     const Interrupt::Graceful graceful(session.interrupt());
     const auto score = [&](const std::vector<TokenId>& window) { return dump.score(window); };
-    measured = measure_perplexity(text, tokenizer, dump.context(), score, settings, session);
+    measured = measure_perplexity(text, tokenizer, dump.context(), score, session);
     dump.finish();
   }
   session.out().write(result_text(measured, settings.json));
-  session.out().flush();
   if (measured.is_partial()) session.explain_interruption("the rest of the text was not measured");
   return session.exit_code(0);
 }

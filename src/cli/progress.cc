@@ -26,11 +26,6 @@ std::string time_text(double seconds) {
 
 }  // namespace
 
-std::string grouped_number(double value) {
-  if (std::abs(value) < 100) return fmt::format("{:.1f}", value);
-  return grouped(fmt::format("{:.0f}", value));
-}
-
 std::string progress_line(std::string_view unit, int64_t done, int64_t total, double seconds) {
   if (total == 0) {
     const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;

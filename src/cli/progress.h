@@ -38,7 +38,4 @@ void wipe_progress();
 // rate.
 std::string progress_line(std::string_view unit, int64_t done, int64_t total, double seconds);
 
-// "1,234,567"; "12.3" below a hundred.
-std::string grouped_number(double value);
-
 }  // namespace paceline

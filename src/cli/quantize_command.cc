@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/perplexity.h"
 #include "cli/usage_error.h"
@@ -30,7 +31,7 @@ Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
   LLM llm = open_model(of_model, session, 1);
   context = llm.model_info().max_model_len;
   const Perplexity measured =
-      measure_perplexity(text, tokenizer, context, scorer_of(llm, session), settings, session);
+      measure_perplexity(text, tokenizer, context, scorer_of(llm, session), session);
   // Perplexities of different parts of a text can't be compared.
   if (measured.is_partial()) throw Error(ErrorCode::cancelled, "interrupted");
   return measured;
@@ -46,7 +47,7 @@ QuantizedSizes quantize_into(const Settings& settings, Session& session) {
   options.format = {.bits = static_cast<int>(settings.bits.value_or(4)),
                     .group_size = settings.group_size.value_or(AffineFormat().group_size)};
   options.recipe = settings.recipe;
-  ByteProgress progress(settings, session, "");
+  ByteProgress progress(session, "");
   options.progress = progress.callback();
   ThreadPool threads(settings.load.num_threads);
   return quantize_model(options, threads);
@@ -54,12 +55,10 @@ QuantizedSizes quantize_into(const Settings& settings, Session& session) {
 
 std::string report_text(const Report& report) {
   const QuantizedSizes& sizes = report.sizes;
-  const auto size = [](uint64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
-  std::string text =
-      fmt::format("{}: {} of {} parameters quantised, {} -> {}, {:.3f} bits per weight\n",
-                  report.path, grouped_number(static_cast<double>(sizes.quantized_parameters)),
-                  grouped_number(static_cast<double>(sizes.parameters)), size(sizes.bytes_before),
-                  size(sizes.bytes_after), sizes.bits_per_weight());
+  std::string text = fmt::format(
+      "{}: {} of {} parameters quantised, {} -> {}, {:.3f} bits per weight\n", report.path,
+      grouped_number(sizes.quantized_parameters), grouped_number(sizes.parameters),
+      bytes_text(sizes.bytes_before), bytes_text(sizes.bytes_after), sizes.bits_per_weight());
   if (!report.before) return text;
   text += fmt::format("before: {}\nafter:  {}\n", perplexity_text(*report.before),
                       perplexity_text(*report.after));
@@ -110,7 +109,6 @@ int run_quantize(const Settings& settings, Session& session) {
     report.after = perplexity_of(settings.output, *text, *tokenizer, context, settings, session);
   }
   session.out().write(settings.json ? report_json(report) : report_text(report));
-  session.out().flush();
   return 0;
 }
 

@@ -29,11 +29,11 @@ class Renderer {
   }
 
   std::string render(const Item& item) {
-    const auto* line = std::get_if<JsonLine>(&item.input);
-    if (line == nullptr) return render_text(std::get<std::string>(std::get<Prompt>(item.input)));
-    check_line_keys(line->object, {kRenderFields});
-    const ChatInput input = read_input(line->object);
-    if (const auto source = line_cursor(line->object).find("template")) {
+    const Json* const line = item.line();
+    if (line == nullptr) return render_text(item.text());
+    check_line_keys(*line, {kRenderFields});
+    const ChatInput input = read_input(*line);
+    if (const auto source = line_cursor(*line).find("template")) {
       return ChatTemplate::parse(source->string(), "template").render(input);
     }
     return chat_template().render(input);
@@ -90,13 +90,10 @@ int run_render(const Settings& settings, Session& session) {
   return for_each_item(items, settings, session, [&](const Item& item) {
     const std::string rendered = renderer.render(item);
     if (settings.jsonl) {
-      std::string json;
-      JsonWriter(json).begin_object().member("rendered", rendered).end_object();
-      write_json_line(session, std::move(json));
+      write_json_line(session,
+                      object_json([&](JsonWriter& json) { json.member("rendered", rendered); }));
     } else {
-      session.out().write(rendered);
-      if (!rendered.ends_with('\n')) session.out().write("\n");
-      session.out().flush();
+      session.out().print(rendered.ends_with('\n') ? rendered : rendered + "\n");
     }
   });
 }

@@ -11,38 +11,17 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kScoreFields[] = {"text", "ids"};
 constexpr std::string_view kPairFields[] = {"text_1", "text_2", "instruction"};
 
-struct ScoreCall {
-  Prompt prompt;
-  ScoreOptions options;
-};
-
-ScoreCall read_score_call(const Item& item, const Settings& settings, Session& session) {
-  ScoreCall call;
-  if (const auto* line = std::get_if<JsonLine>(&item.input)) {
-    check_line_keys(line->object, {kScoreFields});
-    call.prompt = read_prompt(line->object, "text", "ids");
-    call.options.prompt_name = std::holds_alternative<std::string>(call.prompt) ? "text" : "ids";
-  } else {
-    call.prompt = std::get<Prompt>(item.input);
-  }
-  call.options.add_special_tokens = settings.generate.add_special_tokens;
-  call.options.lora = settings.generate.lora;
-  call.options.cancelled = session.stop_token();
-  return call;
-}
-
 bool is_pair(const Item& item) {
-  const auto* const line = std::get_if<JsonLine>(&item.input);
-  return line != nullptr && (line->object.find("text_1") || line->object.find("text_2"));
+  const Json* const line = item.line();
+  return line != nullptr && (line->find("text_1") || line->find("text_2"));
 }
 
-void score_pair(const JsonLine& line, const Settings& settings, Session& session, int64_t tag,
+void score_pair(const Json& line, const Settings& settings, Session& session, int64_t tag,
                 RequestPool& pool) {
-  check_line_keys(line.object, {kPairFields});
-  const JsonCursor fields = line_cursor(line.object);
+  check_line_keys(line, {kPairFields});
+  const JsonCursor fields = line_cursor(line);
   const TextPair pair = {.first = fields.at("text_1").string(),
                          .second = fields.at("text_2").string(),
                          .name = "text_2"};
@@ -90,35 +69,23 @@ std::string score_table(const std::vector<Logprob>& tokens) {
 int run_score(const Settings& settings, Session& session) {
   ItemSource items(settings);
   LLM llm = open_model(settings, session, usual_sequences(settings, 1));
-  bool is_first = true;
-  const PooledWork work{.begin =
-                            [&](const Item& item, int64_t tag, RequestPool& pool) {
-                              if (is_pair(item)) {
-                                const auto& line = std::get<JsonLine>(item.input);
-                                return score_pair(line, settings, session, tag, pool);
-                              }
-                              const ScoreCall call = read_score_call(item, settings, session);
-                              pool.score(tag, call.prompt, call.options);
-                            },
-                        .write =
-                            [&](int64_t, RequestPool::Done&& done) {
-                              const auto* pair = std::get_if<PairScores>(&done.result);
-                              const auto* tokens = std::get_if<std::vector<Logprob>>(&done.result);
-                              if (pair != nullptr) {
-                                write_json_line(session, pair_json(*pair));
-                              } else if (settings.jsonl) {
-                                write_json_line(session, score_json(*tokens));
-                              } else {
-                                if (!is_first) session.out().write("\n");
-                                is_first = false;
-                                session.out().write(score_table(*tokens));
-                                session.out().flush();
-                              }
-                              if (settings.verbose) print_metrics(done.metrics, session, "");
-                            }};
-  const int code = for_each_item_pooled(items, settings, session, llm, work);
-  llm.close();
-  return code;
+  const auto begin = [&](const Item& item, int64_t tag, RequestPool& pool) {
+    if (is_pair(item)) return score_pair(*item.line(), settings, session, tag, pool);
+    const InputItem input = read_input_item(item, settings);
+    pool.score(tag, input.prompt,
+               {.add_special_tokens = settings.generate.add_special_tokens,
+                .lora = settings.generate.lora,
+                .prompt_name = input.field,
+                .cancelled = session.stop_token()});
+  };
+  const auto answer = [&](int64_t, const RequestPool::Done& done) -> PooledAnswer {
+    const auto* pair = std::get_if<PairScores>(&done.result);
+    if (pair != nullptr) return {pair_json(*pair) + "\n"};
+    const auto& tokens = std::get<std::vector<Logprob>>(done.result);
+    if (settings.jsonl) return {score_json(tokens) + "\n"};
+    return {score_table(tokens), true};
+  };
+  return for_each_item_pooled(items, settings, session, llm, {begin, answer});
 }
 
 }  // namespace paceline

@@ -14,6 +14,7 @@
 #include "base/line_writer.h"
 #include "base/mapped_file.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/served_models.h"
 #include "engine/engine.h"
@@ -29,29 +30,27 @@
 namespace paceline {
 namespace {
 
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
-}
-
 void check_exposure(const Settings& settings) {
-  if (!settings.unix_socket.empty() || !settings.api_keys.empty() || settings.insecure) return;
-  if (is_loopback_name(settings.host)) return;
+  const HttpAddress& address = settings.server.address;
+  if (!address.unix_socket.empty() || !settings.server.api_keys.empty() || settings.insecure)
+    return;
+  if (is_loopback_name(address.host)) return;
   throw error_of(ErrorCode::invalid,
                  "--host: {} is open to other machines; give --api-key, or --insecure to "
                  "let everybody use the model",
-                 settings.host);
+                 address.host);
 }
 
-void check_tls(const Settings& settings) {
-  const bool has_certificate = !settings.tls_certificate.empty();
-  if (has_certificate != settings.tls_key.empty()) return;
+void check_tls(const HttpAddress& address) {
+  const bool has_certificate = !address.tls_certificate.empty();
+  if (has_certificate != address.tls_key.empty()) return;
   throw error_of(ErrorCode::invalid, "found {} alone, expected --tls-cert and --tls-key",
                  has_certificate ? "--tls-cert" : "--tls-key");
 }
 
 void check_runtime_lora(const Settings& settings) {
   if (!settings.allow_runtime_lora) return;
-  if (settings.api_keys.empty()) {
+  if (settings.server.api_keys.empty()) {
     throw Error(ErrorCode::invalid,
                 "--allow-runtime-lora: clients may load adapters only with a key, give --api-key");
   }
@@ -88,54 +87,21 @@ void check_names(const Settings& settings) {
     throw error_of(ErrorCode::invalid, "{}: empty, expected a name", option);
   };
   refuse_empty("--served-model-name", settings.served_model_names);
-  refuse_empty("--allowed-host", settings.allowed_hosts);
+  refuse_empty("--allowed-host", settings.server.allowed_hosts);
 }
 
-HttpLimits wire_limits(const Settings& settings) {
-  check_size("--max-body-size", settings.max_body_bytes, 1 << 30);
-  check_size("--max-response-size", settings.max_response_bytes, size_t{1} << 40);
-  check_size("--max-header-size", settings.max_header_bytes, 1 << 20);
-  return {.max_connections = static_cast<size_t>(settings.max_connections),
-          .max_connections_per_address = static_cast<size_t>(settings.max_connections_per_address),
-          .max_header_line_bytes = settings.max_header_bytes / 2,
-          .max_header_bytes = settings.max_header_bytes,
-          .max_body_bytes = settings.max_body_bytes,
-          .header_time = milliseconds(settings.header_timeout_s),
-          .body_time = milliseconds(settings.body_timeout_s),
-          .keep_alive_time = milliseconds(settings.keep_alive_timeout_s)};
+void check_sizes(const ServerOptions& server) {
+  check_size("--max-body-size", server.http.max_body_bytes, 1 << 30);
+  check_size("--max-response-size", static_cast<size_t>(server.max_response_bytes),
+             size_t{1} << 40);
+  check_size("--max-header-size", server.http.max_header_bytes, 1 << 20);
 }
 
 ServerOptions serving(const Settings& settings, LineWriter& log) {
-  ServerOptions options{.address = {.host = settings.host,
-                                    .port = static_cast<uint16_t>(settings.port),
-                                    .unix_socket = settings.unix_socket,
-                                    .tls_certificate = settings.tls_certificate,
-                                    .tls_key = settings.tls_key},
-                        .api_keys = settings.api_keys,
-                        .allowed_hosts = settings.allowed_hosts,
-                        .allowed_origins = settings.allowed_origins,
-                        .reasoning_field = settings.reasoning_field,
-                        .queue_timeout = milliseconds(settings.queue_timeout_s),
-                        .request_timeout = milliseconds(settings.request_timeout_s),
-                        .drain_timeout = milliseconds(settings.drain_timeout_s),
-                        .drain_delay = milliseconds(settings.drain_delay_s),
-                        .max_requests = settings.max_requests,
-                        .max_choices = static_cast<uint64_t>(settings.max_choices),
-                        .ignore_unknown_fields = settings.ignore_unknown_fields,
-                        .keep_client_counters = settings.keep_client_counters,
-                        .max_response_bytes = static_cast<int64_t>(settings.max_response_bytes),
-                        .max_resident_bytes = static_cast<int64_t>(settings.max_resident_bytes),
-                        .accepts_any_model = settings.unknown_model == "first",
-                        .sleep_after = milliseconds(settings.sleep_idle_s),
-                        .metrics_prefix = settings.metrics_prefix,
-                        .log_json = settings.log_json};
-  options.http = wire_limits(settings);
-  options.stored_responses = {.max_responses = static_cast<size_t>(settings.max_stored_responses),
-                              .max_bytes = settings.max_stored_bytes,
-                              .lifetime = std::chrono::duration_cast<std::chrono::seconds>(
-                                  std::chrono::duration<double>(settings.stored_time_s))};
+  ServerOptions options = settings.server;
+  check_sizes(options);
+  options.http.max_header_line_bytes = options.http.max_header_bytes / 2;
   if (!settings.seal_key_file.empty()) options.seal = Seal::from_file(settings.seal_key_file);
-  options.max_compaction_tokens = settings.max_compaction_tokens;
   if (!settings.compaction_prompt_file.empty()) {
     constexpr size_t kMostPromptBytes = 64 << 10;
     options.compaction_prompt = read_text_file(settings.compaction_prompt_file, kMostPromptBytes);
@@ -147,8 +113,7 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
 
 // Notes about what was loaded.
 void describe_model(const LoadedModel& model, const Settings& settings, Session& session) {
-  print_unread_weights(settings, session);
-  print_weights_cache(model.weights_cache, settings, session);
+  print_weight_notes(model.weights_cache, settings, session);
   const EngineLimits& limits = model.engine->limits();
   print_cache_use({.context = limits.max_model_len,
                    .full_context = model.decoder->config().max_position,
@@ -158,7 +123,7 @@ void describe_model(const LoadedModel& model, const Settings& settings, Session&
   if (!limits.has_head && !limits.classifies) {
     session.print_note("note: the model's files have no lm_head.weight: it makes embeddings only");
   }
-  print_generation_notes(generation_notes(model.generation), settings, session);
+  print_notes(generation_notes(model.generation), session);
   const std::string drafter = drafter_text(drafter_info(model));
   if (!drafter.empty()) session.print_note(drafter);
 }
@@ -168,35 +133,35 @@ void describe_model(const LoadedModel& model, const Settings& settings, Session&
 void load_at_start(ServerFrontend& frontend, const Settings& settings, Session& session,
                    ServedModels& models) {
   const Interrupt::Handler handler(session.interrupt(), [&](int number) {
-    if (!settings.unix_socket.empty()) ::unlink(settings.unix_socket.c_str());
+    const std::string& unix_socket = settings.server.address.unix_socket;
+    if (!unix_socket.empty()) ::unlink(unix_socket.c_str());
     session.interrupt().end(number);
   });
   std::optional<ByteProgress> bar;
   bool is_said = false;
   models.load(
       [&](uint64_t done, uint64_t total) {
-        if (!std::exchange(is_said, true) && !settings.quiet) {
+        if (!std::exchange(is_said, true)) {
           session.print_note("opened " + frontend.url() + ", loading the model");
         }
-        if (!bar) bar.emplace(settings, session);
+        if (!bar) bar.emplace(session);
         bar->update(done, total);
       },
       [&](const LoadedModel& model, const Settings& its) {
         bar.reset();
-        if (!settings.quiet) describe_model(model, its, session);
+        describe_model(model, its, session);
       });
 }
 
 // A limit below what the loaded model takes would refuse every request.
-void check_resident_memory(const Settings& settings) {
-  if (settings.max_resident_bytes == 0) return;
-  MemoryWatch watch(static_cast<int64_t>(settings.max_resident_bytes));
+void check_resident_memory(int64_t max_resident_bytes) {
+  if (max_resident_bytes == 0) return;
+  MemoryWatch watch(max_resident_bytes);
   watch.look();
   if (!watch.is_full()) return;
   throw error_of(ErrorCode::exhausted,
                  "--max-resident-memory: {}, but the process takes {} with the model loaded",
-                 bytes_text(static_cast<double>(watch.limit())),
-                 bytes_text(static_cast<double>(watch.used())));
+                 bytes_text(watch.limit()), bytes_text(watch.used()));
 }
 
 // Large buffers are mapped alone, so that freeing one returns its memory at once. By itself glibc
@@ -213,10 +178,10 @@ void return_large_buffers() {
 int run_serve(const Settings& settings, Session& session) {
   return_large_buffers();
   check_exposure(settings);
-  check_tls(settings);
+  check_tls(settings.server.address);
   check_runtime_lora(settings);
-  check_allowed_origins(settings.allowed_origins);
-  check_metrics_prefix(settings.metrics_prefix);
+  check_allowed_origins(settings.server.allowed_origins);
+  check_metrics_prefix(settings.server.metrics_prefix);
   check_names(settings);
   std::signal(SIGPIPE, SIG_IGN);  // a closed log must not end the server
   LineWriter log(STDERR_FILENO);
@@ -224,15 +189,14 @@ int run_serve(const Settings& settings, Session& session) {
   ServedModels models(settings, settings.quiet ? nullptr : &log);
   ServerFrontend frontend(options.address, options.http);
   const auto lack = lack_of_descriptors(options.http.max_connections);
-  if (lack && !settings.quiet) session.print_note("note: " + *lack);
+  if (lack) session.print_note("note: " + *lack);
   load_at_start(frontend, settings, session, models);
-  check_resident_memory(settings);
+  check_resident_memory(options.max_resident_bytes);
   DrainOnSignal drain(frontend);
   const Interrupt::Handler handler(session.interrupt(), [&drain](int) { drain(); });
   const std::string failure =
-      serve_until_drained(frontend, models.take_entries(), options, [&](std::string_view line) {
-        if (!settings.quiet) session.print_note(line);
-      });
+      serve_until_drained(frontend, models.take_entries(), options,
+                          [&](std::string_view line) { session.print_note(line); });
   if (failure.empty()) {
     models.finish_trace();
     return 0;

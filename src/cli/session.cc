@@ -26,6 +26,11 @@ void Output::flush() {
   write_pending();
 }
 
+void Output::print(std::string_view text) {
+  write(text);
+  flush();
+}
+
 void Output::write_pending() {
   std::string_view rest = pending_;
   while (!rest.empty()) {
@@ -59,7 +64,7 @@ int64_t Session::stdout_columns() const {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-void Session::print_note(std::string_view line) {
+void Session::print_line(std::string_view line) {
   out_.flush();
   const std::string whole = std::string(line) + "\n";
   std::fwrite(whole.data(), 1, whole.size(), stderr);
@@ -67,7 +72,7 @@ void Session::print_note(std::string_view line) {
 }
 
 void Session::print_error(std::string_view message) {
-  print_note("paceline: " + std::string(message));
+  print_line("paceline: " + std::string(message));
 }
 
 }  // namespace paceline

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "cli/interrupt.h"
-#include "cli/settings.h"
 
 namespace paceline {
 
@@ -29,6 +28,8 @@ class Output {
   void write(std::string_view text);
   // Throws OutputClosed, or Error exhausted with the system's reason (disk full).
   void flush();
+  // Both.
+  void print(std::string_view text);
 
  private:
   void write_pending();  // with mutex_ held
@@ -39,6 +40,9 @@ class Output {
 
 class Session {
  public:
+  // Notes are not printed with --quiet.
+  void set_quiet(bool is_quiet) { is_quiet_ = is_quiet; }
+
   Output& out() { return out_; }
   Interrupt& interrupt() { return interrupt_; }
   std::stop_token stop_token() const { return interrupt_.stop_token(); }
@@ -59,14 +63,20 @@ class Session {
   bool stdin_is_terminal() const { return is_terminal(0); }
   // Of standard output, as wide as it is now; 0 where that is no terminal, or not known.
   int64_t stdout_columns() const;
-  bool shows_progress(const Settings& settings) const {
-    return stderr_is_terminal_ && !settings.quiet;
-  }
+  bool shows_progress() const { return stderr_is_terminal_ && !is_quiet_; }
 
   // Prints one line to standard error, after flushing standard output.
-  void print_note(std::string_view line);
+  void print_line(std::string_view line);
+  // The same, unless --quiet.
+  void print_note(std::string_view line) {
+    if (!is_quiet_) print_line(line);
+  }
   void print_error(std::string_view message);  // with "paceline: " in front
   // With a text that fmt makes.
+  template <class Arg, class... Args>
+  void print_line(fmt::format_string<Arg, Args...> line, Arg&& arg, Args&&... args) {
+    print_line(fmt::format(line, std::forward<Arg>(arg), std::forward<Args>(args)...));
+  }
   template <class Arg, class... Args>
   void print_note(fmt::format_string<Arg, Args...> line, Arg&& arg, Args&&... args) {
     print_note(fmt::format(line, std::forward<Arg>(arg), std::forward<Args>(args)...));
@@ -79,6 +89,7 @@ class Session {
  private:
   Interrupt interrupt_;
   Output out_;
+  bool is_quiet_ = false;
   bool stdout_is_terminal_ = is_terminal(1);
   bool stderr_is_terminal_ = is_terminal(2);
 

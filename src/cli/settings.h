@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/options.h"
+#include "server/server_options.h"
 
 namespace paceline {
 
@@ -56,7 +57,7 @@ struct TrainChoice {
   int64_t max_seq_length = 2048;
   bool is_packed = true;
 
-  std::string sequence_lengths;  // of sequences that grow (train_lengths.h); empty: rows aren't cut
+  std::string sequence_lengths;  // of sequences that grow (train_data.h); empty: rows aren't cut
   std::string first_token;       // of each sequence of a plain text; empty: the token before it
 
   std::string fine_tune_type = "lora";
@@ -171,47 +172,14 @@ struct Settings {
   // serve
   std::vector<std::string> models;  // --model, each MODEL or NAME=MODEL
   std::string models_directory;
-  std::string unknown_model = "refuse";
-  double sleep_idle_s = 0;
   std::optional<double> max_step_slowdown;  // load.max_step_slowdown when it was given
-  std::string host = "127.0.0.1";
-  int64_t port = 8080;
-  std::string unix_socket;
-  std::vector<std::string> api_keys;
-  std::vector<std::string> allowed_hosts;
+  ServerOptions server;                     // without what is read from files
   bool insecure = false;
-  std::string tls_certificate;
-  std::string tls_key;
-  double queue_timeout_s = 30;
-  double request_timeout_s = 600;
-  double drain_timeout_s = 30;
-  double drain_delay_s = 0;
-  int64_t max_connections = 16384;
-  int64_t max_connections_per_address = 1024;
-  std::vector<std::string> allowed_origins;
-  size_t max_body_bytes = 8 << 20;
-  size_t max_header_bytes = 16 << 10;
-  double header_timeout_s = 10;
-  double body_timeout_s = 30;
-  double keep_alive_timeout_s = 75;
-  int64_t max_requests = 0;
-  int64_t max_choices = 16;
-  bool ignore_unknown_fields = false;
-  bool keep_client_counters = false;
   std::string seal_key_file;
   std::string compaction_prompt_file;
-  int64_t max_compaction_tokens = 4096;
-  int64_t max_stored_responses = 10'000;
-  size_t max_stored_bytes = 256 << 20;
-  double stored_time_s = 86'400;
-  std::string reasoning_field = "reasoning_content";
   bool allow_runtime_lora = false;
   std::string lora_directory;
   std::optional<int64_t> max_cpu_loras;
-  std::string metrics_prefix = "paceline";
-  size_t max_response_bytes = 64 << 20;
-  size_t max_resident_bytes = 0;
-  bool log_json = false;
   bool log_requests = true;
 
   // trace

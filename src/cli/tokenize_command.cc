@@ -12,10 +12,10 @@ namespace {
 constexpr std::string_view kTokenizeFields[] = {"text"};
 
 std::string read_text(const Item& item) {
-  const auto* line = std::get_if<JsonLine>(&item.input);
-  if (line == nullptr) return std::get<std::string>(std::get<Prompt>(item.input));
-  check_line_keys(line->object, {kTokenizeFields});
-  return line_cursor(line->object).at("text").string();
+  const Json* const line = item.line();
+  if (line == nullptr) return item.text();
+  check_line_keys(*line, {kTokenizeFields});
+  return line_cursor(*line).at("text").string();
 }
 
 std::string tokens_json(const Tokenizer& tokenizer, const Encoding& encoding,
@@ -46,8 +46,7 @@ int run_tokenize(const Settings& settings, Session& session) {
     if (settings.jsonl) {
       write_json_line(session, tokens_json(tokenizer, encoding, settings));
     } else {
-      session.out().write(fmt::format("{}\n", fmt::join(encoding.ids, " ")));
-      session.out().flush();
+      session.out().print(fmt::format("{}\n", fmt::join(encoding.ids, " ")));
     }
     if (settings.verbose) session.print_note("{} tokens", encoding.ids.size());
   });

@@ -131,21 +131,19 @@ int run_trace(const Settings& settings, Session& session) {
     if (with_model.load.model.empty()) with_model.load.model = trace.start.model;
     const Replay replay = replay_trace(trace, load_options(with_model));
     session.out().write(replay_text(replay));
-    session.out().flush();
     return replay.differences.empty() ? 0 : 1;
   }
   const Timeline timeline = make_timeline(trace);
   const TraceTotals totals = add_up(trace, timeline);
   if (!settings.output.empty()) {
     write_whole_file(settings.output, trace_events(trace, timeline, totals));
-    if (!settings.quiet) session.print_note(totals_text(totals));
+    session.print_note(totals_text(totals));
   }
   if (settings.json) {
     session.out().write(totals_json(totals) + "\n");
   } else if (settings.output.empty()) {
     session.out().write(trace_events(trace, timeline, totals));
   }
-  session.out().flush();
   return 0;
 }
 

@@ -18,19 +18,49 @@
 namespace paceline {
 namespace {
 
-// Reads the values of one array such as [7,32,88].
+std::vector<TokenId> ids_of(const JsonCursor& array) {
+  std::vector<TokenId> ids;
+  ids.reserve(array.num_items());
+  for (const Json& id : array.array()) {
+    const auto value = id.integer();
+    if (!value || !kAnyTokenId.contains(*value)) array.below(ids.size(), id).integer(kAnyTokenId);
+    ids.push_back(static_cast<TokenId>(*value));
+  }
+  return ids;
+}
+
+// Reads the values of one array such as [7,32,88], which has as many as `T` has parts.
 class TraceParts {
  public:
-  explicit TraceParts(std::vector<JsonCursor> values) : values_(std::move(values)) {}
+  template <class T>
+  static void read(const JsonCursor& array, T& parts) {
+    size_t expected = 0;
+    auto count = [&](const auto&...) { ++expected; };
+    visit_parts(parts, count);
+    TraceParts visit(array.items());
+    if (visit.values_.size() != expected) {
+      array.fail(found_instead(fmt::format("an array of {} values", visit.values_.size()),
+                               std::to_string(expected)));
+    }
+    visit_parts(parts, visit);
+  }
 
   template <class T>
   void operator()(T& value, const NumberRange& range) {
-    value = static_cast<T>(values_.at(next_++).integer(range));
+    value = static_cast<T>(next().integer(range));
   }
-  void operator()(float& value) { value = static_cast<float>(values_.at(next_++).number()); }
-  void operator()(FinishReason& reason);
+  void operator()(float& value) { value = static_cast<float>(next().number()); }
+  void operator()(FinishReason& reason) {
+    const JsonCursor& value = next();
+    const auto found = find_finish_reason(value.string());
+    if (!found) value.mismatch("stop, length, cancelled or error");
+    reason = *found;
+  }
 
  private:
+  explicit TraceParts(std::vector<JsonCursor> values) : values_(std::move(values)) {}
+  const JsonCursor& next() { return values_.at(next_++); }
+
   std::vector<JsonCursor> values_;
   size_t next_ = 0;
 };
@@ -49,16 +79,19 @@ class TraceFields {
   void operator()(std::string_view name, int64_t& value, const NumberRange& range) {
     value = take(name).integer(range);
   }
-  void operator()(std::string_view name, std::vector<int64_t>& values, const NumberRange& range);
-  void operator()(std::string_view name, std::vector<TokenId>& ids);
-  void operator()(std::string_view name, std::vector<std::vector<TokenId>>& lists);
-  void operator()(std::string_view name, std::vector<std::string>& texts);
+  void operator()(std::string_view name, std::vector<int64_t>& values, const NumberRange& range) {
+    for (const JsonCursor& value : take(name).items()) values.push_back(value.integer(range));
+  }
+  void operator()(std::string_view name, std::vector<TokenId>& ids) { ids = ids_of(take(name)); }
+  void operator()(std::string_view name, std::vector<std::vector<TokenId>>& lists) {
+    for (const JsonCursor& list : take(name).items()) lists.push_back(ids_of(list));
+  }
+  void operator()(std::string_view name, std::vector<std::string>& texts) {
+    for (const JsonCursor& value : take(name).items()) texts.push_back(value.string());
+  }
   template <class T>
   void operator()(std::string_view name, std::vector<T>& all) {
-    for (const JsonCursor& value : take(name).items()) {
-      TraceParts visit(items_of(value, num_parts<T>()));
-      visit_parts(all.emplace_back(), visit);
-    }
+    for (const JsonCursor& value : take(name).items()) TraceParts::read(value, all.emplace_back());
   }
   template <class T, class... Range>
   void optional(std::string_view name, T& value, const std::type_identity_t<T>&,
@@ -74,8 +107,14 @@ class TraceFields {
     }
   }
   // Traces of older versions lack the numbers that came later.
-  void number(const SamplingNumber& number, int32_t& value);
-  void number(const SamplingNumber& number, float& value);
+  void number(const SamplingNumber& number, int32_t& value) {
+    if (!object_.contains(number.name)) return;
+    value = static_cast<int32_t>(take(number.name).integer(number.range));
+  }
+  void number(const SamplingNumber& number, float& value) {
+    if (!object_.contains(number.name)) return;
+    value = static_cast<float>(take(number.name).number());
+  }
 
   // Call it last: Error invalid for a field that wasn't read.
   void expect_no_more() const { object_.expect_keys(taken_); }
@@ -84,86 +123,14 @@ class TraceFields {
   std::string place(std::string_view name) const { return object_.name_of(name); }
 
  private:
-  struct PartCounter {
-    template <class... T>
-    void operator()(const T&...) {
-      ++count;
-    }
-    size_t count = 0;
-  };
-  template <class T>
-  static size_t num_parts() {
-    PartCounter counter;
-    T parts;
-    visit_parts(parts, counter);
-    return counter.count;
+  JsonCursor take(std::string_view name) {
+    taken_.push_back(name);
+    return object_.at(name);
   }
-  static std::vector<JsonCursor> items_of(const JsonCursor& array, size_t expected);
-
-  JsonCursor take(std::string_view name);
 
   JsonCursor object_;
   std::vector<std::string_view> taken_;
 };
-
-std::vector<TokenId> ids_of(const JsonCursor& array) {
-  std::vector<TokenId> ids;
-  ids.reserve(array.num_items());
-  for (const Json& id : array.array()) {
-    const auto value = id.integer();
-    if (!value || !kAnyTokenId.contains(*value)) array.below(ids.size(), id).integer(kAnyTokenId);
-    ids.push_back(static_cast<TokenId>(*value));
-  }
-  return ids;
-}
-
-void TraceParts::operator()(FinishReason& reason) {
-  const JsonCursor& value = values_.at(next_++);
-  const auto found = find_finish_reason(value.string());
-  if (!found) value.mismatch("stop, length, cancelled or error");
-  reason = *found;
-}
-
-JsonCursor TraceFields::take(std::string_view name) {
-  taken_.push_back(name);
-  return object_.at(name);
-}
-
-void TraceFields::operator()(std::string_view name, std::vector<int64_t>& values,
-                             const NumberRange& range) {
-  for (const JsonCursor& value : take(name).items()) values.push_back(value.integer(range));
-}
-
-void TraceFields::operator()(std::string_view name, std::vector<TokenId>& ids) {
-  ids = ids_of(take(name));
-}
-
-void TraceFields::operator()(std::string_view name, std::vector<std::vector<TokenId>>& lists) {
-  for (const JsonCursor& list : take(name).items()) lists.push_back(ids_of(list));
-}
-
-void TraceFields::operator()(std::string_view name, std::vector<std::string>& texts) {
-  for (const JsonCursor& value : take(name).items()) texts.push_back(value.string());
-}
-
-void TraceFields::number(const SamplingNumber& number, int32_t& value) {
-  if (!object_.contains(number.name)) return;
-  value = static_cast<int32_t>(take(number.name).integer(number.range));
-}
-
-void TraceFields::number(const SamplingNumber& number, float& value) {
-  if (!object_.contains(number.name)) return;
-  value = static_cast<float>(take(number.name).number());
-}
-
-std::vector<JsonCursor> TraceFields::items_of(const JsonCursor& array, size_t expected) {
-  auto items = array.items();
-  if (items.size() != expected) {
-    array.fail(found_instead(fmt::format("an array of {} values", items.size()),
-                             std::to_string(expected)));
-  }
-  return items;
-}
 
 template <class Line>
 Line read_line(TraceFields& fields) {

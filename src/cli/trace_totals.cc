@@ -1,4 +1,5 @@
 #include "cli/trace_totals.h"
+#include "cli/figures.h"
 
 #include <fmt/format.h>
 
@@ -64,7 +65,7 @@ void add_steps(const Trace& trace, TraceTotals& totals) {
 }
 
 std::string counted(int64_t count, std::string_view unit) {
-  return fmt::format("{} {}{}", grouped_digits(count), unit, count == 1 ? "" : "s");
+  return fmt::format("{} {}", grouped_digits(count), plural_of(unit, count));
 }
 
 }  // namespace

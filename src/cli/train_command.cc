@@ -13,6 +13,7 @@
 #include "base/new_file.h"
 #include "base/time_source.h"
 #include "cli/command.h"
+#include "cli/figures.h"
 #include "cli/model_opening.h"
 #include "cli/train_data.h"
 #include "cli/train_target.h"
@@ -211,12 +212,11 @@ std::string duration_text(double seconds) {
 // Reports of a run: a line each.
 class Reporter {
  public:
-  Reporter(int64_t first_step, int64_t num_steps, const Settings& settings, Session& session)
-      : first_step_(first_step), num_steps_(num_steps), settings_(settings), session_(session) {}
+  Reporter(int64_t first_step, int64_t num_steps, Session& session)
+      : first_step_(first_step), num_steps_(num_steps), session_(session) {}
 
   void operator()(const TrainingPoint& point) {
     if (!point.loss) begin_ = Clock::now();  // the evaluation before the first step
-    if (settings_.quiet) return;
     std::string line = fmt::format("step {} of {}", point.step, num_steps_);
     if (point.loss) line += fmt::format(", loss {:.4f}", *point.loss);
     if (point.validation_loss) line += fmt::format(", validation {:.4f}", *point.validation_loss);
@@ -230,24 +230,22 @@ class Reporter {
     const double done = std::max(static_cast<double>(point.step - first_step_), 1.0);
     const double left = seconds / done * static_cast<double>(num_steps_ - point.step);
     return fmt::format(", {:.0f} tokens/s, {} left, at most {}", point.tokens_per_second,
-                       duration_text(left), bytes_text(static_cast<double>(point.peak_bytes)));
+                       duration_text(left), bytes_text(point.peak_bytes));
   }
 
   int64_t first_step_;
   int64_t num_steps_;
-  const Settings& settings_;
   Session& session_;
   Clock::time_point begin_ = Clock::now();
 };
 
 void describe(const TrainData& data, const TrainTarget& target, const Settings& settings,
               Session& session) {
-  if (settings.quiet) return;
   const DatasetReport& report = data.report;
   session.print_note("{}: {} examples ({}), {} tokens, {} of them learnt; {} for evaluation",
                      report.file, report.num_examples, report.format, report.num_tokens,
                      report.num_counted, data.validation.size());
-  for (const std::string& note : data.notes) session.print_note("note: " + note);
+  print_notes(data.notes, session);
   if (const auto epochs = settings.train.num_epochs) {
     session.print_note("{} epochs: {} steps", *epochs, settings.train.num_steps);
   }
@@ -255,11 +253,8 @@ void describe(const TrainData& data, const TrainTarget& target, const Settings& 
 }
 
 // Options that the data or the length of the run leave without effect.
-void warn_of_idle_options(const TrainChoice& choice, const TrainData& data,
-                          const Settings& settings, Session& session) {
-  const auto warn = [&](std::string_view text) {
-    if (!settings.quiet) session.print_note("warning: {}", text);
-  };
+void warn_of_idle_options(const TrainChoice& choice, const TrainData& data, Session& session) {
+  const auto warn = [&](std::string_view text) { session.print_note("warning: {}", text); };
   const TrainChoice usual;
   if (choice.warmup_steps >= choice.num_steps) {
     warn(fmt::format("--warmup-steps: the learning rate doesn't reach its peak in {} of {} steps",
@@ -278,12 +273,11 @@ void warn_of_idle_options(const TrainChoice& choice, const TrainData& data,
 
 std::unique_ptr<LoadedModel> load_for_training(const Settings& settings, Session& session) {
   LoadOptions options = train_load_options(settings);
-  std::optional<ByteProgress> progress(std::in_place, settings, session);
+  std::optional<ByteProgress> progress(std::in_place, session);
   options.progress = progress->callback();
   auto model = load_model(options);
   progress.reset();
-  print_unread_weights(settings, session);
-  print_weights_cache(model->weights_cache, settings, session);
+  print_weight_notes(model->weights_cache, settings, session);
   return model;
 }
 
@@ -298,8 +292,7 @@ int dry_run(Trainer& trainer, TrainBatches& batches, const TrainChoice& choice, 
                   "{} of memory\n",
                   report.num_tokens, seconds, report.loss, choice.num_steps,
                   duration_text(seconds * static_cast<double>(choice.num_steps)),
-                  bytes_text(static_cast<double>(memory.stats().peak_bytes))));
-  session.out().flush();
+                  bytes_text(memory.stats().peak_bytes)));
   return 0;
 }
 
@@ -332,7 +325,7 @@ int run_train(const Settings& asked, Session& session) {
   Trainer trainer(*model->backend, *model->threads, *model->decoder, *target.trained,
                   trainer_options(choice, *model));
   describe(data, target, settings, session);
-  warn_of_idle_options(choice, data, settings, session);
+  warn_of_idle_options(choice, data, session);
   TrainBatches batches(data.train, batch_options(choice, data), choice);
   if (choice.dry_run) return dry_run(trainer, batches, choice, model->memory, session);
 
@@ -349,15 +342,13 @@ int run_train(const Settings& asked, Session& session) {
                    .patience = choice.patience},
                   identity_of(settings, *model, data), *target.result);
   const int64_t first_step = choice.resume ? run.resume() : 0;
-  if (first_step > 0 && !settings.quiet) session.print_note("continuing after step {}", first_step);
+  if (first_step > 0) session.print_note("continuing after step {}", first_step);
   const RunOutcome outcome =
       run.run({.batches = [&](int64_t step) { return batches.step(step); },
                .validation = validation_batches(data, choice)},
-              Reporter(first_step, choice.num_steps, settings, session), session.stop_token());
+              Reporter(first_step, choice.num_steps, session), session.stop_token());
   session.explain_interruption(end_text(outcome, directory));
-  if (!settings.quiet && outcome.end != RunOutcome::End::stopped) {
-    session.print_note(end_text(outcome, directory));
-  }
+  if (outcome.end != RunOutcome::End::stopped) session.print_note(end_text(outcome, directory));
   return session.exit_code(0);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/siphash.h"
@@ -52,6 +53,10 @@ class TrainBatches {
   int64_t first_step_ = 0;  // of the epoch
   std::unique_ptr<BatchPlan> plan_;
 };
+
+// "256:0.45,512:0.85": lengths and the parts of the run until which they hold, both rising. Throws
+// UsageError beginning with `where`.
+std::vector<LengthStage> parse_length_stages(std::string_view text, std::string_view where);
 
 // Those of --sequence-lengths. Throws UsageError when they aren't valid.
 std::vector<LengthStage> length_stages(const TrainChoice& choice);

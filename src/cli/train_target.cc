@@ -27,7 +27,7 @@ namespace {
 bool is_full(const TrainChoice& choice) { return choice.fine_tune_type == "full"; }
 
 std::string parameters_text(const TrainedSet& trained) {
-  return grouped_number(static_cast<double>(trained.num_parameters()));
+  return grouped_number(trained.num_parameters());
 }
 
 LoraOptions lora_options(const TrainChoice& choice, const LoadedModel& model,

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <yaml.h>
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include "base/json_cursor.h"
 #include "base/utf8.h"
 #include "cli/config_text.h"
+#include "cli/words.h"
 
 namespace paceline {
 namespace {
@@ -32,31 +32,18 @@ bool may_be_number(std::string_view text) {
   return begins && text.find_first_not_of("0123456789.eE+-_xXabcdefABCDEF") == text.npos;
 }
 
-template <class T>
-std::optional<T> read_whole(std::string_view text, int base = 10) {
-  T value{};
-  std::from_chars_result parsed{};
-  if constexpr (std::is_floating_point_v<T>) {
-    parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  } else {
-    parsed = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  }
-  const bool is_whole = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
-}
-
 // `text` has no underscores. Null when it isn't a number.
 Json number_of(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   const bool is_negative = text.starts_with('-');
   const std::string_view digits = is_negative ? text.substr(1) : text;
   if (digits.starts_with("0x")) {
-    const auto value = read_whole<int64_t>(digits.substr(2), 16);
+    const auto value = parse_number<int64_t>(digits.substr(2), 16);
     return value ? Json(is_negative ? -*value : *value) : Json();
   }
-  if (const auto value = read_whole<int64_t>(text)) return *value;
-  if (const auto value = read_whole<uint64_t>(text)) return *value;
-  const auto value = read_whole<double>(text);
+  if (const auto value = parse_number<int64_t>(text)) return *value;
+  if (const auto value = parse_number<uint64_t>(text)) return *value;
+  const auto value = parse_number<double>(text);
   return value ? Json(*value) : Json();
 }
 

@@ -1,4 +1,4 @@
-#include "cli/train_lengths.h"
+#include "cli/train_data.h"
 
 #include <gtest/gtest.h>
 
