@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+using RunCommand = int(const Settings& settings, Session& session);  // returns the exit code
+
 struct CommandDef {
   CommandId id;
   std::string_view name;
@@ -19,7 +21,7 @@ struct CommandDef {
   std::string_view basics;            // names of the options that --help shows
   std::string_view notes;             // a paragraph of --help
   std::string_view details = {};      // paragraphs that --help-all adds
-  int (*run)(const Settings& settings, Session& session);  // the exit code
+  RunCommand* run;
 };
 
 std::span<const CommandDef> command_table();
@@ -28,27 +30,8 @@ std::span<const CommandDef> command_table();
 const CommandDef& find_command(std::string_view name, std::string_view argument = {});
 
 // Each is in a file of its own in this folder.
-int run_generate(const Settings& settings, Session& session);
-int run_chat(const Settings& settings, Session& session);
-int run_classify(const Settings& settings, Session& session);
-int run_decide(const Settings& settings, Session& session);
-int run_score(const Settings& settings, Session& session);
-int run_embed(const Settings& settings, Session& session);
-int run_render(const Settings& settings, Session& session);
-int run_tokenize(const Settings& settings, Session& session);
-int run_detokenize(const Settings& settings, Session& session);
-int run_grammar(const Settings& settings, Session& session);
-int run_perplexity(const Settings& settings, Session& session);
-int run_inspect(const Settings& settings, Session& session);
-int run_list(const Settings& settings, Session& session);
-int run_bench(const Settings& settings, Session& session);
-int run_batch(const Settings& settings, Session& session);
-int run_serve(const Settings& settings, Session& session);
-int run_quantize(const Settings& settings, Session& session);
-int run_trace(const Settings& settings, Session& session);
-int run_convert(const Settings& settings, Session& session);
-int run_train(const Settings& settings, Session& session);
-int run_adapter(const Settings& settings, Session& session);
-int run_fuse(const Settings& settings, Session& session);
+RunCommand run_generate, run_chat, run_classify, run_decide, run_score, run_embed, run_render,
+    run_tokenize, run_detokenize, run_grammar, run_perplexity, run_inspect, run_list, run_bench,
+    run_trace, run_batch, run_serve, run_quantize, run_convert, run_train, run_adapter, run_fuse;
 
 }  // namespace paceline

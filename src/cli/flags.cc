@@ -185,9 +185,6 @@ std::vector<GivenOption> read_flags(CommandId command, const std::vector<std::st
   ArgumentSplitter splitter(command, leading);
   splitter.split(arguments);
   // Help is shown even if other arguments are wrong.
-  const auto asks_for_help = [](const OptionDef& option) {
-    return option.name == "help" || option.name == "help-all";
-  };
   const auto table = option_table();
   const bool wants_help = std::any_of(table.begin(), table.end(), [&](const OptionDef& option) {
     return asks_for_help(option) && splitter.texts_of(option) != nullptr;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/figures.h"
+#include "cli/lora_source.h"
 #include "load/model_path.h"
 #include "load/model_source.h"
 #include "weights/checkpoint.h"
@@ -80,10 +81,7 @@ std::vector<std::string> served_names(const Settings& settings) {
   if (!settings.served_model_names.empty()) return settings.served_model_names;
   const std::string path =
       settings.load.model.empty() ? model_path(settings).string() : settings.load.model;
-  std::filesystem::path last = std::filesystem::path(path).lexically_normal();
-  if (!last.has_filename()) last = last.parent_path();
-  const bool is_gguf = last.extension() == ".gguf";
-  std::vector<std::string> names = {(is_gguf ? last.stem() : last.filename()).string()};
+  std::vector<std::string> names = {name_of_path(path)};
   if (names[0] != path) names.push_back(path);
   return names;
 }

@@ -57,7 +57,7 @@ constexpr bool contains(CommandSet set, CommandId id) { return (set & set_of({id
 
 // The headings of the help, in its order.
 enum class OptionGroup : uint8_t {
-  of_section,  // of its table: section()
+  of_row_above,  // of its table; the first row has that of the table
   input,
   output,
   constraint,
@@ -118,7 +118,7 @@ struct OptionDef {
   std::string_view default_text = "";  // as the help says it; empty: value_of(Settings())
   std::string_view bare_value = "";    // not empty: the value of the flag without one
   std::string_view help = "";          // one sentence
-  OptionGroup group = OptionGroup::of_section;
+  OptionGroup group = OptionGroup::of_row_above;
   CommandSet commands = 0;  // 0: those of its table
   // Options, one of them to be given too; else a warning says that this one has no effect:
   // "name", "name=value" (one of its values), or one word "!name" or "!name=value" for what takes

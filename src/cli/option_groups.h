@@ -161,7 +161,8 @@ constexpr OptionDef elsewhere(std::string_view help, OptionDef row) {
   return row;
 }
 
-// The options of a table. A row without a group or commands gets these.
+// The options of a table. A row without commands gets these; without a group, that of the row
+// above, the first one this.
 std::vector<OptionDef> section(OptionGroup group, CommandSet commands,
                                std::span<const OptionDef> options);
 

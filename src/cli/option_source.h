@@ -15,6 +15,11 @@ struct GivenOption {
   OptionValue value;
 };
 
+// --help or --help-all.
+inline bool asks_for_help(const OptionDef& option) {
+  return option.name == "help" || option.name == "help-all";
+}
+
 using Environment = std::vector<std::pair<std::string, std::string>>;  // name, value
 
 // The flags of one command. Throws UsageError with a suggestion for an unknown flag, and Error

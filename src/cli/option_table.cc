@@ -12,7 +12,6 @@ void inherit(const OptionDef& above, OptionDef& option) {
   option.name = above.name;
   if (option.aliases.empty()) option.aliases = above.aliases;
   if (option.placeholder.empty()) option.placeholder = above.placeholder;
-  if (option.group == OptionGroup::of_section) option.group = above.group;
   if (option.apply != nullptr) return;
   option.kind = above.kind;
   option.limits = above.limits;
@@ -44,7 +43,7 @@ std::vector<OptionDef> section(OptionGroup group, CommandSet commands,
   for (size_t i = 0; i < all.size(); ++i) {
     OptionDef& option = all[i];
     if (option.name.empty()) inherit(all[i - 1], option);
-    if (option.group == OptionGroup::of_section) option.group = group;
+    if (option.group == OptionGroup::of_row_above) option.group = i == 0 ? group : all[i - 1].group;
     if (option.commands == 0) option.commands = commands;
     if (option.value_of == nullptr || !option.default_text.empty()) continue;
     option.default_text = defaults.emplace_back(option.value_of(unset));

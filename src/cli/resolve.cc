@@ -123,7 +123,7 @@ ResolvedSettings resolve_settings(const CommandDef& command,
     ResolvedSettings resolved;
     auto flags = read_flags(command.id, arguments, leading);
     const bool wants_help = std::any_of(flags.begin(), flags.end(), [](const GivenOption& flag) {
-      return flag.option->name == "help" || flag.option->name == "help-all";
+      return asks_for_help(*flag.option);
     });
     std::vector<GivenOption> all;  // the weakest source first: later ones overwrite it
     if (!wants_help) {

@@ -111,15 +111,15 @@ void check_train_options(const Settings& settings) {
 
 // AdamW with its defaults has no members but the weight decay.
 void add_optimizer_identity(const TrainChoice& choice, RunIdentity& identity) {
-  const auto add = [&](const char* name, double value) {
-    identity.members.emplace_back(name, fmt::format("{}", value));
+  const auto add = [&](const char* name, const auto& value) {
+    add_property(name, value, identity);
   };
   const TrainChoice usual;
   if (choice.beta1 != usual.beta1) add("adam_beta1", choice.beta1);
   if (choice.beta2 != usual.beta2) add("adam_beta2", choice.beta2);
   if (choice.epsilon != usual.epsilon) add("adam_epsilon", choice.epsilon);
   if (choice.optimizer == "adamw") return;
-  identity.members.emplace_back("optimizer", to_json(Json(choice.optimizer)));
+  add("optimizer", choice.optimizer);
   add("muon_momentum", choice.muon_momentum);
   add("adamw_learning_rate", choice.adamw_learning_rate.value_or(choice.learning_rate));
   add("adamw_weight_decay", choice.adamw_weight_decay);
@@ -127,60 +127,48 @@ void add_optimizer_identity(const TrainChoice& choice, RunIdentity& identity) {
 
 std::string hex(Hash128 hash) { return fmt::format("{:016x}{:016x}", hash.high, hash.low); }
 
-// The weights, and the types of what a pass computes with.
-void add_model_identity(const Settings& settings, const LoadedModel& model, RunIdentity& identity) {
-  const auto add = [&](const char* name, std::string_view value) {
-    identity.members.emplace_back(name, to_json(Json(std::string(value))));
+// What a resumed run must have in common with the one before.
+RunIdentity identity_of(const Settings& settings, const LoadedModel& model, const TrainData& data) {
+  const TrainChoice& choice = settings.train;
+  RunIdentity identity;
+  const auto add = [&](const char* name, const auto& value) {
+    add_property(name, value, identity);
   };
+  add("num_parameters", model.decoder->num_parameters());
+  add("num_examples", data.report.num_examples);
+  add("num_tokens", data.report.num_tokens);
+  add("num_counted", data.report.num_counted);
+  add("num_validation", data.validation.size());
+  add("max_seq_length", choice.max_seq_length);
+  add("packing", choice.is_packed);
+  add("batch", choice.batch_size * choice.accumulation_steps);
+  if (!choice.sequence_lengths.empty()) add("sequence_lengths", choice.sequence_lengths);
+  if (!choice.first_token.empty()) add("first_token", choice.first_token);
+  add_target_identity(choice, identity);
+  add_optimizer_identity(choice, identity);
+  add("learning_rate", choice.learning_rate);
+  add("schedule", choice.schedule);
+  add("warmup_steps", choice.warmup_steps);
+  if (choice.warmup_init) add("warmup_init", *choice.warmup_init);
+  if (choice.hold_steps != 0) add("hold_steps", choice.hold_steps);
+  if (choice.decay_steps != 0) add("decay_steps", choice.decay_steps);
+  if (choice.final_learning_rate != 0) add("final_learning_rate", choice.final_learning_rate);
+  // A constant rate and sequences of one length don't depend on where the run ends.
+  if (choice.schedule != "constant" || !choice.sequence_lengths.empty()) {
+    add("iters", choice.num_steps);
+  }
+  if (choice.schedule == "wsd") add("decay_fraction", choice.decay_fraction);
+  add("weight_decay", choice.weight_decay);
+  add("max_grad_norm", choice.max_gradient_norm);
+  add("seed", choice.seed);
+  // The weights, and the types of what a pass computes with.
   add("dtype", dtype_name(model.weight_dtype));
   add("kv_cache_dtype", dtype_name(model.kv_dtype));
   add("quantize", settings.load.quantize);
   add("activations", settings.load.activations);
   if (model.weights_digest) add("weights", hex(*model.weights_digest));
-}
-
-// What a resumed run must have in common with the one before.
-RunIdentity identity_of(const Settings& settings, const LoadedModel& model, const TrainData& data) {
-  const TrainChoice& choice = settings.train;
-  RunIdentity identity;
-  const auto add = [&](const char* name, const std::string& value) {
-    identity.members.emplace_back(name, value);
-  };
-  const auto add_text = [&](const char* name, const std::string& value) {
-    add(name, to_json(Json(value)));
-  };
-  add("num_parameters", fmt::format("{}", model.decoder->num_parameters()));
-  add("num_examples", fmt::format("{}", data.report.num_examples));
-  add("num_tokens", fmt::format("{}", data.report.num_tokens));
-  add("num_counted", fmt::format("{}", data.report.num_counted));
-  add("num_validation", fmt::format("{}", data.validation.size()));
-  add("max_seq_length", fmt::format("{}", choice.max_seq_length));
-  add("packing", choice.is_packed ? "true" : "false");
-  add("batch", fmt::format("{}", choice.batch_size * choice.accumulation_steps));
-  if (!choice.sequence_lengths.empty()) add_text("sequence_lengths", choice.sequence_lengths);
-  if (!choice.first_token.empty()) add_text("first_token", choice.first_token);
-  add_target_identity(choice, identity);
-  add_optimizer_identity(choice, identity);
-  add("learning_rate", fmt::format("{}", choice.learning_rate));
-  add_text("schedule", choice.schedule);
-  add("warmup_steps", fmt::format("{}", choice.warmup_steps));
-  if (choice.warmup_init) add("warmup_init", fmt::format("{}", *choice.warmup_init));
-  if (choice.hold_steps != 0) add("hold_steps", fmt::format("{}", choice.hold_steps));
-  if (choice.decay_steps != 0) add("decay_steps", fmt::format("{}", choice.decay_steps));
-  if (choice.final_learning_rate != 0) {
-    add("final_learning_rate", fmt::format("{}", choice.final_learning_rate));
-  }
-  // A constant rate and sequences of one length don't depend on where the run ends.
-  if (choice.schedule != "constant" || !choice.sequence_lengths.empty()) {
-    add("iters", fmt::format("{}", choice.num_steps));
-  }
-  if (choice.schedule == "wsd") add("decay_fraction", fmt::format("{}", choice.decay_fraction));
-  add("weight_decay", fmt::format("{}", choice.weight_decay));
-  add("max_grad_norm", fmt::format("{}", choice.max_gradient_norm));
-  add("seed", fmt::format("{}", choice.seed));
-  add_model_identity(settings, model, identity);
   // Last, because options change it, too.
-  add_text("data", hex(digest_of(data)));
+  add("data", hex(digest_of(data)));
   return identity;
 }
 
@@ -195,9 +183,7 @@ std::optional<std::string> clock_of_run(const fs::path& directory) {
 }
 
 void write_clock(const fs::path& directory, const std::string& now) {
-  std::string text;
-  JsonWriter json(text);
-  json.begin_object().member("now", now).end_object();
+  const std::string text = object_json([&](JsonWriter& json) { json.member("now", now); });
   NewFile file(directory / kRunFile, NewFile::Existing::replace);
   file.append(text + "\n");
   file.commit();

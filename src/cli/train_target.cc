@@ -1,12 +1,9 @@
 #include "cli/train_target.h"
-#include "base/error.h"
-
-#include <fmt/format.h>
 
 #include <utility>
 
 #include "adapters/adapter_files.h"
-#include "base/json_writer.h"
+#include "base/error.h"
 #include "cli/figures.h"
 #include "cli/lora_shapes.h"
 #include "cli/model_opening.h"
@@ -123,27 +120,24 @@ TrainTarget make_train_target(const Settings& settings, LoadedModel& model) {
 }
 
 void add_target_identity(const TrainChoice& choice, RunIdentity& identity) {
-  const auto add = [&](const char* name, const std::string& value) {
-    identity.members.emplace_back(name, value);
-  };
-  const auto add_text = [&](const char* name, const std::string& value) {
-    add(name, to_json(Json(value)));
+  const auto add = [&](const char* name, const auto& value) {
+    add_property(name, value, identity);
   };
   if (is_full(choice)) {
-    add_text("fine_tune_type", choice.fine_tune_type);
-    add("from_scratch", choice.from_scratch ? "true" : "false");
+    add("fine_tune_type", choice.fine_tune_type);
+    add("from_scratch", choice.from_scratch);
     return;
   }
-  add("rank", fmt::format("{}", choice.rank));
-  add("alpha", fmt::format("{}", choice.alpha));
-  if (choice.scale) add("scale", fmt::format("{}", *choice.scale));
-  if (!choice.rank_pattern.empty()) add_text("rank_pattern", pattern_text(choice.rank_pattern));
-  if (!choice.alpha_pattern.empty()) add_text("alpha_pattern", pattern_text(choice.alpha_pattern));
-  add("dropout", fmt::format("{}", choice.dropout));
-  add("use_rslora", choice.use_rslora ? "true" : "false");
-  add("num_layers", fmt::format("{}", choice.num_layers));
-  add_text("target_modules", fmt::format("{}", fmt::join(choice.target_modules, ",")));
-  add_text("lora_dtype", choice.lora_dtype);
+  add("rank", choice.rank);
+  add("alpha", choice.alpha);
+  if (choice.scale) add("scale", *choice.scale);
+  if (!choice.rank_pattern.empty()) add("rank_pattern", pattern_text(choice.rank_pattern));
+  if (!choice.alpha_pattern.empty()) add("alpha_pattern", pattern_text(choice.alpha_pattern));
+  add("dropout", choice.dropout);
+  add("use_rslora", choice.use_rslora);
+  add("num_layers", choice.num_layers);
+  add("target_modules", fmt::format("{}", fmt::join(choice.target_modules, ",")));
+  add("lora_dtype", choice.lora_dtype);
 }
 
 }  // namespace paceline
