@@ -1,0 +1,93 @@
+// Prefixes of models whose layers have states: a conversation's next turn computes its own tokens,
+// whatever follows the prompt, and a long text with another ending at most 512 tokens more.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <regex>
+
+#include "base/mapped_file.h"
+#include "paceline/llm.h"
+#include "tests/source_path.h"
+#include "tests/test_directory.h"
+
+namespace paceline {
+namespace {
+
+constexpr int64_t kPromptTokens = 1500;
+constexpr int64_t kStateChunkTokens = 16;
+
+class HybridCache : public ::testing::Test {
+ protected:
+  // The golden's model with a longer context.
+  HybridCache() {
+    const std::string golden = source_path("tests/goldens/hybrids/qwen3_5_text");
+    for (const char* const file : {"config.json", "model.safetensors"}) {
+      std::filesystem::copy_file(std::filesystem::path(golden) / file, directory_.path() / file);
+    }
+    const auto config = directory_.path() / "config.json";
+    const std::string text = read_text_file(config, 1 << 20);
+    std::ofstream(config) << std::regex_replace(
+        text, std::regex("\"max_position_embeddings\": \\d+"), "\"max_position_embeddings\": 8192");
+    for (int64_t i = 0; i < kPromptTokens; ++i) {
+      prompt_.push_back(static_cast<int32_t>(4 + i * i % 251));
+    }
+  }
+
+  LoadOptions options(bool has_cache) const {
+    return {.model = directory_.path().string(), .prefix_caching = has_cache, .num_threads = 2};
+  }
+
+  static Completion generate(LLM& llm, const std::vector<int32_t>& prompt) {
+    return llm
+        .generate(prompt, {.max_tokens = 40, .temperature = 0, .ignore_eos = true, .logprobs = 2})
+        .completion();
+  }
+
+  // A prompt that is found from the cache up to all but `most` of its tokens, with the bits of one
+  // that is computed whole.
+  void expect_computes_at_most(LLM& llm, const std::vector<int32_t>& prompt, int64_t most) {
+    const Completion found = generate(llm, prompt);
+    EXPECT_LE(std::ssize(prompt) - found.usage.cached_tokens, most);
+    LLM fresh = LLM::load(options(false));
+    const Completion expected = generate(fresh, prompt);
+    EXPECT_EQ(expected.usage.cached_tokens, 0);
+    EXPECT_EQ(found.token_ids, expected.token_ids);
+    for (size_t i = 0; i < found.logprobs.size(); ++i) {
+      EXPECT_EQ(found.logprobs[i].logprob, expected.logprobs[i].logprob);
+    }
+  }
+
+  TestDirectory directory_;
+  std::vector<int32_t> prompt_;
+};
+
+const std::vector<int32_t> kNextTurn = {9, 31, 77, 140, 201, 55, 18, 90, 4, 12, 66, 240, 31, 7};
+
+TEST_F(HybridCache, ANextTurnComputesItsOwnTokens) {
+  LLM llm = LLM::load(options(true));
+  const Completion first = generate(llm, prompt_);
+  std::vector<int32_t> second = prompt_;
+  second.insert(second.end(), first.token_ids.begin(), first.token_ids.end());
+  second.insert(second.end(), kNextTurn.begin(), kNextTurn.end());
+  // The last token of the answer wasn't computed, nor is what comes after its last whole block.
+  expect_computes_at_most(llm, second, std::ssize(kNextTurn) + 1 + kStateChunkTokens);
+}
+
+TEST_F(HybridCache, ATurnWithoutTheAnswerIsFoundWhereThePromptEnded) {
+  LLM llm = LLM::load(options(true));
+  generate(llm, prompt_);
+  std::vector<int32_t> second = prompt_;
+  second.insert(second.end(), kNextTurn.begin(), kNextTurn.end());
+  expect_computes_at_most(llm, second, std::ssize(kNextTurn) + kStateChunkTokens);
+}
+
+TEST_F(HybridCache, AnotherEndingComputesAtMost512TokensMore) {
+  LLM llm = LLM::load(options(true));
+  generate(llm, prompt_);
+  std::vector<int32_t> other(prompt_.begin(), prompt_.begin() + 1300);
+  other.insert(other.end(), kNextTurn.begin(), kNextTurn.end());
+  expect_computes_at_most(llm, other, 512 + std::ssize(kNextTurn));
+}
+
+}  // namespace
+}  // namespace paceline
