@@ -51,14 +51,12 @@ DecodeTerms DecodeRun::terms_of(const Sequence& sequence, int64_t num_steps,
 }
 
 void DecodeRun::start(const StepBatch& batch, int64_t num_steps) {
-  sequences_.clear();
   adapters_.clear();
   end_ids_.clear();
   draws_.clear();
   terms_.clear();
   for (const StepSlice& slice : batch.slices()) {
     const GenerateRequest& request = slice.sequence->request();
-    sequences_.push_back(slice.sequence);
     if (request.adapter != nullptr) adapters_.push_back(request.adapter);
     draws_.add({.options = slice.sequence->sampling,
                 .history = slice.sequence->history,
@@ -69,35 +67,24 @@ void DecodeRun::start(const StepBatch& batch, int64_t num_steps) {
     end_ids_.insert(end_ids_.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
   }
   std::span<const TokenId> ends = end_ids_;
-  for (size_t i = 0; i < sequences_.size(); ++i) {
-    const size_t count = ends_of(sequences_[i]->request());
-    terms_.push_back(terms_of(*sequences_[i], num_steps, ends.first(count), draws_.draws()[i]));
+  for (const StepSlice& slice : batch.slices()) {
+    const size_t count = ends_of(slice.sequence->request());
+    const RowDraw& draw = draws_.draws()[terms_.size()];
+    terms_.push_back(terms_of(*slice.sequence, num_steps, ends.first(count), draw));
     ends = ends.subspan(count);
   }
   loop_->start(batch.batch(), terms_);
   steps_left_ = num_steps;
 }
 
-int64_t DecodeRun::num_sequences() const {
-  return std::count_if(sequences_.begin(), sequences_.end(),
-                       [](const Sequence* one) { return one != nullptr; });
-}
-
-void DecodeRun::forget_finished() {
-  for (Sequence*& sequence : sequences_) {
-    if (sequence != nullptr && sequence->finished) sequence = nullptr;
-  }
-}
-
-std::span<const DecodedToken> DecodeRun::next(bool ends) {
+std::span<const DecodedToken> DecodeRun::next() {
   PL_CHECK(is_active(), "a run has steps left");
-  steps_left_ = ends ? 0 : steps_left_ - 1;
-  return loop_->next(steps_left_ == 0 ? DecodeLoop::Then::ends : DecodeLoop::Then::goes_on);
+  --steps_left_;
+  return loop_->next(is_active() ? DecodeLoop::Then::goes_on : DecodeLoop::Then::ends);
 }
 
 void DecodeRun::stop() {
   steps_left_ = 0;
-  sequences_.clear();
   adapters_.clear();
 }
 

@@ -27,16 +27,12 @@ class DecodeRun {
 
   // Starts a run of the batch's slices. Each has blocks for that many steps, or for all it takes.
   void start(const StepBatch& batch, int64_t num_steps);
+  // Whether steps are left.
   bool is_active() const { return steps_left_ > 0; }
-  // The sequences in the order of next(); null: it has ended.
-  std::span<Sequence* const> sequences() const { return sequences_; }
-  int64_t num_sequences() const;  // that have not ended
-  // Replaces finished sequences by null.
-  void forget_finished();
-  // The tokens of the next step. With `ends` the step after it isn't computed.
-  std::span<const DecodedToken> next(bool ends);
-  bool is_last_step() const { return steps_left_ == 1; }
-  bool has_ended() const { return steps_left_ == 0; }
+  // Makes the next step, which the runner has begun already, the last one.
+  void end_soon() { steps_left_ = 1; }
+  // The tokens of the next step, by rows of the batch.
+  std::span<const DecodedToken> next();
   void stop();
 
  private:
@@ -47,7 +43,6 @@ class DecodeRun {
   DecodeLoop* loop_;
   int64_t max_steps_;
   int64_t steps_left_ = 0;
-  std::vector<Sequence*> sequences_;
   std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;  // which ended sequences leave
   std::vector<TokenId> end_ids_;
   RowDraws draws_;

@@ -12,8 +12,6 @@
 namespace paceline {
 namespace {
 
-double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 int64_t blocks_held(const Sequence& sequence, int group) {
   const auto table = sequence.blocks.table(group);
   return static_cast<int64_t>(table.size()) - sequence.blocks.first_kept(group);
@@ -35,8 +33,8 @@ SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
           .max_tokens = sequence.request().max_tokens,
           .blocks = is_running ? blocks_held(sequence, 0) : 0,
           .preemptions = sequence.stats.preemptions,
-          .queue_seconds = seconds((sequence.has_started ? sequence.started : now) - submitted),
-          .age_seconds = seconds(now - submitted)};
+          .queue_seconds = seconds_of((sequence.has_started ? sequence.started : now) - submitted),
+          .age_seconds = seconds_of(now - submitted)};
 }
 
 // The holder of each block, from the block tables of the running sequences.

@@ -16,6 +16,10 @@
 
 namespace paceline {
 
+inline double seconds_of(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 inline int64_t microseconds_of(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
@@ -28,8 +32,8 @@ std::optional<FinishReason> find_finish_reason(std::string_view name);
 
 struct Finish {
   FinishReason reason = FinishReason::stop;
-  std::optional<TokenId> stop_token;   // a stop_token_ids hit
-  std::optional<int32_t> stop_string;  // index into stop_strings
+  std::optional<TokenId> stop_token = {};   // a stop_token_ids hit
+  std::optional<int32_t> stop_string = {};  // index into stop_strings
 };
 
 struct GenerationStats {

@@ -88,4 +88,9 @@ void Sequence::extend_hashes(const PrefixIndex& index, int64_t block_size, int64
   }
 }
 
+void Sequence::give_back_slots(KvCache& cache) {
+  cache.truncate(blocks, num_computed);
+  cache.release_outside_window(blocks, num_computed);
+}
+
 }  // namespace paceline

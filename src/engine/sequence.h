@@ -93,6 +93,8 @@ struct Sequence {
   }
   // Brings the chain of hashes up to the full blocks of the first `length` tokens.
   void extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length);
+  // Gives back the slots behind its computed tokens, reserved for tokens that didn't come.
+  void give_back_slots(KvCache& cache);
 
   std::shared_ptr<const RequestState> shared;
   int32_t choice;
@@ -126,6 +128,7 @@ struct Sequence {
   int64_t num_wished = 0;        // tokens to draft in the coming step
   int64_t num_accepted = 0;      // drafted tokens that were drawn in this step
   int64_t num_run_steps = 0;     // steps that it may take without a plan; 0: none
+  int32_t adapter = 0;           // its adapter's number in the coming step; 0: none
   AcceptanceRate acceptance;
   bool speculates;
 

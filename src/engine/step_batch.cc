@@ -98,6 +98,22 @@ void StepBatch::finish() {
   finish_pooled();
 }
 
+void StepBatch::forget_finished() {
+  std::erase_if(slices_, [](const StepSlice& slice) { return slice.sequence->finished; });
+}
+
+void StepBatch::advance() {
+  forget_finished();
+  outputs_.clear();
+  for (const StepSlice& slice : slices_) {
+    outputs_.push_back({.sequence = slice.sequence,
+                        .row = slice.first_row,
+                        .position = slice.sequence->num_computed,
+                        .is_drawn = true});
+  }
+  num_whole_outputs_ = std::ssize(outputs_);
+}
+
 void StepBatch::finish_pooled() {
   int64_t next = std::ssize(outputs_);
   for (size_t i = 0; i < pooled_.size(); ++i) {

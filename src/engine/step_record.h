@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/time_source.h"
+#include "engine/engine.h"
 #include "engine/event.h"
 
 namespace paceline {
@@ -74,6 +76,14 @@ class StepObserver {
   virtual void on_submitted(const Sequence& sequence, int64_t step) = 0;
   virtual void on_cancelled(RequestId id, int64_t step) = 0;
   virtual void on_step(const StepRecord& record) = 0;
+};
+
+// What the parts of a step write down.
+struct StepLog {
+  StepRecord record;  // of the step under way
+  EngineCounters counters;
+  StepObserver* observer = nullptr;
+  Clock::time_point began;  // the step
 };
 
 }  // namespace paceline

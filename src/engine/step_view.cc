@@ -21,7 +21,7 @@ const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> runn
   running_views_.clear();
   waiting_views_.clear();
   coming_.clear();
-  adapters_.clear();
+  adapters_.assign(1, nullptr);
   blocks_.clear();
   blocks_.reserve(running.size() * num_groups);  // running_views_ has spans of it
   num_decodes_ = 0;
@@ -55,17 +55,11 @@ const SchedView& StepView::without_reserves() {
   return view_;
 }
 
-int32_t StepView::adapter_number(const Sequence& sequence) const {
+void StepView::number_adapter(Sequence& sequence) {
   const LoadedAdapter* const adapter = sequence.request().adapter.get();
-  if (adapter == nullptr) return 0;
   const auto at = std::find(adapters_.begin(), adapters_.end(), adapter);
-  return static_cast<int32_t>(at - adapters_.begin()) + 1;
-}
-
-int32_t StepView::number_adapter(const Sequence& sequence) {
-  const int32_t number = adapter_number(sequence);
-  if (number > std::ssize(adapters_)) adapters_.push_back(sequence.request().adapter.get());
-  return number;
+  sequence.adapter = static_cast<int32_t>(at - adapters_.begin());
+  if (at == adapters_.end()) adapters_.push_back(adapter);
 }
 
 const Hash128* StepView::next_block(const Sequence& sequence, int64_t num_computed) const {
@@ -73,7 +67,8 @@ const Hash128* StepView::next_block(const Sequence& sequence, int64_t num_comput
   return block < sequence.hashes.size() ? &sequence.hashes[block] : nullptr;
 }
 
-void StepView::add_running(const Sequence& sequence) {
+void StepView::add_running(Sequence& sequence) {
+  number_adapter(sequence);
   const size_t begin = blocks_.size();
   for (int g = 0; g < cache_.num_groups(); ++g) {
     const int64_t length = sequence.blocks.length(g);
@@ -88,7 +83,7 @@ void StepView::add_running(const Sequence& sequence) {
                             .num_output = sequence.num_output(),
                             .num_wished = sequence.num_wished,
                             .num_run_steps = sequence.num_run_steps,
-                            .adapter = number_adapter(sequence),
+                            .adapter = sequence.adapter,
                             .groups = std::span(blocks_).subspan(begin)});
   const bool decodes = sequence.num_wanted() - sequence.num_computed == 1;
   num_decodes_ += decodes ? 1 : 0;
@@ -116,6 +111,7 @@ void StepView::choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting
 }
 
 void StepView::add_waiting(Sequence& sequence, const EngineLimits& limits) {
+  number_adapter(sequence);
   const GenerateRequest& request = sequence.request();
   PrefixHit& hit = sequence.hit;
   hit.length = 0;
@@ -139,7 +135,7 @@ void StepView::add_waiting(Sequence& sequence, const EngineLimits& limits) {
                             .waiting_since = sequence.waiting_since,
                             .num_tokens = sequence.num_wanted(),
                             .is_whole = limits.bidirectional,
-                            .adapter = number_adapter(sequence),
+                            .adapter = sequence.adapter,
                             .prefix_length = hit.length,
                             .prefix_revived = hit.revived,
                             .prefix_is_coming = is_coming});

@@ -29,13 +29,12 @@ class StepView {
   size_t waiting_index(int32_t in_view) const { return waiting_[static_cast<size_t>(in_view)]; }
   // Sequences of the view that are computing one row.
   int64_t num_decodes() const { return num_decodes_; }
-  // The view's number of a sequence's adapter, 0 without one.
-  int32_t adapter_number(const Sequence& sequence) const;
-  bool has_adapters() const { return !adapters_.empty(); }
+  // Numbers of adapters (Sequence::adapter) are below it; 0 stands for none.
+  int32_t num_adapters() const { return static_cast<int32_t>(adapters_.size()); }
 
  private:
-  void add_running(const Sequence& sequence);
-  int32_t number_adapter(const Sequence& sequence);
+  void add_running(Sequence& sequence);
+  void number_adapter(Sequence& sequence);
   void choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
                       const SchedLimits& limits);
   void add_waiting(Sequence& sequence, const EngineLimits& limits);
@@ -52,7 +51,7 @@ class StepView {
   std::vector<SchedWaiting> candidates_;
   std::vector<int32_t> order_;
   std::vector<Hash128> coming_;                 // blocks that are being computed
-  std::vector<const LoadedAdapter*> adapters_;  // in the order of their numbers, from 1 on
+  std::vector<const LoadedAdapter*> adapters_;  // by number
   int64_t num_decodes_ = 0;
 };
 
