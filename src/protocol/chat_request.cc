@@ -154,8 +154,6 @@ void combine_fields(ChatDraft& draft) {
 ChatRequest parse_chat_request(const Json& body, const RequestTerms& terms) {
   ChatDraft draft;
   RequestReader reader(body, terms);
-  reader.read(common_fields(), draft.common);
-  read_client_fields(FieldLevel::request, reader);
   read_generation(reader, draft);
   reader.read<ChatDraft>(kChatFields, draft);
   read_client_fields(FieldLevel::chat, reader);

@@ -54,8 +54,6 @@ constexpr FieldDef<CompletionRequest> kCompletionFields[] = {
 CompletionRequest parse_completion_request(const Json& body, const RequestTerms& terms) {
   CompletionRequest request;
   RequestReader reader(body, terms);
-  reader.read(common_fields(), request.common);
-  read_client_fields(FieldLevel::request, reader);
   read_generation(reader, request);
   reader.read<CompletionRequest>(kCompletionFields, request);
   reader.finish();

@@ -71,8 +71,6 @@ constexpr FieldDef<NamedSchema> kNamedSchemaFields[] = {
           [](const FieldValue& v, NamedSchema& t) { read_schema(v, t.constraint); }),
 };
 
-constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
-
 struct ResponseFormat {
   std::string type;
   std::optional<NamedSchema> named;

@@ -88,14 +88,11 @@ std::string decision_response_json(const DecisionRequest& request, const ItemAns
     }
     writer.end_array().member("model", answer.head.model);
     const Usage& usage = decisions.usage;
-    writer.key("usage").begin_object().member("input_tokens", usage.prompt_tokens);
-    writer.key("input_tokens_details").begin_object();
-    writer.member("cached_tokens", usage.cached_tokens);
-    writer.member("cache_write_tokens", usage.prompt_tokens - usage.cached_tokens).end_object();
-    writer.member("output_tokens", usage.completion_tokens);
-    writer.key("output_tokens_details").begin_object().member("reasoning_tokens", 0).end_object();
-    writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens);
-    writer.end_object();
+    write_input_output_usage(writer,
+                             {.prompt_tokens = usage.prompt_tokens,
+                              .completion_tokens = usage.completion_tokens,
+                              .cached_tokens = usage.cached_tokens},
+                             usage.prompt_tokens - usage.cached_tokens);
   });
 }
 

@@ -163,8 +163,6 @@ LlamaRequest parse_llama(FieldTable<LlamaRequest> own_fields, LlamaRequest reque
   RequestReader reader(body, terms);
   reader.read<LlamaRequest>(own_fields, request);
   reader.read<LlamaRequest>(kLlamaFields, request);
-  reader.read(common_fields(), request.common);
-  read_client_fields(FieldLevel::request, reader);
   read_generation(reader, request);
   reader.finish();
   finish_generation(body, request);

@@ -29,6 +29,8 @@ inline constexpr FieldType kOutputTokens = integer_type(generation_option("max_t
 
 inline constexpr FieldType kNumChoices = {
     .kind = FieldKind::integer, .min = 1, .max = kMaxChoices, .counts_choices = true};
+// Of the format of an answer.
+inline constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
 inline constexpr std::string_view kReasoningEfforts[] = {"none", "minimal", "low", "medium",
                                                          "high", "xhigh",   "max"};
 // Of strict, beside a schema of an answer or of a tool's arguments.
@@ -155,9 +157,12 @@ FieldList common_and_own_fields() {
   return list;
 }
 
-// Of requests for text: the fields of their options, choices and constraints, ...
+// Of requests for text: the common fields, the clients', and those of options, choices and
+// constraints, ...
 template <class Request>
 void read_generation(RequestReader& reader, Request& request) {
+  reader.read(common_fields(), request.common);
+  read_client_fields(FieldLevel::request, reader);
   reader.read(sampling_fields(), request.options);
   reader.read(text_fields(), request.options);
   reader.read(generation_fields(), request.generation);

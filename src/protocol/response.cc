@@ -119,6 +119,18 @@ void write_usage(JsonWriter& writer, const ResponseUsage& usage) {
   writer.end_object();
 }
 
+void write_input_output_usage(JsonWriter& writer, const ResponseUsage& usage,
+                              int64_t cache_write_tokens) {
+  writer.key("usage").begin_object().member("input_tokens", usage.prompt_tokens);
+  writer.key("input_tokens_details").begin_object();
+  writer.member("cached_tokens", usage.cached_tokens.value_or(0));
+  writer.member("cache_write_tokens", cache_write_tokens).end_object();
+  writer.member("output_tokens", usage.completion_tokens);
+  writer.key("output_tokens_details").begin_object();
+  writer.member("reasoning_tokens", usage.reasoning_tokens.value_or(0)).end_object();
+  writer.member("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
+}
+
 void write_choice_end(JsonWriter& writer, const ResponseChoice& choice) {
   writer.member("finish_reason", choice.finish_reason).member("stop_reason", choice.stop_reason);
   if (choice.prompt_logprobs) {

@@ -124,6 +124,9 @@ constexpr int64_t kJsonLogprobBytes = 64;
 void write_warnings(JsonWriter& writer, const std::vector<std::string>& warnings);
 // The member "usage".
 void write_usage(JsonWriter& writer, const ResponseUsage& usage);
+// The member "usage" as OpenAI's newer APIs have it.
+void write_input_output_usage(JsonWriter& writer, const ResponseUsage& usage,
+                              int64_t cache_write_tokens);
 // The member "seed".
 void write_seed(JsonWriter& writer, const ResponseChoice& choice);
 // The member "timings", with the names of llama.cpp's server, and queue_ms and ttft_ms.

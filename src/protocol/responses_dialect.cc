@@ -33,7 +33,7 @@ class CompactionWriter : public Writer {
       writer.member("id", head_.id).member("object", "response.compaction");
       writer.member("created_at", head_.created).key("output");
       write_items(writer, "completed");
-      write_usage_member(writer, &answer.usage);
+      write_input_output_usage(writer, answer.usage, 0);
     });
   }
 };

@@ -41,8 +41,6 @@ struct TextFormat {
   bool is_strict = false;
 };
 
-constexpr std::string_view kFormatWords[] = {"text", "json_object", "json_schema"};
-
 constexpr FieldDef<TextFormat> kFormatFields[] = {
     required("type", only_words_type(kFormatWords),
              "json_object: any JSON object. json_schema: JSON that the schema accepts.",

@@ -36,22 +36,6 @@ std::vector<ReportedToken> tokens_of_content(const ResponseChoice& choice,
 
 }  // namespace
 
-void write_usage_member(JsonWriter& writer, const ResponseUsage* usage) {
-  writer.key("usage");
-  if (usage == nullptr) {
-    writer.null();
-    return;
-  }
-  writer.begin_object().member("input_tokens", usage->prompt_tokens);
-  writer.key("input_tokens_details").begin_object();
-  writer.member("cached_tokens", usage->cached_tokens.value_or(0));
-  writer.member("cache_write_tokens", 0).end_object();
-  writer.member("output_tokens", usage->completion_tokens);
-  writer.key("output_tokens_details").begin_object();
-  writer.member("reasoning_tokens", usage->reasoning_tokens.value_or(0)).end_object();
-  writer.member("total_tokens", usage->prompt_tokens + usage->completion_tokens).end_object();
-}
-
 std::string_view error_code_of(ErrorReason reason) {
   const int status = openai_kind(reason).status;
   constexpr int kTooMany = 429, kOfServer = 500;
@@ -236,7 +220,11 @@ std::string Writer::response_json(const Outcome& outcome) const {
   }
   writer.member("temperature", temperature_).member("top_p", top_p_);
   writer.member("service_tier", "default");
-  write_usage_member(writer, outcome.usage);
+  if (outcome.usage != nullptr) {
+    write_input_output_usage(writer, *outcome.usage, 0);
+  } else {
+    writer.key("usage").null();
+  }
   if (!head_.warnings.empty()) writer.member("warnings", head_.warnings);
   writer.end_object();
   if (!echo_.empty()) json.insert(json.size() - 1, "," + echo_);

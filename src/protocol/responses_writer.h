@@ -45,9 +45,6 @@ struct Outcome {
   const ApiError* error = nullptr;
 };
 
-// The member "usage"; null for none.
-void write_usage_member(JsonWriter& writer, const ResponseUsage* usage);
-
 // What the object says of an error.
 std::string_view error_code_of(ErrorReason reason);
 
