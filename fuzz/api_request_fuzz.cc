@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "protocol/dialect.h"
-#include "protocol/request_reader.h"
 #include "protocol/plain_requests.h"
+#include "protocol/request_reader.h"
 
 namespace paceline {
 namespace {
