@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/state_chunk.h"
 #include "load/cache_sizing.h"
 
 namespace paceline {
@@ -15,10 +16,16 @@ int64_t positions_seen(const StepRecord::Slice& slice, int64_t window) {
 
 }  // namespace
 
-KvReads::KvReads(const DecoderConfig& config, DType dtype, StepObserver* next)
-    : position_bytes_(static_cast<int64_t>(kv_token_bytes(config, dtype)) / config.num_layers()),
-      next_(next) {
-  for (const LayerConfig& layer : config.layers) windows_.push_back(layer.window);
+KvReads::KvReads(const DecoderConfig& config, DType dtype, StepObserver* next) : next_(next) {
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.mixer == MixerKind::attention) windows_.push_back(layer.window);
+  }
+  const auto num_windows = std::max<int64_t>(std::ssize(windows_), 1);
+  position_bytes_ = static_cast<int64_t>(kv_token_bytes(config, dtype)) / num_windows;
+  if (!config.delta_net) return;
+  const DeltaNetConfig& delta = *config.delta_net;
+  const int64_t elements = delta.value_heads * delta.key_dim * delta.value_dim;
+  state_bytes_ = (config.num_layers() - std::ssize(windows_)) * elements * int64_t{sizeof(float)};
 }
 
 void KvReads::on_submitted(const Sequence& sequence, int64_t step) {
@@ -32,6 +39,8 @@ void KvReads::on_cancelled(RequestId id, int64_t step) {
 void KvReads::on_step(const StepRecord& record) {
   for (const StepRecord::Slice& slice : record.slices) {
     for (const int64_t window : windows_) bytes_ += position_bytes_ * positions_seen(slice, window);
+    const int64_t last = slice.first + slice.count - 1;
+    bytes_ += state_bytes_ * (last / kStateChunk - slice.first / kStateChunk + 1);
   }
   if (next_ != nullptr) next_->on_step(record);
 }

@@ -24,8 +24,9 @@ class KvReads final : public StepObserver {
   void on_step(const StepRecord& record) override;
 
  private:
-  int64_t position_bytes_;        // of one layer
-  std::vector<int64_t> windows_;  // by layer; 0: none
+  int64_t position_bytes_ = 0;    // of one layer
+  std::vector<int64_t> windows_;  // by layer of attention; 0: none
+  int64_t state_bytes_ = 0;       // of all layers: the matrices that a chunk's rows read
   StepObserver* next_;
   int64_t bytes_ = 0;
 };

@@ -13,9 +13,9 @@ constexpr OptionDef kMeasuringOptions[] = {
            {.limits = {1, 1e15}, .default_text = "all", .commands = set_of({perplexity})}),
     option("shape", kTo<&Settings::bench, &BenchChoice::shape>,
            "Model shape to measure, with random weights: small, llama-3.2-1b, qwen3-0.6b, "
-           "gemma-3-1b or olmoe-1b-7b (a mixture of experts).",
+           "qwen3.5-0.8b (with states), gemma-3-1b or olmoe-1b-7b (a mixture of experts).",
            {.placeholder = "NAME",
-            .choices = "small llama-3.2-1b qwen3-0.6b gemma-3-1b olmoe-1b-7b",
+            .choices = "small llama-3.2-1b qwen3-0.6b qwen3.5-0.8b gemma-3-1b olmoe-1b-7b",
             .default_text = "the bundled model, then small",
             .excludes = "model"}),
     option("tests", kTo<&Settings::bench, &BenchChoice::tests>,

@@ -43,7 +43,12 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
   ModelCosts costs{.embedding_weights = embedding,
                    .head_weights = config.tied_head || !config.has_head ? 0 : embedding};
   for (const LayerConfig& layer : config.layers) {
-    costs.block_weights += hidden * (2 * q + 2 * kv);
+    if (layer.mixer == MixerKind::delta_net) {
+      const DeltaNetConfig& delta = *config.delta_net;
+      costs.block_weights += hidden * (delta.input_width() + delta.value_width());
+    } else {
+      costs.block_weights += hidden * ((config.attention_gate ? 3 : 2) * q + 2 * kv);
+    }
     if (!layer.is_mixture) {
       costs.block_weights += (config.gated_mlp ? 3 : 2) * hidden * config.intermediate_size;
       continue;
