@@ -41,8 +41,7 @@ class Planner {
   int32_t choose_victim() const;
   void preempt(int32_t victim);
   void admit();
-  void count_adapters();
-  bool takes_adapter(int32_t adapter);
+  bool takes_adapter(int32_t adapter, int64_t most);
   int64_t admissible_count(const SchedWaiting& one, int64_t budget);
   void grant_drafts();
   bool grant_row(PlannedSlice& slice);
@@ -197,37 +196,27 @@ int64_t Planner::admissible_count(const SchedWaiting& one, int64_t budget) {
   return count;
 }
 
-void Planner::count_adapters() {
-  scratch_.adapters.clear();
-  for (const int32_t index : scratch_.candidates) {
-    const int32_t adapter = view_.running[static_cast<size_t>(index)].adapter;
-    if (adapter != 0) scratch_.adapters.push_back(adapter);
-  }
-  std::sort(scratch_.adapters.begin(), scratch_.adapters.end());
-  const auto end = std::unique(scratch_.adapters.begin(), scratch_.adapters.end());
-  scratch_.adapters.erase(end, scratch_.adapters.end());
-}
-
-// False when there is no room for another adapter.
-bool Planner::takes_adapter(int32_t adapter) {
+// Counts it among the step's adapters; false where it would be more than `most`.
+bool Planner::takes_adapter(int32_t adapter, int64_t most) {
   auto& adapters = scratch_.adapters;
-  if (adapter == 0 || std::find(adapters.begin(), adapters.end(), adapter) != adapters.end()) {
-    return true;
-  }
-  if (std::ssize(adapters) >= limits_.max_adapters) return false;
+  if (adapter == 0 || std::ranges::find(adapters, adapter) != adapters.end()) return true;
+  if (std::ssize(adapters) >= most) return false;
   adapters.push_back(adapter);
   return true;
 }
 
 void Planner::admit() {
-  count_adapters();
-  auto num_running = static_cast<int64_t>(scratch_.candidates.size());
+  auto num_running = std::ssize(scratch_.candidates);
+  scratch_.adapters.clear();
+  for (const int32_t index : scratch_.candidates) {
+    takes_adapter(view_.running[static_cast<size_t>(index)].adapter, num_running);
+  }
   for (size_t i = 0; i < view_.waiting.size(); ++i) {
     if (num_running >= limits_.max_sequences || rows_left_ <= 0) return;
     const SchedWaiting& one = view_.waiting[i];
     // Only a sequence that computes can bring the prefix.
     if (one.prefix_is_coming && num_running > 0) return;
-    if (!takes_adapter(one.adapter)) {
+    if (!takes_adapter(one.adapter, limits_.max_adapters)) {
       plan_.lacks_adapters = true;
       return;
     }
