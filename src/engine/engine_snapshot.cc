@@ -12,11 +12,6 @@
 namespace paceline {
 namespace {
 
-int64_t blocks_held(const Sequence& sequence, int group) {
-  const auto table = sequence.blocks.table(group);
-  return static_cast<int64_t>(table.size()) - sequence.blocks.first_kept(group);
-}
-
 SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
   const auto now = Clock::now();
   const auto submitted = sequence.shared->submitted;
@@ -31,7 +26,7 @@ SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
           .cached_tokens = sequence.stats.cached_tokens,
           .output_tokens = sequence.num_output(),
           .max_tokens = sequence.request().max_tokens,
-          .blocks = is_running ? blocks_held(sequence, 0) : 0,
+          .blocks = is_running ? sequence.blocks.num_kept(0) : 0,
           .preemptions = sequence.stats.preemptions,
           .queue_seconds = seconds_of((sequence.has_started ? sequence.started : now) - submitted),
           .age_seconds = seconds_of(now - submitted)};
@@ -75,16 +70,7 @@ PoolSnapshot pool_snapshot(const Engine& engine, int group) {
 }  // namespace
 
 EngineSnapshot snapshot_of(const Engine& engine) {
-  EngineSnapshot snapshot{.num_steps = engine.counters().steps,
-                          .run_steps = engine.counters().run_steps,
-                          .preemptions = engine.counters().preemptions,
-                          .deferred_preemptions = engine.counters().deferred_preemptions,
-                          .late_cancellations = engine.counters().late_cancellations,
-                          .dropped_holds = engine.counters().dropped_holds,
-                          .speculation = engine.counters().speculation,
-                          .constraints = engine.counters().constraints,
-                          .sequences = {},
-                          .pools = {}};
+  EngineSnapshot snapshot{.counters = engine.counters(), .sequences = {}, .pools = {}};
   for (const auto& sequence : engine.running()) {
     snapshot.sequences.push_back(snapshot_of(*sequence, true));
   }

@@ -40,14 +40,7 @@ struct PoolSnapshot {
 };
 
 struct EngineSnapshot {
-  int64_t num_steps = 0;
-  int64_t run_steps = 0;  // of these, in a decode loop
-  int64_t preemptions = 0;
-  int64_t deferred_preemptions = 0;
-  int64_t late_cancellations = 0;
-  int64_t dropped_holds = 0;
-  SpeculationCounters speculation;
-  ConstraintEngineCounters constraints;
+  EngineCounters counters;
   std::vector<SequenceSnapshot> sequences;  // the running ones first
   std::vector<PoolSnapshot> pools;
 };

@@ -40,6 +40,8 @@ class SequenceBlocks {
   }
   // Blocks below this index were released outside the window.
   int64_t first_kept(int group) const { return groups_[static_cast<size_t>(group)].first_kept; }
+  // Those that are kept.
+  int64_t num_kept(int group) const { return std::ssize(table(group)) - first_kept(group); }
   // Flat slot (block * block_size + offset) of `position` in the group's pool.
   int64_t slot(int group, int64_t position) const;
 

@@ -220,22 +220,22 @@ void write_engine(MetricsWriter& out, const HostedModel& model, const EngineSnap
               {"enable_prefix_caching", limits.prefix_cache ? "True" : "False"}});
   }
   write_adapters(out, limits.max_adapters, snapshot);
-  out.counter("num_preemptions_total", "Preemptions of sequences.", snapshot.preemptions);
+  out.counter("num_preemptions_total", "Preemptions of sequences.", snapshot.counters.preemptions);
   out.counter("num_deferred_preemptions_total",
               "Preemptions of sequences whose clients lag, in favour of others.",
-              snapshot.deferred_preemptions);
+              snapshot.counters.deferred_preemptions);
   out.counter("late_cancellations_total", "Cancellations of requests that had already ended.",
-              snapshot.late_cancellations);
+              snapshot.counters.late_cancellations);
   out.counter("dropped_prefix_holds_total",
               "Held prefixes released early because the cache ran out of blocks.",
-              snapshot.dropped_holds);
-  write_speculation(out, limits.speculation, snapshot.speculation);
+              snapshot.counters.dropped_holds);
+  write_speculation(out, limits.speculation, snapshot.counters.speculation);
   if (const ConstraintCache* cache = model.text.constraints) {
-    write_constraints(out, *cache, snapshot.constraints);
+    write_constraints(out, *cache, snapshot.counters.constraints);
   }
-  out.counter("engine_steps_total", "Engine steps.", snapshot.num_steps);
+  out.counter("engine_steps_total", "Engine steps.", snapshot.counters.steps);
   out.counter("engine_run_steps_total", "Engine steps that a GPU took without the CPU in between.",
-              snapshot.run_steps);
+              snapshot.counters.run_steps);
   out.gauge("engine_step_age_seconds", "Age of the current step; 0 while the engine is idle.",
             model.step_age());
   out.histogram("iteration_tokens_total", "Tokens computed per engine step.",

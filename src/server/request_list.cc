@@ -19,7 +19,7 @@ void write_engine(JsonWriter& writer, const HostedModel& model, const EngineSnap
   for (const SequenceSnapshot& sequence : snapshot.sequences) num_running += sequence.is_running;
   const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
   writer.key("engine").begin_object();
-  writer.member("step", snapshot.num_steps).member("num_running", num_running);
+  writer.member("step", snapshot.counters.steps).member("num_running", num_running);
   writer.member("num_waiting", num_sequences - num_running);
   writer.member("max_num_seqs", limits.max_num_seqs).member("max_queued", limits.max_queued);
   writer.member("max_model_len", limits.max_model_len);
@@ -29,10 +29,10 @@ void write_engine(JsonWriter& writer, const HostedModel& model, const EngineSnap
   writer.member("step_age_s", model.step_age());
   writer.member("prefix_queries", metrics.prompt_tokens);
   writer.member("prefix_hits", metrics.cached_tokens);
-  writer.member("preemptions", snapshot.preemptions);
+  writer.member("preemptions", snapshot.counters.preemptions);
   writer.member("max_drafted_tokens", limits.speculation.num_tokens);
-  writer.member("drafted_tokens", snapshot.speculation.drafted_tokens);
-  writer.member("accepted_tokens", snapshot.speculation.accepted_tokens).end_object();
+  writer.member("drafted_tokens", snapshot.counters.speculation.drafted_tokens);
+  writer.member("accepted_tokens", snapshot.counters.speculation.accepted_tokens).end_object();
 }
 
 void write_sequence(JsonWriter& writer, const EngineLink& link, const SequenceSnapshot& sequence) {

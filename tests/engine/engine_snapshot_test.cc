@@ -35,7 +35,7 @@ TEST_F(EngineSnapshotTest, RunningSequencesComeBeforeWaitingOnes) {
   const auto second = engine_->submit(greedy({4, 5}, 6), channel_, 9);
   step();
   const EngineSnapshot snapshot = snapshot_of(*engine_);
-  EXPECT_EQ(snapshot.num_steps, 3);
+  EXPECT_EQ(snapshot.counters.steps, 3);
   ASSERT_EQ(snapshot.sequences.size(), 2u);
   const SequenceSnapshot& running = snapshot.sequences[0];
   EXPECT_EQ(running.sequence, first);
@@ -129,10 +129,10 @@ TEST_F(EngineSnapshotTest, CountsWhatHappenedToRequests) {
   engine_->cancel(1000);
   step();
   const EngineSnapshot snapshot = snapshot_of(*engine_);
-  EXPECT_EQ(snapshot.preemptions, 1);
-  EXPECT_EQ(snapshot.deferred_preemptions, 1);
-  EXPECT_EQ(snapshot.late_cancellations, 1);
-  EXPECT_EQ(snapshot.dropped_holds, 0);
+  EXPECT_EQ(snapshot.counters.preemptions, 1);
+  EXPECT_EQ(snapshot.counters.deferred_preemptions, 1);
+  EXPECT_EQ(snapshot.counters.late_cancellations, 1);
+  EXPECT_EQ(snapshot.counters.dropped_holds, 0);
   ASSERT_EQ(snapshot.sequences.size(), 2u);
   EXPECT_EQ(snapshot.sequences[1].sequence, slow);
   EXPECT_TRUE(snapshot.sequences[1].is_deferred);
