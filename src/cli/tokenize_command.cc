@@ -5,6 +5,7 @@
 #include "cli/items.h"
 #include "cli/line_fields.h"
 #include "cli/model_opening.h"
+#include "cli/option_value.h"
 
 namespace paceline {
 namespace {
@@ -32,6 +33,18 @@ std::string tokens_json(const Tokenizer& tokenizer, const Encoding& encoding,
   });
 }
 
+constexpr std::string_view kDetokenizeFields[] = {"ids"};
+
+std::vector<TokenId> read_ids(const Item& item) {
+  if (const Json* line = item.line()) {
+    check_line_keys(*line, {kDetokenizeFields});
+    return read_token_ids(line_cursor(*line).at("ids"));
+  }
+  const auto* text = std::get_if<std::string>(&item.prompt());
+  return text == nullptr ? std::get<std::vector<int32_t>>(item.prompt())
+                         : parse_token_ids(*text, "ids");
+}
+
 }  // namespace
 
 int run_tokenize(const Settings& settings, Session& session) {
@@ -49,6 +62,19 @@ int run_tokenize(const Settings& settings, Session& session) {
       session.out().print(fmt::format("{}\n", fmt::join(encoding.ids, " ")));
     }
     if (settings.verbose) session.print_note("{} tokens", encoding.ids.size());
+  });
+}
+
+int run_detokenize(const Settings& settings, Session& session) {
+  ItemSource items(settings);
+  const Tokenizer tokenizer = open_tokenizer(settings);
+  return for_each_item(items, settings, session, [&](const Item& item) {
+    const std::string text = tokenizer.decode(read_ids(item));
+    if (settings.jsonl) {
+      write_json_line(session, object_json([&](JsonWriter& json) { json.member("text", text); }));
+    } else {
+      session.out().print(text + "\n");
+    }
   });
 }
 

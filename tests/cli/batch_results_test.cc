@@ -11,7 +11,6 @@
 #include <sstream>
 #include <thread>
 
-#include "cli/batch_finished.h"
 #include "cli/batch_line.h"
 #include "tests/expect_error.h"
 
