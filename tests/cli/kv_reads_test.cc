@@ -45,6 +45,24 @@ TEST(KvReads, TheRowsOfASliceReadAPositionOnce) {
   EXPECT_EQ(bytes_of(DType::f32, {{.first = 0, .count = 5}}), 3 * 5 * kFloats);
 }
 
+TEST(KvReads, AStateIsReadOnceForEachChunkOfRows) {
+  DecoderConfig hybrid = config();
+  hybrid.layers.push_back({.mixer = MixerKind::delta_net});
+  hybrid.delta_net = {.key_heads = 1, .value_heads = 2, .key_dim = 4, .value_dim = 8, .taps = 4};
+  constexpr int64_t kState = 2 * 4 * 8 * 4;
+  const auto more_than_attention = [&](int64_t first, int64_t count) {
+    KvReads reads(hybrid, DType::f32);
+    StepRecord record;
+    record.slices = {{.first = first, .count = count}};
+    reads.on_step(record);
+    return reads.bytes() - bytes_of(DType::f32, record.slices);
+  };
+  EXPECT_EQ(more_than_attention(0, 1), kState);
+  EXPECT_EQ(more_than_attention(15, 1), kState);
+  EXPECT_EQ(more_than_attention(15, 2), 2 * kState);
+  EXPECT_EQ(more_than_attention(16, 48), 3 * kState);
+}
+
 TEST(KvReads, SequencesAndStepsAddUp) {
   KvReads reads(config(), DType::f32);
   StepRecord record;

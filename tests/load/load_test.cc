@@ -439,6 +439,32 @@ TEST(CacheSizing, NoMoreIsTakenThanTheSequencesCanUse) {
   EXPECT_EQ(size_cache(two_windows(), request, size_t{1} << 40).bytes, 3 * one.bytes);
 }
 
+TEST(CacheSizing, StatesGetAtMostWhatKeysAndValuesGet) {
+  DecoderConfig config = two_windows();
+  config.layers = {{.mixer = MixerKind::delta_net}, {.window = 0}, {.mixer = MixerKind::delta_net}};
+  config.delta_net = {.key_heads = 1, .value_heads = 1, .key_dim = 8, .value_dim = 8, .taps = 4};
+  const auto state_bytes =
+      2 * static_cast<size_t>(config.delta_net->block_elements()) * sizeof(float);
+  CacheRequest request{.max_num_seqs = 2, .memory_bytes = 1 << 20, .dtype = DType::bf16};
+  for (const size_t budget : {size_t{100'000}, size_t{300'000}}) {
+    request.memory_bytes = budget;
+    const CacheSize size = size_cache(config, request, 1);
+    ASSERT_EQ(size.groups.size(), 2u);
+    EXPECT_FALSE(size.groups[0].is_recurrent);
+    EXPECT_TRUE(size.groups[1].is_recurrent);
+    const size_t states = static_cast<size_t>(size.groups[1].num_blocks) * state_bytes;
+    EXPECT_LE(size.bytes, budget);
+    EXPECT_LE(states, size.bytes - states);
+    EXPECT_GT(states + state_bytes, size.bytes - states);
+  }
+  // Two sequences of 4,096 tokens need no more than a state each, and one for 512 tokens.
+  request.memory_bytes.reset();
+  EXPECT_EQ(size_cache(config, request, size_t{1} << 40).groups[1].num_blocks, 2 * (2 + 8));
+  request.memory_bytes = 1000;
+  expect_error(ErrorCode::exhausted, {"(a block of 16 tokens, and a state of a sequence)"},
+               [&] { size_cache(config, request, size_t{1} << 40); });
+}
+
 TEST(CacheSizing, AnExplicitContextIsHeldOrRefused) {
   CacheRequest request{.max_num_seqs = 1, .max_model_len = 65536, .dtype = DType::f32};
   DecoderConfig config = two_windows();
