@@ -54,6 +54,14 @@ void RecurrentOps::decay_gates(const Tensor& x, const Tensor& bias, const Tensor
   if (!out.empty()) do_decay_gates(x, bias, rates, out);
 }
 
+void RecurrentOps::multiply(const Tensor& x, const Tensor& y, const Tensor& out) {
+  ShapeCheck check("multiply");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("y", y, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_multiply(x, y, out);
+}
+
 void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
                               const StateSlices& states, const Tensor& blocks, const Tensor& out) {
   ShapeCheck check("delta_rule");

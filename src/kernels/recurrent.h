@@ -79,6 +79,9 @@ class RecurrentOps {
   // gated delta rules.                    x, out [rows, heads], bias, rates [heads]
   void decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates, const Tensor& out);
 
+  // out = x * y, in place.                x, y, out [rows, width]
+  void multiply(const Tensor& x, const Tensor& y, const Tensor& out);
+
   // The gated delta rule (Yang, Kautz, Hatamizadeh, "Gated Delta Networks", 2024), by chunks (Yang
   // et al., "Parallelizing Linear Transformers with the Delta Rule", 2024) of kStateChunk absolute
   // positions. With S the state at a chunk's start and G the log decays summed from there, row i is
@@ -99,6 +102,7 @@ class RecurrentOps {
                                     const Tensor& blocks, const Tensor& out) = 0;
   virtual void do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
                               const Tensor& out) = 0;
+  virtual void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
   virtual void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
                              const StateSlices& states, const Tensor& blocks,
                              const Tensor& out) = 0;

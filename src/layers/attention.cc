@@ -27,7 +27,8 @@ Linear load_qkv(const LoadContext& context, const std::string& name,
 
 Linear load_output(const LoadContext& context, const std::string& name,
                    const AttentionConfig& config) {
-  const std::array<Projection, 1> parts = {{{name + ".o_proj", config.hidden_size}}};
+  const std::array<Projection, 1> parts = {
+      {{name + "." + config.names.output, config.hidden_size}}};
   return Linear(context, parts, config.num_heads * config.head_dim,
                 config.output_bias ? Linear::Bias::stored : Linear::Bias::none);
 }
@@ -61,30 +62,27 @@ SelfAttention::SelfAttention(const LoadContext& context, const std::string& name
 }
 
 void SelfAttention::load_norms(const LoadContext& context, const std::string& name) {
-  const int64_t head_dim = config_.head_dim;
-  switch (config_.qk_norm) {
-    case QkNorm::none:
-      return;
-    case QkNorm::head:
-      q_norms_.emplace_back(context, name + ".q_norm", head_dim, config_.norm);
-      k_norms_.emplace_back(context, name + ".k_norm", head_dim, config_.norm);
-      return;
-    case QkNorm::width:
-      q_norms_.emplace_back(context, name + ".q_norm", config_.num_heads * head_dim, config_.norm);
-      k_norms_.emplace_back(context, name + ".k_norm", config_.num_kv_heads * head_dim,
-                            config_.norm);
-      return;
-    case QkNorm::each_head:
-      for (int64_t head = 0; head < config_.num_heads; ++head) {
-        q_norms_.emplace_back(context, name + ".q_layernorm.norms." + std::to_string(head),
-                              head_dim, config_.norm);
-      }
-      for (int64_t head = 0; head < config_.num_kv_heads; ++head) {
-        k_norms_.emplace_back(context, name + ".k_layernorm.norms." + std::to_string(head),
-                              head_dim, config_.norm);
-      }
-      return;
-  }
+  const auto load = [&](const std::string& part, int64_t heads, std::vector<Norm>& norms) {
+    const std::string whole = name + "." + part;
+    switch (config_.qk_norm) {
+      case QkNorm::none:
+        return;
+      case QkNorm::head:
+        norms.emplace_back(context, whole, config_.head_dim, config_.norm);
+        return;
+      case QkNorm::width:
+        norms.emplace_back(context, whole, heads * config_.head_dim, config_.norm);
+        return;
+      case QkNorm::each_head:
+        for (int64_t head = 0; head < heads; ++head) {
+          norms.emplace_back(context, whole + ".norms." + std::to_string(head), config_.head_dim,
+                             config_.norm);
+        }
+        return;
+    }
+  };
+  load(config_.names.q_norm, config_.num_heads, q_norms_);
+  load(config_.names.k_norm, config_.num_kv_heads, k_norms_);
 }
 
 Tensor SelfAttention::norm_input(const Tensor& heads, size_t index) const {

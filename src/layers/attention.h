@@ -18,6 +18,16 @@ namespace paceline {
 // projection, or of each head with a weight of its own.
 enum class QkNorm : uint8_t { none, head, width, each_head };
 
+// What its parts are called but for q_proj, k_proj, v_proj and qkv_proj. With QkNorm::each_head the
+// norm of head 3 is q_norm + ".norms.3".
+struct AttentionNames {
+  std::string output = "o_proj";
+  std::string q_norm = "q_norm";
+  std::string k_norm = "k_norm";
+
+  bool operator==(const AttentionNames&) const = default;
+};
+
 struct AttentionConfig {
   int64_t hidden_size = 0;
   int64_t num_heads = 0;
@@ -31,6 +41,7 @@ struct AttentionConfig {
   bool sinks = false;      // a score without a value for each head, beside those of the keys
   bool has_gate = false;   // q_proj has gates behind each head's queries: out *= sigmoid(gate)
   bool fused_qkv = false;  // the files hold q, k and v as one matrix, qkv_proj
+  AttentionNames names = {};
   NormOptions norm;
 
   // Columns of q_proj.

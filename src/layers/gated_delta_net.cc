@@ -3,7 +3,6 @@
 #include <cmath>
 #include <vector>
 
-#include "base/error.h"
 #include "kernels/backend.h"
 #include "layers/load_context.h"
 
@@ -28,21 +27,6 @@ Linear load_delta_output(const LoadContext& context, const std::string& name, in
                          const DeltaNetConfig& config) {
   const std::array<Projection, 1> parts = {{{name + ".out_proj", hidden_size}}};
   return Linear(context, parts, config.value_width(), Linear::Bias::none);
-}
-
-// Files have [channels, 1, taps]; a row of taps is what a step reads.
-OwnedTensor load_taps(const LoadContext& context, const std::string& name,
-                      const DeltaNetConfig& config) {
-  const int64_t channels = config.channels(), taps = config.taps;
-  if (auto prepared = prepared_vector(context, name, channels * taps)) return std::move(*prepared);
-  const std::vector<float> stored = read_elements(context, name, {channels, 1, taps});
-  std::vector<float> rows(stored.size());
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t j = 0; j < taps; ++j) {
-      rows[static_cast<size_t>(j * channels + c)] = stored[static_cast<size_t>(c * taps + j)];
-    }
-  }
-  return store_vector(context, name, rows);
 }
 
 // The rates whose logarithms files have.
@@ -70,15 +54,6 @@ ConvolutionShape convolution_shape(const DeltaNetConfig& config) {
   return {.channels = config.channels(), .taps = config.taps};
 }
 
-const DeltaNetConfig& checked(const DeltaNetConfig& config, const std::string& name,
-                              const LoadContext& context) {
-  if (context.backend.recurrent() != nullptr) return config;
-  throw Error(ErrorCode::unsupported,
-              name +
-                  ": a gated delta net, which isn't computed on GPUs; without --device it is "
-                  "computed on the CPU");
-}
-
 // Columns of x [rows, width] as [rows, heads, size].
 Tensor heads_at(const Tensor& x, int64_t first, int64_t heads, int64_t size) {
   return x.as_strided({x.size(0), heads, size}, {x.stride(0), size, 1}, first);
@@ -92,9 +67,9 @@ int64_t DeltaNetConfig::block_elements() const {
 
 GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name,
                              int64_t hidden_size, float norm_eps, const DeltaNetConfig& config)
-    : config_(checked(config, name, context)),
+    : config_(config),
       input_(load_input(context, name, hidden_size, config)),
-      taps_(load_taps(context, name + ".conv1d.weight", config)),
+      convolution_(context, name + ".conv1d", convolution_shape(config), false),
       decay_bias_(load_vector(context, name + ".dt_bias", config.value_heads)),
       decay_rates_(load_rates(context, name + ".A_log", config.value_heads)),
       query_scale_(unit_scale(context, config.key_dim,
@@ -111,7 +86,7 @@ void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices
   const int64_t rows = x.size(0), channels = config_.channels(), width = config_.value_width();
   const int64_t heads = config_.value_heads, keys = config_.key_heads * config_.key_dim;
   const DeltaShape delta = delta_shape(config_);
-  const ConvolutionShape convolution = convolution_shape(config_);
+  const int64_t inputs_end = convolution_shape(config_).block_elements();  // in a state
 
   const Tensor input = scratch.take_rows(rows, config_.input_width());
   input_.forward(backend, x, input);
@@ -121,9 +96,8 @@ void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices
   const Tensor decay = input.slice(1, channels + width + heads, config_.input_width());
 
   const Tensor mixed = scratch.take_rows(rows, channels);
-  const Tensor taps = taps_.view.as_strided({config_.taps, channels}, {channels, 1});
-  ops.short_convolution(convolution, input.slice(1, 0, channels), {.taps = taps}, slices,
-                        states.slice(1, 0, convolution.block_elements()), mixed);
+  convolution_.forward(ops, input.slice(1, 0, channels), slices, states.slice(1, 0, inputs_end),
+                       mixed);
   backend.activation(Activation::silu, mixed, mixed);
   const Tensor q = heads_at(mixed, 0, config_.key_heads, config_.key_dim);
   const Tensor k = heads_at(mixed, keys, config_.key_heads, config_.key_dim);
@@ -141,7 +115,7 @@ void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices
                   .v = heads_at(mixed, 2 * keys, heads, config_.value_dim),
                   .log_decay = decay,
                   .beta = beta},
-                 slices, states.slice(1, convolution.block_elements(), states.size(1)), read_heads);
+                 slices, states.slice(1, inputs_end, states.size(1)), read_heads);
   norm_.forward(backend, read_heads, read_heads);
   backend.gated_activation(Activation::silu, gates, read, read);
   output_.forward(backend, read, out);

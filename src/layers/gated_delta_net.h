@@ -11,6 +11,7 @@
 #include "layers/linear.h"
 #include "layers/norm.h"
 #include "layers/scratch.h"
+#include "layers/short_convolution.h"
 
 namespace paceline {
 
@@ -49,8 +50,8 @@ class GatedDeltaNet {
 
  private:
   DeltaNetConfig config_;
-  Linear input_;      // queries, keys and values; gates of the output; beta; decay
-  OwnedTensor taps_;  // [taps * channels]
+  Linear input_;  // queries, keys and values; gates of the output; beta; decay
+  ShortConvolution convolution_;
   OwnedTensor decay_bias_, decay_rates_;  // [value_heads]
   OwnedTensor query_scale_, key_scale_;   // [key_dim], of their norms
   Norm norm_;

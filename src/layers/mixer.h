@@ -1,11 +1,13 @@
 // Mixer is the first branch of a block, which mixes positions: attention, or a layer with a state.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "layers/attention.h"
+#include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/kv_storage.h"
 
@@ -22,18 +24,23 @@ struct MixerInputs {
 
 class Mixer {
  public:
-  explicit Mixer(SelfAttention attention) : part_(std::move(attention)) {}
-  explicit Mixer(GatedDeltaNet delta_net) : part_(std::move(delta_net)) {}
+  using Part = std::variant<SelfAttention, GatedDeltaNet, GatedConvolution>;
+
+  explicit Mixer(Part part) : part_(std::move(part)) {}
 
   // In place; x, out [rows, hidden].
   void forward(Backend& backend, const Tensor& x, const MixerInputs& in, Scratch& scratch,
                const Tensor& out) const {
-    if (const auto* const delta_net = std::get_if<GatedDeltaNet>(&part_)) {
-      return delta_net->forward(backend, x, in.group.states, in.adapters,
-                                in.memory.states(in.layer), scratch, out);
-    }
-    attention().forward(backend, x, in.positions, in.group, in.adapters, in.memory.layer(in.layer),
-                        scratch, out);
+    const auto run = [&](const auto& part) {
+      if constexpr (std::is_same_v<decltype(part), const SelfAttention&>) {
+        part.forward(backend, x, in.positions, in.group, in.adapters, in.memory.layer(in.layer),
+                     scratch, out);
+      } else {
+        part.forward(backend, x, in.group.states, in.adapters, in.memory.states(in.layer), scratch,
+                     out);
+      }
+    };
+    std::visit(run, part_);
   }
 
   // Every matrix that a row is multiplied by.
@@ -52,7 +59,7 @@ class Mixer {
   SelfAttention& attention() { return std::get<SelfAttention>(part_); }
 
  private:
-  std::variant<SelfAttention, GatedDeltaNet> part_;
+  Part part_;
 };
 
 }  // namespace paceline

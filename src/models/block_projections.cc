@@ -53,7 +53,8 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config) 
   const int64_t hidden = config.hidden_size, width = config.num_heads * config.head_dim;
   const int64_t q = (config.attention_gate ? 2 : 1) * width;
   const int64_t kv = config.num_kv_heads * config.head_dim;
-  const BlockProjection output{"self_attn.o_proj", BlockProduct::output, 0, hidden, width};
+  const BlockProjection output{"self_attn." + config.attention_names.output, BlockProduct::output,
+                               0, hidden, width};
   if (config.fused_qkv) {
     return {{"self_attn.qkv_proj", BlockProduct::qkv, 0, q + 2 * kv, hidden}, output};
   }
@@ -74,15 +75,31 @@ std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) 
           {"linear_attn.out_proj", BlockProduct::output, 0, hidden, delta.value_width()}};
 }
 
+std::vector<BlockProjection> convolution_projections(const DecoderConfig& config) {
+  const int64_t hidden = config.hidden_size;
+  return {{"conv.in_proj", BlockProduct::qkv, 0, 3 * hidden, hidden},
+          {"conv.out_proj", BlockProduct::output, 0, hidden, hidden}};
+}
+
+std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, MixerKind kind) {
+  switch (kind) {
+    case MixerKind::attention:
+      break;
+    case MixerKind::delta_net:
+      return delta_net_projections(config);
+    case MixerKind::convolution:
+      return convolution_projections(config);
+  }
+  return attention_projections(config);
+}
+
 }  // namespace
 
 std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index) {
   const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
-  const bool is_delta_net =
-      config.layers[static_cast<size_t>(layer_index)].mixer == MixerKind::delta_net;
-  std::vector<BlockProjection> parts =
-      is_delta_net ? delta_net_projections(config) : attention_projections(config);
-  if (config.layers[static_cast<size_t>(layer_index)].is_mixture) return parts;
+  const LayerConfig& layer = config.layers[static_cast<size_t>(layer_index)];
+  std::vector<BlockProjection> parts = mixer_projections(config, layer.mixer);
+  if (layer.is_mixture) return parts;
   const std::string mlp = config.mlp + ".";
   const MlpNames& names = config.mlp_names;
   if (config.fused_gate_up) {

@@ -1,9 +1,12 @@
 #include "models/decoder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <memory>
 
+#include "base/error.h"
 #include "kernels/backend.h"
 #include "layers/load_context.h"
 
@@ -49,6 +52,7 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .sinks = config.attention_sinks,
           .has_gate = config.attention_gate,
           .fused_qkv = config.fused_qkv,
+          .names = config.attention_names,
           .norm = qk_norm};
 }
 
@@ -62,14 +66,31 @@ MlpConfig mlp_config(const DecoderConfig& config) {
           .names = config.mlp_names};
 }
 
-Mixer load_mixer(const LoadContext& context, const DecoderConfig& config, int64_t layer_index) {
-  if (config.layers[static_cast<size_t>(layer_index)].mixer == MixerKind::delta_net) {
-    PL_CHECK(config.delta_net.has_value(), "a delta net without its description");
-    return Mixer(GatedDeltaNet(context, layer_name(layer_index, "linear_attn"), config.hidden_size,
-                               config.norm_eps, *config.delta_net));
+Mixer::Part load_mixer_part(const LoadContext& context, const DecoderConfig& config,
+                            int64_t layer_index) {
+  switch (config.layers[static_cast<size_t>(layer_index)].mixer) {
+    case MixerKind::attention:
+      break;
+    case MixerKind::delta_net:
+      return GatedDeltaNet(context, layer_name(layer_index, "linear_attn"), config.hidden_size,
+                           config.norm_eps, config.delta_net.value());
+    case MixerKind::convolution:
+      return GatedConvolution(context, layer_name(layer_index, "conv"), config.hidden_size,
+                              config.convolution.value());
   }
-  return Mixer(SelfAttention(context, layer_name(layer_index, "self_attn"),
-                             attention_config(config, layer_index)));
+  return SelfAttention(context, layer_name(layer_index, "self_attn"),
+                       attention_config(config, layer_index));
+}
+
+Mixer load_mixer(const LoadContext& context, const DecoderConfig& config, int64_t layer_index) {
+  const MixerKind kind = config.layers[static_cast<size_t>(layer_index)].mixer;
+  if (kind != MixerKind::attention && context.backend.recurrent() == nullptr) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("layers.{}: a layer with a state instead of attention, which isn't "
+                            "computed on GPUs; without --device it is computed on the CPU",
+                            layer_index));
+  }
+  return Mixer(load_mixer_part(context, config, layer_index));
 }
 
 FeedForward load_feed_forward(const LoadContext& context, const DecoderConfig& config,
@@ -152,7 +173,7 @@ void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const
 Decoder::Decoder(const LoadContext& context, DecoderConfig config)
     : config_(std::move(config)),
       embedding_(load_table(context, "embed_tokens.weight", config_)),
-      final_norm_(load_norm(context, config_, "norm")) {
+      final_norm_(load_norm(context, config_, config_.final_norm)) {
   const bool is_untied = config_.has_head && !config_.tied_head;
   if (is_untied || context.weights.contains("lm_head.weight")) {
     head_ = load_table(context, "lm_head.weight", config_);
@@ -270,6 +291,8 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   const size_t gated = config.attention_gate ? rows_of(q_width) : 0;
   const size_t attention = rows_of(q_parts * q_width + 2 * kv_width) + sums + gated;
   const size_t delta = config.delta_net ? delta_net_scratch_bytes(*config.delta_net, max_rows) : 0;
+  const size_t convolution =
+      config.convolution ? gated_convolution_scratch_bytes(config.hidden_size, max_rows) : 0;
   const bool holds_inner = adapters == AdapterUse::any || !config.gated_mlp;
   const size_t mlp = holds_inner ? rows_of(2 * config.intermediate_size) : 0;
   size_t mixture = config.mixture ? mixture_scratch_bytes(*config.mixture, max_rows) : 0;
@@ -277,7 +300,8 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
     mixture += expert_steps_bytes(*config.mixture, config.hidden_size, max_rows);
   }
   const size_t normed = config.parallel_block ? rows_of(config.hidden_size) : 0;
-  return rows_of(config.hidden_size) + normed + std::max({attention, delta, mlp, mixture}) +
+  return rows_of(config.hidden_size) + normed +
+         std::max({attention, delta, convolution, mlp, mixture}) +
          config.ropes.size() * floats(config.rotary_dim);
 }
 

@@ -23,6 +23,11 @@ std::vector<float> DecoderConfig::query_factors(Indices<int32_t> positions) cons
   return factors;
 }
 
+bool DecoderConfig::has_states() const {
+  return std::ranges::any_of(
+      layers, [](const LayerConfig& layer) { return layer.mixer != MixerKind::attention; });
+}
+
 namespace {
 
 LayerGroup group_of(const LayerConfig& layer) {
@@ -45,9 +50,15 @@ int cache_group_of(const DecoderConfig& config, int64_t layer_index) {
 }
 
 int64_t state_elements(const DecoderConfig& config, int64_t layer_index) {
-  const LayerConfig& layer = config.layers[static_cast<size_t>(layer_index)];
-  if (layer.mixer == MixerKind::attention) return 0;
-  return config.delta_net->block_elements();
+  switch (config.layers[static_cast<size_t>(layer_index)].mixer) {
+    case MixerKind::attention:
+      break;
+    case MixerKind::delta_net:
+      return config.delta_net->block_elements();
+    case MixerKind::convolution:
+      return convolution_state_elements(*config.convolution, config.hidden_size);
+  }
+  return 0;
 }
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 
 #include "kernels/operands.h"
 #include "layers/attention.h"
+#include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/gated_mlp.h"
 #include "layers/mixture_config.h"
@@ -20,7 +21,7 @@ namespace paceline {
 constexpr int kNoRope = -1;  // of a layer whose queries and keys don't rotate
 
 // What mixes the positions of a layer.
-enum class MixerKind : uint8_t { attention, delta_net };
+enum class MixerKind : uint8_t { attention, delta_net, convolution };
 
 // The properties that differ between layers.
 struct LayerConfig {
@@ -88,13 +89,16 @@ struct DecoderConfig {
   bool fused_gate_up = false;  // stored as one matrix
   std::string mlp = "mlp";     // what the MLP is called within its block
   MlpNames mlp_names;
+  AttentionNames attention_names;
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
   bool has_head = true;    // false: neither, so the model makes vectors or labels of texts only
 
-  std::optional<MixtureConfig> mixture;     // of the layers that are mixtures
-  std::optional<DeltaNetConfig> delta_net;  // of the layers that are one
+  std::optional<MixtureConfig> mixture;               // of the layers that are mixtures
+  std::optional<DeltaNetConfig> delta_net;            // of the layers that are one
+  std::optional<GatedConvolutionConfig> convolution;  // of the layers that are one
 
   BlockNorms norms;
+  std::string final_norm = "norm";  // its canonical name
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
   int64_t num_unused_layers = 0;  // whose weights may come after those of `layers` in the files
@@ -109,6 +113,8 @@ struct DecoderConfig {
 
   bool operator==(const DecoderConfig&) const = default;
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
+  // Whether some layers have states instead of keys and values.
+  bool has_states() const;
 };
 
 // Layers whose memory of a sequence is assigned as one.

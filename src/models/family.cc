@@ -39,6 +39,8 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"qwen3_5_text", read_qwen3_5},
     {"qwen3_5_moe", read_qwen3_5_moe},
     {"qwen3_5_moe_text", read_qwen3_5_moe},
+    {"lfm2", read_lfm2},
+    {"lfm2_moe", read_lfm2_moe},
     {"olmoe", read_olmoe},
     {"mixtral", read_mixtral},
     {"glm4_moe", read_glm4_moe},
@@ -218,6 +220,27 @@ int64_t read_num_layers(const HfConfig& config) { return config.integer("num_hid
 
 std::vector<LayerConfig> uniform_layers(int64_t num_layers, int64_t window) {
   return std::vector<LayerConfig>(static_cast<size_t>(num_layers), {.window = window});
+}
+
+bool read_mixers(const HfConfig& config, const MixerName& other, std::vector<LayerConfig>& layers) {
+  const auto types = config.find("layer_types");
+  if (!types) return false;
+  const auto names = types->items();
+  if (names.size() != layers.size()) {
+    config.invalid("layer_types",
+                   fmt::format("{} entries for {} layers", names.size(), layers.size()));
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const std::string& name = names[i].string();
+    if (name == "full_attention") continue;
+    if (name != other.name) {
+      names[i].fail(ErrorCode::unsupported,
+                    fmt::format("{} isn't supported; full_attention and {} are", shown_text(name),
+                                other.name));
+    }
+    layers[i].mixer = other.kind;
+  }
+  return true;
 }
 
 std::vector<LayerConfig> windowed_layers(const HfConfig& config, const std::vector<bool>& sliding,

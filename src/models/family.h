@@ -65,6 +65,15 @@ std::vector<bool> sliding_pattern(int64_t num_layers, int64_t pattern);
 std::vector<LayerConfig> windowed_layers(const HfConfig& config, const std::vector<bool>& sliding,
                                          std::optional<int64_t> window);
 
+// What `layer_types` calls the layers of a kind.
+struct MixerName {
+  std::string_view name;
+  MixerKind kind;
+};
+// Sets the mixers of the layers that `layer_types` calls so; it calls the others full_attention.
+// Without the field it returns false and changes nothing.
+bool read_mixers(const HfConfig& config, const MixerName& other, std::vector<LayerConfig>& layers);
+
 // Each is in a file of its own in this folder.
 DecoderConfig read_llama(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mistral(const HfConfig& config, const WeightReader& weights);
@@ -74,6 +83,8 @@ DecoderConfig read_qwen2_moe(const HfConfig& config, const WeightReader& weights
 DecoderConfig read_qwen3_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3_5(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3_5_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_lfm2(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_lfm2_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_olmoe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights);

@@ -25,28 +25,10 @@ constexpr CommonDefaults kMixtureDefaults = {.vocab_size = 248320,
 
 std::vector<LayerConfig> read_hybrid_layers(const HfConfig& config) {
   std::vector<LayerConfig> layers = uniform_layers(read_num_layers(config), 0);
-  const auto types = config.find("layer_types");
-  if (!types) {
-    const auto interval = static_cast<size_t>(config.integer("full_attention_interval", 4));
-    for (size_t i = 0; i < layers.size(); ++i) {
-      if ((i + 1) % interval != 0) layers[i].mixer = MixerKind::delta_net;
-    }
-    return layers;
-  }
-  const auto names = types->items();
-  if (names.size() != layers.size()) {
-    config.invalid("layer_types",
-                   fmt::format("{} entries for {} layers", names.size(), layers.size()));
-  }
+  if (read_mixers(config, {"linear_attention", MixerKind::delta_net}, layers)) return layers;
+  const auto interval = static_cast<size_t>(config.integer("full_attention_interval", 4));
   for (size_t i = 0; i < layers.size(); ++i) {
-    const std::string& name = names[i].string();
-    if (name == "full_attention") continue;
-    if (name != "linear_attention") {
-      names[i].fail(ErrorCode::unsupported,
-                    fmt::format("{} isn't supported; full_attention and linear_attention are",
-                                shown_text(name)));
-    }
-    layers[i].mixer = MixerKind::delta_net;
+    if ((i + 1) % interval != 0) layers[i].mixer = MixerKind::delta_net;
   }
   return layers;
 }

@@ -21,6 +21,8 @@ DecoderConfig read_stablelm(const HfConfig& config, const WeightReader& weights)
   decoder.norm_kind = NormKind::layer;
   decoder.norm_bias = true;
   if (config.boolean("qk_layernorm", false)) decoder.qk_norm = QkNorm::each_head;
+  decoder.attention_names.q_norm = "q_layernorm";
+  decoder.attention_names.k_norm = "k_layernorm";
   decoder.parallel_block = config.boolean("use_parallel_residual", false);
   if (decoder.parallel_block) decoder.norms.before_mlp.clear();
   decoder.layers = uniform_layers(read_num_layers(config), 0);

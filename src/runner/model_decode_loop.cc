@@ -9,7 +9,7 @@ namespace {
 
 // Factors of queries are computed on the CPU; states have no slots.
 bool needs_cpu(const DecoderConfig& config) {
-  return config.query_growth.beta != 0.0 || config.bidirectional || config.delta_net;
+  return config.query_growth.beta != 0.0 || config.bidirectional || config.has_states();
 }
 
 std::vector<int64_t> windows_of(const DecoderConfig& config) {

@@ -12,10 +12,11 @@ void expect_trainable(const Decoder& decoder) {
     throw Error(ErrorCode::unsupported,
                 "train: the model attends in both directions, so its next tokens can't be trained");
   }
-  if (decoder.config().delta_net || decoder.config().attention_gate) {
-    throw Error(ErrorCode::unsupported,
-                "train: some of the model's layers have states (linear_attn), whose gradients "
-                "aren't computed");
+  if (decoder.config().has_states() || decoder.config().attention_gate) {
+    throw Error(
+        ErrorCode::unsupported,
+        "train: some of the model's layers have states (linear_attn, conv), whose gradients "
+        "aren't computed");
   }
   if (!decoder.config().has_head) {
     throw Error(ErrorCode::unsupported,

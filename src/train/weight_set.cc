@@ -77,7 +77,7 @@ WeightSet::WeightSet(Backend& backend, Decoder& decoder)
   const std::span<DecoderBlock> blocks = decoder.blocks();
   training_.blocks.resize(blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) add_block(blocks[i], static_cast<int64_t>(i));
-  add_norm(&decoder.final_norm(), "norm", training_.final_norm);
+  add_norm(&decoder.final_norm(), decoder.config().final_norm, training_.final_norm);
 
   embedding_ = copy_of(decoder.embedding());
   training_.embedding = embedding_.gradient.view;
@@ -123,13 +123,14 @@ void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
   }
 
   const BlockNorms& names = decoder_.config().norms;
+  const AttentionNames& heads = decoder_.config().attention_names;
   const auto norm = [&](Norm* one, const std::string& part, NormGradient& gradient) {
     add_norm(one, fmt::format("layers.{}.{}", layer, part), gradient);
   };
   norm(block.before_attention(), names.before_attention, training.before_attention);
-  add_head_norms(attention.q_norms(), fmt::format("layers.{}.self_attn.q", layer),
+  add_head_norms(attention.q_norms(), fmt::format("layers.{}.self_attn.{}", layer, heads.q_norm),
                  training.head_norms.q);
-  add_head_norms(attention.k_norms(), fmt::format("layers.{}.self_attn.k", layer),
+  add_head_norms(attention.k_norms(), fmt::format("layers.{}.self_attn.{}", layer, heads.k_norm),
                  training.head_norms.k);
   norm(block.after_attention(), names.after_attention, training.after_attention);
   norm(block.before_mlp(), names.before_mlp, training.before_mlp);
@@ -204,7 +205,7 @@ void WeightSet::add_head_norms(std::span<Norm> norms, const std::string& name,
   const bool each_head = decoder_.config().qk_norm == QkNorm::each_head;
   gradients.resize(norms.size());
   for (size_t i = 0; i < norms.size(); ++i) {
-    const std::string part = each_head ? fmt::format("_layernorm.norms.{}", i) : "_norm";
+    const std::string part = each_head ? fmt::format(".norms.{}", i) : "";
     add_norm(&norms[i], name + part, gradients[i]);
   }
 }

@@ -14,6 +14,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.models.phi3.modeling_phi3 import apply_rotary_pos_emb as rotate_halves
 
 WIDE_WINDOW = 4096  # longer than every prompt
+CHOICE_BIASES = ("e_score_correction_bias", "feed_forward.expert_bias")  # buffers
 FRESH_HEAD_SEED = 2**31  # unlike every seed that makes a checkpoint
 
 
@@ -185,8 +186,14 @@ def _one_expert_group(config: PreTrainedConfig) -> None:
 
 def _zero_choice_bias(model: PreTrainedModel) -> None:
     for name, buffer in model.named_buffers():
-        if name.endswith("e_score_correction_bias"):
+        if name.endswith(CHOICE_BIASES):
             buffer.zero_()
+
+
+def _last_tap_alone(model: PreTrainedModel) -> None:
+    for name, parameter in model.named_parameters():
+        if name.endswith("conv.conv.weight"):
+            parameter.data[..., :-1] = 0
 
 
 def _no_sinks(model: PreTrainedModel) -> None:
@@ -243,6 +250,8 @@ SWITCHES: dict[str, Switch] = {
     "expert_scale": Switch(config=_unit_expert_scale),
     "expert_groups": Switch(config=_one_expert_group),
     "choice_bias": Switch(model=_zero_choice_bias),
+    "convolution": Switch(model=_last_tap_alone),
+    "convolution_bias": Switch(model=_zero_biases(".conv.")),
     "shared_gate": Switch(model=_zero_weights("shared_expert_gate")),
 }
 

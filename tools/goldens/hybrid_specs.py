@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from model_specs import GoldenSpec
+from model_specs import GoldenSpec, plain_rope
 
 DELTA: dict[str, Any] = {
     "num_key_value_heads": 2,
@@ -14,6 +14,16 @@ DELTA: dict[str, Any] = {
     "linear_key_head_dim": 8,
     "linear_value_head_dim": 12,
     "tie_word_embeddings": False,
+}
+
+LFM2_MOE: dict[str, Any] = {
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "intermediate_size": 24,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 12,
+    "rope_parameters": plain_rope(10_000.0),
 }
 
 
@@ -51,6 +61,45 @@ HYBRID_SPECS = (
         features=("qk_norm",),
         variants=(),
         weight_std=0.1,
+        stacked_experts=True,
+    ),
+    GoldenSpec(
+        name="lfm2_tied",
+        family="lfm2",
+        config={"num_hidden_layers": 4, "num_key_value_heads": 2, "intermediate_size": 48, "block_multiple_of": 8,
+                "tie_word_embeddings": True, "layer_types": ["conv", "conv", "full_attention", "conv"],
+                "rope_parameters": plain_rope(10_000.0)},
+        features=("qk_norm", "convolution", "tied_head"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="lfm2_bias",
+        family="lfm2",
+        config={"num_hidden_layers": 3, "num_key_value_heads": 4, "intermediate_size": 40, "conv_bias": True,
+                "conv_L_cache": 4, "block_auto_adjust_ff_dim": False, "tie_word_embeddings": False,
+                "full_attn_idxs": [0, 2], "rope_parameters": plain_rope(1_000_000.0)},
+        features=("qk_norm", "convolution", "convolution_bias"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="lfm2_moe_tied",
+        family="lfm2_moe",
+        config={**LFM2_MOE, "num_dense_layers": 1, "routed_scaling_factor": 1.5, "tie_word_embeddings": True,
+                "layer_types": ["conv", "full_attention", "conv"]},
+        features=("qk_norm", "convolution", "expert_choice", "expert_norm", "expert_scale", "choice_bias", "tied_head"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="lfm2_moe_stacked",
+        family="lfm2_moe",
+        config={**LFM2_MOE, "num_hidden_layers": 2, "num_dense_layers": 0, "norm_topk_prob": False,
+                "use_expert_bias": False, "tie_word_embeddings": False, "layer_types": ["full_attention", "conv"]},
+        features=("qk_norm", "convolution", "expert_choice", "expert_norm"),
+        variants=(),
+        weight_std=0.2,
         stacked_experts=True,
     ),
 )

@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 from transformers.integrations import mxfp4
 
 from config_variants import PROVABLE, VARIANTS
-from feature_switches import is_mixture, without_feature
+from feature_switches import CHOICE_BIASES, is_mixture, without_feature
 from hybrid_specs import HYBRID_SPECS
 from mixture_specs import MIXTURE_SPECS
 from model_specs import DENSE_SPECS, PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
@@ -75,6 +75,8 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "mistral3": transformers.Mistral3ForConditionalGeneration,
     "qwen3_5_text": transformers.Qwen3_5ForCausalLM,
     "qwen3_5_moe_text": transformers.Qwen3_5MoeForCausalLM,
+    "lfm2": transformers.Lfm2ForCausalLM,
+    "lfm2_moe": transformers.Lfm2MoeForCausalLM,
 }
 
 
@@ -178,7 +180,7 @@ def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generat
         else:
             parameter.data = spec.weight_std * noise
     for name, buffer in model.named_buffers():
-        if name.endswith("e_score_correction_bias"):
+        if name.endswith(CHOICE_BIASES):
             buffer.copy_(BIAS_STD * torch.randn(buffer.shape, generator=generator))
     model.tie_weights()
 

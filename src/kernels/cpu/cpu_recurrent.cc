@@ -155,6 +155,12 @@ void CpuRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Ten
   });
 }
 
+void CpuRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) {
+  split_rows(threads_, x.size(0), x.size(1), [&](int64_t row) {
+    kernels_.multiply(x.row<float>(row), y.row<float>(row), x.size(1), out.row<float>(row));
+  });
+}
+
 void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
                                  const StateSlices& states, const Tensor& blocks,
                                  const Tensor& out) {

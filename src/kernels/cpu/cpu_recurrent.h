@@ -22,6 +22,7 @@ class CpuRecurrent final : public RecurrentOps {
                             const Tensor& blocks, const Tensor& out) override;
   void do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
                       const Tensor& out) override;
+  void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& states,
                      const Tensor& blocks, const Tensor& out) override;
   void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) override;

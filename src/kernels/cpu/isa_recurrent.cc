@@ -32,6 +32,12 @@ void decay_gates(const float* x, const float* bias, const float* rates, int64_t 
   }
 }
 
+void multiply(const float* x, const float* y, int64_t width, float* out) {
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    store_upto(out + i, load_upto(x + i, count) * load_upto(y + i, count), count);
+  });
+}
+
 constexpr int64_t kChunk = kStateChunk;
 constexpr int kTileRows = 4;
 constexpr int kTileVectors = kLanes == 16 ? 1 : 2;  // rows are whole lines of 16 elements
@@ -297,6 +303,7 @@ int64_t delta_scratch(int64_t padded_key, int64_t padded_value) {
 void add_recurrent_kernels(KernelTable& table) {
   table.convolve = convolve;
   table.decay_gates = decay_gates;
+  table.multiply = multiply;
   table.delta_rule = delta_rule;
   table.delta_scratch = delta_scratch;
 }

@@ -348,6 +348,7 @@ struct KernelTable {
   void (*convolve)(const ConvolutionTask& task);
   void (*decay_gates)(const float* x, const float* bias, const float* rates, int64_t width,
                       float* out);
+  void (*multiply)(const float* x, const float* y, int64_t width, float* out);
   void (*delta_rule)(const DeltaTask& task);
   int64_t (*delta_scratch)(int64_t padded_key, int64_t padded_value);
 

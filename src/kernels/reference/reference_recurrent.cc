@@ -195,6 +195,14 @@ void ReferenceRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, con
   }
 }
 
+void ReferenceRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) {
+  for (int64_t r = 0; r < x.size(0); ++r) {
+    for (int64_t i = 0; i < x.size(1); ++i) {
+      out.row<float>(r)[i] = x.row<float>(r)[i] * y.row<float>(r)[i];
+    }
+  }
+}
+
 void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
                                        const StateSlices& states, const Tensor& blocks,
                                        const Tensor& out) {

@@ -1,0 +1,50 @@
+// GatedConvolution mixes positions by a short convolution between two gates (transformers'
+// Lfm2ShortConv): with the three parts b, c and x of a product of its input, it is a product of
+// c * convolution(b * x).
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "layers/adapter_weights.h"
+#include "layers/linear.h"
+#include "layers/scratch.h"
+#include "layers/short_convolution.h"
+
+namespace paceline {
+
+class Backend;
+struct LoadContext;
+
+struct GatedConvolutionConfig {
+  int64_t taps = 0;
+  bool bias = false;  // of the convolution and both products
+
+  bool operator==(const GatedConvolutionConfig&) const = default;
+};
+
+class GatedConvolution {
+ public:
+  // `name` is the canonical prefix, e.g. "layers.0.conv".
+  GatedConvolution(const LoadContext& context, const std::string& name, int64_t hidden_size,
+                   const GatedConvolutionConfig& config);
+
+  // x, out [rows, hidden], not in place; states [blocks, convolution_state_elements()].
+  void forward(Backend& backend, const Tensor& x, const StateSlices& slices,
+               const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+               const Tensor& out) const;
+
+  std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
+
+ private:
+  Linear input_;  // b, c and x
+  ShortConvolution convolution_;
+  Linear output_;
+};
+
+// Elements of a sequence's state.
+int64_t convolution_state_elements(const GatedConvolutionConfig& config, int64_t hidden_size);
+// Bytes of scratch for a forward of up to `max_rows` rows.
+size_t gated_convolution_scratch_bytes(int64_t hidden_size, int64_t max_rows);
+
+}  // namespace paceline
