@@ -46,6 +46,8 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
     if (layer.mixer == MixerKind::delta_net) {
       const DeltaNetConfig& delta = *config.delta_net;
       costs.block_weights += hidden * (delta.input_width() + delta.value_width());
+    } else if (layer.mixer == MixerKind::convolution) {
+      costs.block_weights += hidden * 4 * hidden;
     } else {
       costs.block_weights += hidden * ((config.attention_gate ? 3 : 2) * q + 2 * kv);
     }
