@@ -280,7 +280,7 @@ std::string report_text(const ModelReport& report) {
   text += fmt::format("  {:<20}{:>10}  ({})\n", "weights", bytes_text(memory.weights),
                       dtype_name(report.weight_dtype));
   text += fmt::format("  {:<20}{:>10}  ({})\n",
-                      report.config.delta_net ? "keys, values, states" : "keys and values",
+                      report.config.has_states() ? "keys, values, states" : "keys and values",
                       bytes_text(memory.kv_cache), dtype_name(report.kv_dtype));
   text += fmt::format("  {:<20}{:>10}\n", "activations", bytes_text(memory.activations));
   if (report.draft) {
