@@ -32,7 +32,7 @@ class RecordingRunner : public Runner {
   int64_t stretched_length(int64_t length) const override {
     return runner_.stretched_length(length);
   }
-  void run(const Batch& batch) override { runner_.run(batch); }
+  void run(const Batch& batch, AdapterTable adapters) override { runner_.run(batch, adapters); }
   std::span<const float> logits(int64_t first, int64_t count) override {
     const std::span<const float> logits = runner_.logits(first, count);
     std::fwrite(logits.data(), sizeof(float), logits.size(), file_.get());

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -52,9 +54,9 @@ class TraceParts {
   void operator()(float& value) { value = static_cast<float>(next().number()); }
   void operator()(FinishReason& reason) {
     const JsonCursor& value = next();
-    const auto found = find_finish_reason(value.string());
-    if (!found) value.mismatch("stop, length, cancelled or error");
-    reason = *found;
+    const auto* const found = std::ranges::find(kFinishReasons, value.string());
+    if (found == std::end(kFinishReasons)) value.mismatch("stop, length, cancelled or error");
+    reason = static_cast<FinishReason>(found - kFinishReasons);
   }
 
  private:

@@ -8,8 +8,20 @@
 namespace paceline {
 namespace {
 
-size_t ends_of(const GenerateRequest& request) {
-  return request.eos_tokens.size() + request.stop_token_ids.size();
+// Until it has drawn min_tokens, the sequence forbids its end tokens by biases, which the loop does
+// instead.
+DecodeTerms terms_of(const Sequence& sequence, int64_t num_steps, const RowDraw& draw) {
+  const GenerateRequest& request = sequence.request();
+  const std::span<const TokenId> ends = sequence.shared->ends;
+  DecodeTerms terms{.num_steps = std::min(num_steps, sequence.num_run_steps),
+                    .stop_ids = request.ignore_eos ? ends.subspan(request.eos_tokens.size()) : ends,
+                    .draw = draw};
+  const int64_t missing = request.min_tokens - sequence.stats.output_tokens;
+  if (missing <= 0) return terms;
+  terms.forbidden_ids = ends;
+  terms.num_forbidding = missing;
+  terms.draw.logit_bias = request.sampling.logit_bias;
+  return terms;
 }
 
 }  // namespace
@@ -34,46 +46,22 @@ int64_t DecodeRun::steps_of(const Sequence& sequence) const {
   return request.max_tokens - sequence.stats.output_tokens;
 }
 
-// `ends` has the eos tokens, then the request's own stop tokens. Until it has drawn min_tokens, the
-// sequence forbids them by biases, which the loop does instead.
-DecodeTerms DecodeRun::terms_of(const Sequence& sequence, int64_t num_steps,
-                                std::span<const TokenId> ends, const RowDraw& draw) {
-  const GenerateRequest& request = sequence.request();
-  DecodeTerms terms{.num_steps = std::min(num_steps, sequence.num_run_steps),
-                    .stop_ids = request.ignore_eos ? ends.subspan(request.eos_tokens.size()) : ends,
-                    .draw = draw};
-  const int64_t missing = request.min_tokens - sequence.stats.output_tokens;
-  if (missing <= 0) return terms;
-  terms.forbidden_ids = ends;
-  terms.num_forbidding = missing;
-  terms.draw.logit_bias = request.sampling.logit_bias;
-  return terms;
-}
-
-void DecodeRun::start(const StepBatch& batch, int64_t num_steps) {
+void DecodeRun::start(const StepBatch& batch, AdapterTable adapters, int64_t num_steps) {
   adapters_.clear();
-  end_ids_.clear();
   draws_.clear();
   terms_.clear();
   for (const StepSlice& slice : batch.slices()) {
-    const GenerateRequest& request = slice.sequence->request();
+    const Sequence& sequence = *slice.sequence;
+    const GenerateRequest& request = sequence.request();
     if (request.adapter != nullptr) adapters_.push_back(request.adapter);
-    draws_.add({.options = slice.sequence->sampling,
-                .history = slice.sequence->history,
-                .position = slice.sequence->num_tokens(),
+    draws_.add({.options = sequence.sampling,
+                .history = sequence.history,
+                .position = sequence.num_tokens(),
                 .wants_logprob = request.want_logprobs},
                vocab_size_);
-    end_ids_.insert(end_ids_.end(), request.eos_tokens.begin(), request.eos_tokens.end());
-    end_ids_.insert(end_ids_.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
+    terms_.push_back(terms_of(sequence, num_steps, draws_.draws().back()));
   }
-  std::span<const TokenId> ends = end_ids_;
-  for (const StepSlice& slice : batch.slices()) {
-    const size_t count = ends_of(slice.sequence->request());
-    const RowDraw& draw = draws_.draws()[terms_.size()];
-    terms_.push_back(terms_of(*slice.sequence, num_steps, ends.first(count), draw));
-    ends = ends.subspan(count);
-  }
-  loop_->start(batch.batch(), terms_);
+  loop_->start(batch.batch(), adapters, terms_);
   steps_left_ = num_steps;
 }
 

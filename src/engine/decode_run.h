@@ -26,7 +26,7 @@ class DecodeRun {
   int64_t steps_of(const Sequence& sequence) const;
 
   // Starts a run of the batch's slices. Each has blocks for that many steps, or for all it takes.
-  void start(const StepBatch& batch, int64_t num_steps);
+  void start(const StepBatch& batch, AdapterTable adapters, int64_t num_steps);
   // Whether steps are left.
   bool is_active() const { return steps_left_ > 0; }
   // Makes the next step, which the runner has begun already, the last one.
@@ -36,15 +36,11 @@ class DecodeRun {
   void stop();
 
  private:
-  static DecodeTerms terms_of(const Sequence& sequence, int64_t num_steps,
-                              std::span<const TokenId> ends, const RowDraw& draw);
-
   int64_t vocab_size_;
   DecodeLoop* loop_;
   int64_t max_steps_;
   int64_t steps_left_ = 0;
   std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;  // which ended sequences leave
-  std::vector<TokenId> end_ids_;
   RowDraws draws_;
   std::vector<DecodeTerms> terms_;
 };

@@ -21,12 +21,12 @@ namespace paceline {
 
 class Channel;
 class Drafter;
-class EngineCore;
 class KvCache;
 class Memory;
 class QueueLimit;
 class Runner;
 class StepObserver;
+struct EngineCore;
 struct Sequence;
 
 // What a token adds to the output's text; nothing without a tokenizer.

@@ -25,10 +25,11 @@ inline int64_t microseconds_of(Clock::duration time) {
 }
 
 enum class FinishReason : uint8_t { stop, length, cancelled, error };
+inline constexpr std::string_view kFinishReasons[] = {"stop", "length", "cancelled", "error"};
 
-std::string_view finish_reason_name(FinishReason reason);
-// Nothing: no reason has the name.
-std::optional<FinishReason> find_finish_reason(std::string_view name);
+constexpr std::string_view finish_reason_name(FinishReason reason) {
+  return kFinishReasons[static_cast<size_t>(reason)];
+}
 
 struct Finish {
   FinishReason reason = FinishReason::stop;

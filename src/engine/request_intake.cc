@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/context_error.h"
-#include "engine/sequence.h"
 #include "runner/loaded_adapter.h"
 
 namespace paceline {
@@ -60,13 +59,36 @@ std::optional<RequestId> RequestIntake::submit(GenerateRequest request,
       std::make_shared<const RequestState>(id, tag, std::move(request), std::move(channel));
   auto sequence = std::make_unique<Sequence>(std::move(state), 0, cache_);
   sequence->extend_hashes(cache_.prefixes(), cache_.block_size(), sequence->num_tokens());
-  mailbox_.submit(std::move(sequence));
+  leave(&Mail::submitted, std::move(sequence));
   return id;
 }
 
 void RequestIntake::check(GenerateRequest& request) const {
   check_request(request, limits_, runner_.vocab_size());
   check_fits(request, cache_);
+}
+
+Mail RequestIntake::take() {
+  const std::lock_guard lock(mutex_);
+  woken_ = false;
+  return std::exchange(mail_, {});
+}
+
+size_t RequestIntake::wait(std::chrono::milliseconds timeout, size_t at_least) {
+  std::unique_lock lock(mutex_);
+  came_.wait_for(lock, timeout, [&] {
+    return woken_ || mail_.submitted.size() >= at_least ||
+           (mail_.submitted.empty() && (mail_.changes_requests() || !mail_.inspections.empty()));
+  });
+  return mail_.submitted.size();
+}
+
+void RequestIntake::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  came_.notify_all();
 }
 
 }  // namespace paceline

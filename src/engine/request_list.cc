@@ -24,7 +24,7 @@ RequestList::RequestList(RequestIntake& intake, KvCache& cache, const EngineLimi
 
 void RequestList::take_in() {
   const int64_t step = log_.counters.steps;
-  intake_.mailbox().take(mail_);
+  mail_ = intake_.take();
   for (auto& sequence : mail_.submitted) {
     sequence->waiting_since = step;
     if (log_.observer != nullptr) log_.observer->on_submitted(*sequence, step);
@@ -38,11 +38,6 @@ void RequestList::take_in() {
   }
   end_cancelled();
   for (const Deferral& deferral : mail_.deferrals) change(deferral);
-}
-
-bool RequestList::has_news() const {
-  return !mail_.submitted.empty() || !mail_.cancelled.empty() || !mail_.released.empty() ||
-         !mail_.deferrals.empty();
 }
 
 // In the order (priority, arrival id): a preempted sequence comes before new ones of its class.
@@ -161,15 +156,8 @@ void RequestList::keep_state(Sequence& sequence) {
   cache_.publish_end(sequence.blocks, sequence.num_computed / kStateChunk * kStateChunk);
 }
 
-void RequestList::retire(Sequence& sequence, const Finish& finish) {
-  TokenEvent event;
-  event.releasable_bytes = sequence.text_bytes;
-  end(sequence, std::move(event), finish);
-}
-
 void RequestList::fail(Sequence& sequence, ErrorInfo error) {
   TokenEvent event;
-  event.releasable_bytes = sequence.text_bytes;
   event.ending = std::make_unique<Ending>();
   event.ending->error = std::move(error);
   end(sequence, std::move(event), {.reason = FinishReason::error});
@@ -187,20 +175,18 @@ void RequestList::end(Sequence& sequence, TokenEvent&& event, const Finish& fini
     if (is_whole) keep_state(sequence);
     sequence.blocks.clear();
   }
-  for (int32_t k = 0; k < sequence.num_unforked; ++k) {  // the choices that never began
-    TokenEvent of_choice;
-    of_choice.choice = k + 1;
-    of_choice.ending = std::make_unique<Ending>();
-    if (event.ending) *of_choice.ending = *event.ending;
-    of_choice.ending->finish = finish;
-    of_choice.ending->stats = sequence.stats;
-    post(sequence, std::move(of_choice));
-  }
-  sequence.num_unforked = 0;
   if (!event.ending) event.ending = std::make_unique<Ending>();
   event.ending->finish = finish;
   event.ending->stats = sequence.stats;
+  for (int32_t k = 0; k < sequence.num_unforked; ++k) {  // the choices that never began
+    TokenEvent of_choice;
+    of_choice.choice = k + 1;
+    of_choice.ending = std::make_unique<Ending>(*event.ending);
+    post(sequence, std::move(of_choice));
+  }
+  sequence.num_unforked = 0;
   event.choice = sequence.choice;
+  if (!event.token) event.releasable_bytes = sequence.text_bytes;
   if (sequence.prompt_outputs && !event.prompt) event.prompt = std::move(sequence.prompt_outputs);
   log_.record.finished.push_back({.id = sequence.arrival_id, .reason = finish.reason});
   post(sequence, std::move(event));

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/mailbox.h"
 #include "engine/request_intake.h"
 #include "engine/sequence.h"
 #include "engine/step_record.h"
@@ -36,7 +35,7 @@ class RequestList {
   // New requests, cancellations, releases and deferrals. Ends sequences that need no row computed.
   void take_in();
   // Whether the last take_in() had any.
-  bool has_news() const;
+  bool has_news() const { return mail_.changes_requests(); }
   std::span<const EngineInspection> inspections() const { return mail_.inspections; }
 
   // Makes waiting()[index] the last running one, with that much of it from the prefix cache.
@@ -55,7 +54,7 @@ class RequestList {
   // Every sequence ends by one of these: it releases or holds its blocks, and posts its last event.
   // It exists until publish().
   void end(Sequence& sequence, TokenEvent&& event, const Finish& finish);
-  void retire(Sequence& sequence, const Finish& finish);
+  void retire(Sequence& sequence, const Finish& finish) { end(sequence, {}, finish); }
   void fail(Sequence& sequence, ErrorInfo error);
   void post(const Sequence& sequence, TokenEvent&& event);
 

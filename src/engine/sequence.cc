@@ -73,8 +73,7 @@ void Sequence::update_bias() {
   sampling.logit_bias = asked.sampling.logit_bias;
   if (stats.output_tokens == 0) forbid(asked.not_first, sampling);
   if (stats.output_tokens >= asked.min_tokens) return;
-  forbid(asked.eos_tokens, sampling);
-  forbid(asked.stop_token_ids, sampling);
+  forbid(shared->ends, sampling);
 }
 
 void Sequence::extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length) {

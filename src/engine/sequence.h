@@ -28,8 +28,10 @@ struct RequestState {
       : id(request_id),
         tag(submitters_tag),
         request(std::move(asked)),
+        ends(request.eos_tokens),
         stops(request.stop_strings),
         channel(std::move(answers)) {
+    ends.insert(ends.end(), request.stop_token_ids.begin(), request.stop_token_ids.end());
     if (request.allowed_token_ids.empty() && request.banned_sequences.empty()) return;
     request.sampling.mask = std::make_shared<const TokenMask>(
         std::exchange(request.allowed_token_ids, {}), std::exchange(request.banned_sequences, {}));
@@ -38,6 +40,7 @@ struct RequestState {
   RequestId id;
   int64_t tag;
   GenerateRequest request;
+  std::vector<TokenId> ends;  // eos_tokens, then stop_token_ids
   StopAutomaton stops;
   std::shared_ptr<Channel> channel;
   Clock::time_point submitted = Clock::now();

@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-// A part of EngineCore. A drafter that fails leaves its sequences to plain decoding.
+// A drafter that fails leaves its sequences to plain decoding.
 class Speculation {
  public:
   // `drafter` may be null: then only requests with a prediction have drafts.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "runner/loaded_adapter.h"
 
 namespace paceline {
 namespace {
@@ -11,10 +10,6 @@ namespace {
 // Whether it needs some columns of its last row and nothing else.
 bool wants_columns_only(const GenerateRequest& request) {
   return !request.columns.empty() && request.max_tokens == 0 && !request.want_row;
-}
-
-const AdapterWeights* adapter_of(const GenerateRequest& request) {
-  return request.adapter != nullptr ? &request.adapter->weights : nullptr;
 }
 
 }  // namespace
@@ -25,7 +20,6 @@ void StepBatch::clear() {
   outputs_.clear();
   column_outputs_.clear();
   pooled_.clear();
-  pooled_rows_.clear();
   num_whole_outputs_ = 0;
 }
 
@@ -42,7 +36,7 @@ void StepBatch::add(Sequence& sequence, int64_t count, int64_t num_drafted) {
        .drafted = std::span(sequence.draft.tokens).first(static_cast<size_t>(num_drafted)),
        .first_position = first,
        .blocks = sequence.blocks,
-       .adapter = adapter_of(sequence.request()),
+       .adapter = sequence.adapter,
        .stretched = sequence.request().prefix.scope.stretched});
   slices_.push_back(
       {.sequence = &sequence, .first_row = first_row, .count = count, .num_drafted = num_drafted});
@@ -64,8 +58,10 @@ void StepBatch::add_pooled(const StepSlice& slice) {
   int64_t count = end - begin;
   if (how == Pooling::first) count = begin == wanted ? std::min<int64_t>(count, 1) : 0;
   if (count <= 0) return;
-  pooled_.push_back({.sequence = &sequence, .count = count, .first_position = begin});
-  pooled_rows_.push_back(slice.first_row + begin - first);
+  pooled_.push_back({.sequence = &sequence,
+                     .first_row = slice.first_row + begin - first,
+                     .count = count,
+                     .first_position = begin});
 }
 
 void StepBatch::add_outputs(const StepSlice& slice) {
@@ -75,27 +71,26 @@ void StepBatch::add_outputs(const StepSlice& slice) {
     const int64_t position = sequence.num_computed + i;
     const bool is_drawn = wants_last_row && position >= sequence.num_tokens() - 1;
     if (!is_drawn && !sequence.is_scored(position + 1)) continue;
-    const StepOutput output{.sequence = &sequence,
-                            .row = slice.first_row + i,
-                            .position = position,
-                            .is_drawn = is_drawn};
-    if (is_drawn && wants_columns_only(sequence.request())) {
-      column_outputs_.push_back(output);
-      continue;
-    }
-    builder_.add_output(output.row);
-    outputs_.push_back(output);
+    const bool needs_columns = is_drawn && wants_columns_only(sequence.request());
+    (needs_columns ? column_outputs_ : outputs_)
+        .push_back({.sequence = &sequence,
+                    .row = slice.first_row + i,
+                    .position = position,
+                    .is_drawn = is_drawn});
   }
 }
 
 void StepBatch::finish() {
   builder_.add_copies();
-  num_whole_outputs_ = static_cast<int64_t>(outputs_.size());
-  for (const StepOutput& output : column_outputs_) {
-    builder_.add_output(output.row);
-    outputs_.push_back(output);
+  num_whole_outputs_ = std::ssize(outputs_);
+  outputs_.insert(outputs_.end(), column_outputs_.begin(), column_outputs_.end());
+  for (const StepOutput& output : outputs_) builder_.add_output(output.row);
+  int64_t next = std::ssize(outputs_);
+  for (PooledSlice& slice : pooled_) {
+    slice.first_output = next;
+    next += slice.count;
+    for (int64_t i = 0; i < slice.count; ++i) builder_.add_output(slice.first_row + i);
   }
-  finish_pooled();
 }
 
 void StepBatch::forget_finished() {
@@ -112,15 +107,6 @@ void StepBatch::advance() {
                         .is_drawn = true});
   }
   num_whole_outputs_ = std::ssize(outputs_);
-}
-
-void StepBatch::finish_pooled() {
-  int64_t next = std::ssize(outputs_);
-  for (size_t i = 0; i < pooled_.size(); ++i) {
-    pooled_[i].first_output = next;
-    next += pooled_[i].count;
-    for (int64_t row = 0; row < pooled_[i].count; ++row) builder_.add_output(pooled_rows_[i] + row);
-  }
 }
 
 }  // namespace paceline

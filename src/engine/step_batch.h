@@ -21,6 +21,7 @@ struct StepOutput {
 // Outputs that are pooled: consecutive positions of one sequence.
 struct PooledSlice {
   Sequence* sequence = nullptr;
+  int64_t first_row = 0;
   int64_t first_output = 0;
   int64_t count = 0;
   int64_t first_position = 0;
@@ -60,14 +61,12 @@ class StepBatch {
  private:
   void add_outputs(const StepSlice& slice);
   void add_pooled(const StepSlice& slice);
-  void finish_pooled();
 
   BatchBuilder builder_;
   std::vector<StepSlice> slices_;
   std::vector<StepOutput> outputs_;
   std::vector<StepOutput> column_outputs_;
   std::vector<PooledSlice> pooled_;
-  std::vector<int64_t> pooled_rows_;  // the first row of each
   int64_t num_whole_outputs_ = 0;
 };
 

@@ -14,6 +14,30 @@ bool contains(std::span<const TokenId> ids, TokenId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// Why a sequence has no next token.
+ErrorInfo draw_error(const Sequence& sequence, SampleStatus status) {
+  const int64_t position = sequence.num_tokens();
+  const auto& constraint = sequence.constraint;
+  if (constraint != nullptr && constraint->failure()) {
+    const std::string& field = sequence.request().constraint_name;
+    return {ErrorCode::invalid,
+            fmt::format("{}: at position {}: {}", field, position, constraint->failure()->what()),
+            field};
+  }
+  if (status == SampleStatus::all_forbidden) {
+    return {
+        ErrorCode::invalid,
+        fmt::format("position {}: {} that logit_bias, allowed_token_ids, bad_words, min_tokens "
+                    "and the model's generation_config.json allow",
+                    position,
+                    constraint != nullptr ? "the constraint leaves no token" : "no token is left")};
+  }
+  return {ErrorCode::numerical,
+          fmt::format("position {}: {}", position,
+                      status == SampleStatus::nan_logits ? "the logits hold a NaN"
+                                                         : "nothing is left to draw from")};
+}
+
 }  // namespace
 
 StepCommit::StepCommit(const Parts& parts, TokenTexts token_texts)
@@ -21,23 +45,23 @@ StepCommit::StepCommit(const Parts& parts, TokenTexts token_texts)
 
 void StepCommit::commit(const StepBatch& batch) {
   computed_at_ = Clock::now();
-  for (const StepSlice& slice : batch.slices()) commit_slice(slice);
+  for (const StepSlice& slice : batch.slices()) {
+    Sequence& sequence = *slice.sequence;
+    keep_rows(sequence, slice.first_row, slice.count - slice.num_drafted);
+    if (sequence.finished || slice.num_drafted > 0) continue;  // drafts move windows when settled
+    parts_.cache.release_outside_window(sequence.blocks, sequence.num_computed);
+  }
   commit_rows(batch);
   commit_columns(batch);
-  commit_pooled(batch);
+  const auto began = Clock::now();
+  pooling_.run(parts_.runner, batch);
+  parts_.log.record.forward_us += microseconds_of(Clock::now() - began);
   settle_drafts(batch);
   end_prompts(batch);
 }
 
-// Drafted rows are kept as their tokens are drawn.
-void StepCommit::commit_slice(const StepSlice& slice) {
-  Sequence& sequence = *slice.sequence;
-  keep_rows(sequence, slice.first_row, slice.count - slice.num_drafted);
-  if (sequence.finished || slice.num_drafted > 0) return;
-  parts_.cache.release_outside_window(sequence.blocks, sequence.num_computed);
-}
-
-// Fails a sequence with a row that isn't finite before its blocks are published.
+// Fails a sequence with a row that isn't finite before its blocks are published. Drafted rows are
+// kept as their tokens are drawn.
 void StepCommit::keep_rows(Sequence& sequence, int64_t first_row, int64_t count) {
   const auto finite = parts_.draws.finite_rows().subspan(static_cast<size_t>(first_row),
                                                          static_cast<size_t>(count));
@@ -143,8 +167,7 @@ void StepCommit::commit_last_row(Sequence& sequence, const LogitsRow& row) {
 void StepCommit::commit_sample(Sequence& sequence, Sample sample) {
   const GenerateRequest& request = sequence.request();
   if (sample.status != SampleStatus::ok) {
-    fail_draw(sequence, sample.status);
-    return;
+    return parts_.requests.fail(sequence, draw_error(sequence, sample.status));
   }
   const auto now = computed_at_;
   GenerationStats& stats = sequence.stats;
@@ -161,45 +184,17 @@ void StepCommit::commit_sample(Sequence& sequence, Sample sample) {
   parts_.log.record.tokens.push_back({.id = sequence.arrival_id, .token = sample.id});
   const bool was_drafted = sequence.count_draft(sample.id);
   if (!request.ignore_eos && contains(request.eos_tokens, sample.id)) {
-    parts_.requests.retire(sequence, {.reason = FinishReason::stop});
-    return;
+    return parts_.requests.retire(sequence, {.reason = FinishReason::stop});
   }
   if (contains(request.stop_token_ids, sample.id)) {
-    parts_.requests.retire(sequence, {.reason = FinishReason::stop, .stop_token = sample.id});
-    return;
+    return parts_.requests.retire(sequence,
+                                  {.reason = FinishReason::stop, .stop_token = sample.id});
   }
   TokenEvent event;
   event.token = TokenLogprob{.id = sample.id, .logprob = sample.logprob};
   event.top_logprobs = std::move(sample.top_logprobs);
   event.was_drafted = was_drafted;
   accept(sequence, event);
-}
-
-void StepCommit::fail_draw(Sequence& sequence, SampleStatus status) {
-  const int64_t position = sequence.num_tokens();
-  const auto& constraint = sequence.constraint;
-  if (constraint != nullptr && constraint->failure()) {
-    parts_.requests.fail(sequence,
-                         {ErrorCode::invalid,
-                          fmt::format("{}: at position {}: {}", sequence.request().constraint_name,
-                                      position, constraint->failure()->what()),
-                          sequence.request().constraint_name});
-  } else if (status == SampleStatus::all_forbidden) {
-    parts_.requests.fail(
-        sequence,
-        {ErrorCode::invalid,
-         fmt::format(
-             "position {}: {} that logit_bias, allowed_token_ids, bad_words, min_tokens "
-             "and the model's generation_config.json allow",
-             position,
-             constraint != nullptr ? "the constraint leaves no token" : "no token is left")});
-  } else {
-    parts_.requests.fail(sequence,
-                         {ErrorCode::numerical, fmt::format("position {}: {}", position,
-                                                            status == SampleStatus::nan_logits
-                                                                ? "the logits hold a NaN"
-                                                                : "nothing is left to draw from")});
-  }
 }
 
 void StepCommit::accept(Sequence& sequence, TokenEvent& event) {
@@ -216,36 +211,32 @@ void StepCommit::accept(Sequence& sequence, TokenEvent& event) {
         sequence.request().stop_strings[static_cast<size_t>(match->string_index)];
     const bool includes_stop = sequence.request().includes_stop;
     event.releasable_bytes = match->begin + (includes_stop ? std::ssize(stop) : 0);
-    parts_.requests.end(sequence, std::move(event),
-                        {.reason = FinishReason::stop, .stop_string = match->string_index});
-    return;
+    return parts_.requests.end(sequence, std::move(event),
+                               {.reason = FinishReason::stop, .stop_string = match->string_index});
   }
-  if (sequence.constraint != nullptr && follow_constraint(sequence, event)) return;
+  event.releasable_bytes = sequence.text_bytes;
+  if (sequence.constraint != nullptr) {
+    sequence.constraint->accept(id);
+    if (sequence.constraint->only_ends()) return end_constrained(sequence, event);
+  }
   if (sequence.stats.output_tokens >= sequence.request().max_tokens) {
-    event.releasable_bytes = sequence.text_bytes;
-    parts_.requests.end(sequence, std::move(event), {.reason = FinishReason::length});
-    return;
+    return parts_.requests.end(sequence, std::move(event), {.reason = FinishReason::length});
   }
   event.releasable_bytes = sequence.matcher.releasable_bytes();
   parts_.requests.post(sequence, std::move(event));
 }
 
-// True when the output ends here, as nothing may follow it.
-bool StepCommit::follow_constraint(Sequence& sequence, TokenEvent& event) {
-  sequence.constraint->accept(event.token->id);
-  if (!sequence.constraint->only_ends()) return false;
-  event.releasable_bytes = sequence.text_bytes;
+// Nothing may follow the output's last token.
+void StepCommit::end_constrained(Sequence& sequence, TokenEvent& event) {
   const int64_t min_tokens = sequence.request().min_tokens;
-  if (sequence.stats.output_tokens < min_tokens) {
-    parts_.requests.fail(
-        sequence,
-        {ErrorCode::invalid,
-         fmt::format("position {}: the constraint allows nothing further, but min_tokens is {}",
-                     sequence.num_tokens(), min_tokens)});
-    return true;
+  if (sequence.stats.output_tokens >= min_tokens) {
+    return parts_.requests.end(sequence, std::move(event), {.reason = FinishReason::stop});
   }
-  parts_.requests.end(sequence, std::move(event), {.reason = FinishReason::stop});
-  return true;
+  parts_.requests.fail(
+      sequence,
+      {ErrorCode::invalid,
+       fmt::format("position {}: the constraint allows nothing further, but min_tokens is {}",
+                   sequence.num_tokens(), min_tokens)});
 }
 
 // Rows that need some columns only; neighbours with the same columns share a product.
@@ -269,12 +260,6 @@ void StepCommit::commit_columns(const StepBatch& batch) {
     }
     begin = end;
   }
-}
-
-void StepCommit::commit_pooled(const StepBatch& batch) {
-  const auto began = Clock::now();
-  pooling_.run(parts_.runner, batch);
-  parts_.log.record.forward_us += microseconds_of(Clock::now() - began);
 }
 
 // Gives back the slots of drafted tokens that were not drawn.

@@ -37,7 +37,6 @@ class StepCommit {
 
  private:
   // In the order of commit().
-  void commit_slice(const StepSlice& slice);
   void keep_rows(Sequence& sequence, int64_t first_row, int64_t count);
   void commit_rows(const StepBatch& batch);
   void commit_logits(std::span<const StepOutput> outputs, int64_t first);
@@ -46,11 +45,9 @@ class StepCommit {
   void score(Sequence& sequence, int64_t position, const LogitsRow& row);
   void commit_last_row(Sequence& sequence, const LogitsRow& row);
   void commit_sample(Sequence& sequence, Sample sample);
-  void fail_draw(Sequence& sequence, SampleStatus status);
   void accept(Sequence& sequence, TokenEvent& event);
-  bool follow_constraint(Sequence& sequence, TokenEvent& event);
+  void end_constrained(Sequence& sequence, TokenEvent& event);
   void commit_columns(const StepBatch& batch);
-  void commit_pooled(const StepBatch& batch);
   void settle_drafts(const StepBatch& batch);
   void end_prompts(const StepBatch& batch);
 

@@ -5,22 +5,6 @@
 #include "spec/rejection.h"
 
 namespace paceline {
-namespace {
-
-SampleStatus status_of(const DecodedToken& token) {
-  switch (token.status) {
-    case DecodedToken::Status::ok:
-      return SampleStatus::ok;
-    case DecodedToken::Status::nan_logits:
-      return SampleStatus::nan_logits;
-    case DecodedToken::Status::all_forbidden:
-      return SampleStatus::all_forbidden;
-    default:
-      return SampleStatus::nothing_to_draw;
-  }
-}
-
-}  // namespace
 
 StepDraws::StepDraws(Runner& runner, Memory& memory, const EngineLimits& limits, StepLog& log)
     : runner_(runner), limits_(limits), log_(log), sampler_(memory, runner.vocab_size()) {}
@@ -62,7 +46,8 @@ void StepDraws::take(const StepBatch& batch, std::span<const DecodedToken> token
     const DecodedToken& token = tokens[static_cast<size_t>(output.row)];
     PL_CHECK(token.status != DecodedToken::Status::empty, "a running sequence has a slot");
     drawn_outputs_.push_back(std::ssize(samples_));
-    samples_.push_back({.status = status_of(token),
+    // A row with a bad state fails before its token is read.
+    samples_.push_back({.status = static_cast<SampleStatus>(token.status),
                         .id = token.id,
                         .logprob = token.logprob,
                         .top_logprobs = token.top_logprobs});

@@ -8,7 +8,6 @@ StepPlanner::StepPlanner(const RequestList& requests, const KvCache& cache,
                          const EngineLimits& limits, const DecodeRun& run, Speculation& speculation,
                          StepLog& log)
     : requests_(requests),
-      limits_(limits),
       run_(run),
       speculation_(speculation),
       log_(log),
@@ -18,7 +17,7 @@ StepPlanner::StepPlanner(const RequestList& requests, const KvCache& cache,
            .max_adapters = std::max<int64_t>(1, limits.max_adapters),
            .max_rows = limits.max_batched_tokens,
            .max_slice = limits.max_chunk > 0 ? limits.max_chunk : limits.max_batched_tokens}),
-      view_(cache),
+      view_(requests, cache, limits),
       budget_({.slowdown = limits.max_step_slowdown, .free_seconds = limits.free_step_seconds},
               limits.max_batched_tokens) {}
 
@@ -32,11 +31,6 @@ int64_t StepPlanner::num_leaving() const {
   });
 }
 
-const SchedView& StepPlanner::view_requests(const SchedLimits& limits) {
-  return view_.build(requests_.running(), requests_.waiting(), requests_.room(),
-                     log_.counters.steps, limits, limits_);
-}
-
 void StepPlanner::decide() {
   const auto begin = Clock::now();
   const auto running = requests_.running();
@@ -48,7 +42,7 @@ void StepPlanner::decide() {
   const bool gives_way =
       !requests_.waiting().empty() && !running.empty() && running.back()->is_deferred;
   sched_limits_.max_steps = gives_way ? 1 : run_.max_steps(std::ssize(running));
-  const SchedView& view = view_requests(sched_limits_);
+  const SchedView& view = view_.build(log_.counters.steps, sched_limits_);
   const int64_t num_decodes = view_.num_decodes(), rows = budget_.rows_beside(num_decodes);
   sched_limits_.max_rows_beside_decode = rows;
   sched_limits_.min_prefill_beside_decode = rows > num_decodes ? 1 : 0;
@@ -63,7 +57,7 @@ bool StepPlanner::could_admit() {
   if (requests_.waiting().empty()) return false;
   SchedLimits limits = sched_limits_;
   limits.max_steps = 1;
-  view_requests(limits);
+  view_.build(log_.counters.steps, limits);
   plan_step(view_.without_reserves(), limits, scratch_, plan_without_run_);
   return !plan_without_run_.admitted.empty();
 }

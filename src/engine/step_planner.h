@@ -35,10 +35,7 @@ class StepPlanner {
   void record_step(double seconds);
 
  private:
-  const SchedView& view_requests(const SchedLimits& limits);
-
   const RequestList& requests_;
-  const EngineLimits& limits_;
   const DecodeRun& run_;
   Speculation& speculation_;
   StepLog& log_;

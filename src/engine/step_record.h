@@ -66,7 +66,20 @@ struct StepRecord {
   std::vector<IdAndReason> finished;
   std::string draft_failure;  // of a drafter, in this step; not in the trace
 
-  void clear();
+  void clear() {
+    plan_us = draft_us = forward_us = total_us = 0;
+    num_rows = num_forced = num_waiting = 0;
+    free_blocks.clear();
+    cached_blocks.clear();
+    admitted.clear();
+    preempted.clear();
+    slices.clear();
+    drafts.clear();
+    blocks.clear();
+    tokens.clear();
+    finished.clear();
+    draft_failure.clear();
+  }
 };
 
 // Called on the engine's thread.

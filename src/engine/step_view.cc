@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "base/divide_up.h"
+#include "runner/loaded_adapter.h"
 
 namespace paceline {
 
-const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> running,
-                                 std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
-                                 int64_t step, const SchedLimits& limits,
-                                 const EngineLimits& engine_limits) {
+const SchedView& StepView::build(int64_t step, const SchedLimits& limits) {
+  const auto running = requests_.running();
+  const auto waiting = requests_.waiting();
   const auto num_groups = static_cast<size_t>(cache_.num_groups());
   groups_.clear();
   for (int g = 0; g < cache_.num_groups(); ++g) {
@@ -27,11 +27,11 @@ const SchedView& StepView::build(std::span<const std::unique_ptr<Sequence>> runn
   num_decodes_ = 0;
   for (const auto& sequence : running) add_running(*sequence);
   view_.step = step;
-  choose_waiting(waiting, room, limits);
+  choose_waiting(limits);
   int64_t rows_left = limits.max_rows;  // later ones can't be in this step
   for (const size_t index : waiting_) {
     if (rows_left <= 0) break;
-    add_waiting(*waiting[index], engine_limits);
+    add_waiting(*waiting[index]);
     rows_left -= waiting_views_.back().num_tokens - waiting_views_.back().prefix_length;
   }
   view_.groups = groups_;
@@ -56,7 +56,8 @@ const SchedView& StepView::without_reserves() {
 }
 
 void StepView::number_adapter(Sequence& sequence) {
-  const LoadedAdapter* const adapter = sequence.request().adapter.get();
+  const auto& loaded = sequence.request().adapter;
+  const AdapterWeights* const adapter = loaded != nullptr ? &loaded->weights : nullptr;
   const auto at = std::find(adapters_.begin(), adapters_.end(), adapter);
   sequence.adapter = static_cast<int32_t>(at - adapters_.begin());
   if (at == adapters_.end()) adapters_.push_back(adapter);
@@ -91,9 +92,10 @@ void StepView::add_running(Sequence& sequence) {
   if (const Hash128* hash = next_block(sequence, sequence.num_computed)) coming_.push_back(*hash);
 }
 
-void StepView::choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
-                              const SchedLimits& limits) {
+void StepView::choose_waiting(const SchedLimits& limits) {
   waiting_.clear();
+  const auto waiting = requests_.waiting();
+  const int64_t room = requests_.room();
   if (waiting.empty() || room <= 0) return;
   const auto count = std::min(waiting.size(), static_cast<size_t>(room));
   if (waiting.front()->priority() == waiting.back()->priority()) {
@@ -110,14 +112,14 @@ void StepView::choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting
   for (size_t i = 0; i < count; ++i) waiting_.push_back(static_cast<size_t>(order_[i]));
 }
 
-void StepView::add_waiting(Sequence& sequence, const EngineLimits& limits) {
+void StepView::add_waiting(Sequence& sequence) {
   number_adapter(sequence);
   const GenerateRequest& request = sequence.request();
   PrefixHit& hit = sequence.hit;
   hit.length = 0;
   hit.revived.assign(static_cast<size_t>(cache_.num_groups()), 0);
   bool is_coming = false;
-  if (limits.prefix_cache && request.prefix.read && request.may_skip_rows()) {
+  if (engine_limits_.prefix_cache && request.prefix.read && request.may_skip_rows()) {
     // The last wanted row is computed in any case, and so is every row that scores a token.
     const bool scores = request.score_from && sequence.next_scored < sequence.prompt_length;
     const int64_t limit = scores ? std::min(sequence.num_wanted() - 1, sequence.next_scored - 1)
@@ -134,7 +136,7 @@ void StepView::add_waiting(Sequence& sequence, const EngineLimits& limits) {
                             .priority = sequence.priority(),
                             .waiting_since = sequence.waiting_since,
                             .num_tokens = sequence.num_wanted(),
-                            .is_whole = limits.bidirectional,
+                            .is_whole = engine_limits_.bidirectional,
                             .adapter = sequence.adapter,
                             .prefix_length = hit.length,
                             .prefix_revived = hit.revived,

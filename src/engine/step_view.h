@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "engine/sequence.h"
+#include "engine/request_list.h"
 #include "kv/kv_cache.h"
 #include "sched/plan_step.h"
 
@@ -14,13 +13,12 @@ namespace paceline {
 
 class StepView {
  public:
-  explicit StepView(const KvCache& cache) : cache_(cache) {}
+  // Everything must outlive it.
+  StepView(const RequestList& requests, const KvCache& cache, const EngineLimits& limits)
+      : requests_(requests), cache_(cache), engine_limits_(limits) {}
 
-  // Looks up the prefixes of at most `room` waiting sequences, and of no more than fill a step.
-  const SchedView& build(std::span<const std::unique_ptr<Sequence>> running,
-                         std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
-                         int64_t step, const SchedLimits& limits,
-                         const EngineLimits& engine_limits);
+  // Looks up the prefixes of no more waiting sequences than find a place, or fill a step.
+  const SchedView& build(int64_t step, const SchedLimits& limits);
   // The last view as it would be without the blocks that running sequences have reserved for more
   // than their next token.
   const SchedView& without_reserves();
@@ -29,19 +27,20 @@ class StepView {
   size_t waiting_index(int32_t in_view) const { return waiting_[static_cast<size_t>(in_view)]; }
   // Sequences of the view that are computing one row.
   int64_t num_decodes() const { return num_decodes_; }
-  // Numbers of adapters (Sequence::adapter) are below it; 0 stands for none.
-  int32_t num_adapters() const { return static_cast<int32_t>(adapters_.size()); }
+  // By number (Sequence::adapter), from 1 on.
+  AdapterTable adapters() const { return adapters_; }
 
  private:
   void add_running(Sequence& sequence);
   void number_adapter(Sequence& sequence);
-  void choose_waiting(std::span<const std::unique_ptr<Sequence>> waiting, int64_t room,
-                      const SchedLimits& limits);
-  void add_waiting(Sequence& sequence, const EngineLimits& limits);
+  void choose_waiting(const SchedLimits& limits);
+  void add_waiting(Sequence& sequence);
   // The hash of the first full block that the sequence still has to compute, or nullptr.
   const Hash128* next_block(const Sequence& sequence, int64_t num_computed) const;
 
+  const RequestList& requests_;
   const KvCache& cache_;
+  const EngineLimits& engine_limits_;
   SchedView view_;
   std::vector<SchedGroup> groups_;
   std::vector<SchedBlocks> blocks_;  // [running, groups]
@@ -50,8 +49,8 @@ class StepView {
   std::vector<size_t> waiting_;
   std::vector<SchedWaiting> candidates_;
   std::vector<int32_t> order_;
-  std::vector<Hash128> coming_;                 // blocks that are being computed
-  std::vector<const LoadedAdapter*> adapters_;  // by number
+  std::vector<Hash128> coming_;  // blocks that are being computed
+  std::vector<const AdapterWeights*> adapters_;
   int64_t num_decodes_ = 0;
 };
 

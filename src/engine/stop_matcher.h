@@ -16,8 +16,6 @@ class StopAutomaton {
   // None of `strings` is empty (PL_CHECK; the request's validation refuses that).
   explicit StopAutomaton(std::span<const std::string> strings);
 
-  bool empty() const { return lengths_.empty(); }
-
  private:
   friend class StopMatcher;
   static constexpr int32_t kNone = -1;

@@ -49,22 +49,24 @@ int64_t AdapterWeights::max_ranks() const {
   return most;
 }
 
-std::span<const AdapterRows> adapter_rows(const BatchAdapters& adapters) {
-  const auto* const rows = std::get_if<std::span<const AdapterRows>>(&adapters);
-  return rows != nullptr ? *rows : std::span<const AdapterRows>();
+AdaptedRows adapted_rows(const BatchAdapters& adapters) {
+  const auto* const rows = std::get_if<AdaptedRows>(&adapters);
+  return rows != nullptr ? *rows : AdaptedRows{};
 }
 
 bool BlockAdapters::change(BlockProduct product) const {
   if (std::holds_alternative<AdapterSlots>(adapters_)) return true;
-  return std::ranges::any_of(adapter_rows(adapters_), [&](const AdapterRows& rows) {
-    return !pairs(rows, product).empty();
+  const AdaptedRows adapted = adapted_rows(adapters_);
+  return std::ranges::any_of(adapted.rows, [&](const AdapterRows& rows) {
+    return !pairs(adapted.weights_of(rows), product).empty();
   });
 }
 
 void BlockAdapters::list(BlockProduct product, std::vector<LoraSegment>& segments) const {
   segments.clear();
-  for (const AdapterRows& rows : adapter_rows(adapters_)) {
-    for (const AdapterPair& pair : pairs(rows, product)) {
+  const AdaptedRows adapted = adapted_rows(adapters_);
+  for (const AdapterRows& rows : adapted.rows) {
+    for (const AdapterPair& pair : pairs(adapted.weights_of(rows), product)) {
       segments.push_back(segment_of(pair, rows.first_row, rows.num_rows));
     }
   }
@@ -80,16 +82,18 @@ void BlockAdapters::add(Backend& backend, BlockProduct product, const Tensor& x,
 }
 
 bool BlockAdapters::change_experts() const {
-  return std::ranges::any_of(adapter_rows(adapters_), [&](const AdapterRows& rows) {
-    return !rows.weights->experts[block_].empty();
+  const AdaptedRows adapted = adapted_rows(adapters_);
+  return std::ranges::any_of(adapted.rows, [&](const AdapterRows& rows) {
+    return !adapted.weights_of(rows).experts[block_].empty();
   });
 }
 
 void BlockAdapters::list_expert(size_t expert, BlockProduct product,
                                 std::span<const int32_t> batch_rows, int64_t first_row,
                                 std::vector<LoraSegment>& segments) const {
-  for (const AdapterRows& rows : adapter_rows(adapters_)) {
-    const auto& experts = rows.weights->experts[block_];
+  const AdaptedRows adapted = adapted_rows(adapters_);
+  for (const AdapterRows& rows : adapted.rows) {
+    const auto& experts = adapted.weights_of(rows).experts[block_];
     if (experts.empty()) continue;
     const auto begin = std::ranges::lower_bound(batch_rows, rows.first_row);
     const auto end = std::ranges::lower_bound(batch_rows, rows.first_row + rows.num_rows);

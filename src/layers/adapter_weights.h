@@ -51,20 +51,32 @@ struct AdapterWeights {
   int64_t max_ranks() const;
 };
 
-// Rows [first_row, first_row + num_rows) of a batch are computed with an adapter.
+// Rows [first_row, first_row + num_rows) of a batch are computed with the adapter of this number.
 struct AdapterRows {
   int64_t first_row = 0;
   int64_t num_rows = 0;
-  const AdapterWeights* weights = nullptr;
+  int32_t adapter = 0;
+  bool operator==(const AdapterRows&) const = default;
+};
+// Adapters by number.
+using AdapterTable = std::span<const AdapterWeights* const>;
+
+// Sorted, none twice.
+struct AdaptedRows {
+  std::span<const AdapterRows> rows;
+  AdapterTable table;
+
+  const AdapterWeights& weights_of(const AdapterRows& one) const {
+    return *table[static_cast<size_t>(one.adapter)];
+  }
 };
 
 // Decode slots add the adapters that they were loaded with.
 using AdapterSlots = std::reference_wrapper<DecodeSlots>;
-// The adapters of a batch: of rows, sorted, none twice, or those of decode slots.
-using BatchAdapters = std::variant<std::span<const AdapterRows>, AdapterSlots>;
+using BatchAdapters = std::variant<AdaptedRows, AdapterSlots>;
 
 // None with decode slots.
-std::span<const AdapterRows> adapter_rows(const BatchAdapters& adapters);
+AdaptedRows adapted_rows(const BatchAdapters& adapters);
 
 // The adapters of a batch in one block.
 class BlockAdapters {
@@ -86,8 +98,8 @@ class BlockAdapters {
                    int64_t first_row, std::vector<LoraSegment>& segments) const;
 
  private:
-  std::span<const AdapterPair> pairs(const AdapterRows& rows, BlockProduct product) const {
-    return rows.weights->blocks[block_][static_cast<size_t>(product)];
+  std::span<const AdapterPair> pairs(const AdapterWeights& weights, BlockProduct product) const {
+    return weights.blocks[block_][static_cast<size_t>(product)];
   }
 
   BatchAdapters adapters_;

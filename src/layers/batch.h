@@ -39,9 +39,9 @@ struct Batch {
   int64_t num_rows() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_outputs() const { return static_cast<int64_t>(output_rows.size()); }
 
-  BatchView view() const {
+  BatchView view(AdapterTable table) const {
     BatchView made{.arrays = {tokens, positions, output_rows, {}},
-                   .adapters = adapters,
+                   .adapters = AdaptedRows{adapters, table},
                    .stretched = stretched};
     for (const GroupBatch& group : groups) {
       made.arrays.groups.push_back({group.slots, group.slices, {group.states, group.saves}});

@@ -209,8 +209,10 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
     rope_tables.push_back(rope.table(backend, batch.arrays.positions, batch.stretched, scratch));
   }
   const std::vector<float> query_factors = config_.query_factors(batch.arrays.positions);
-  for (const AdapterRows& adapted : adapter_rows(batch.adapters)) {
-    PL_CHECK(adapted.weights->blocks.size() == blocks_.size(), "an adapter of another decoder");
+  const AdaptedRows adapted = adapted_rows(batch.adapters);
+  for (const AdapterRows& one : adapted.rows) {
+    const size_t num_blocks = adapted.weights_of(one).blocks.size();
+    PL_CHECK(num_blocks == blocks_.size(), "an adapter of another decoder");
   }
   std::vector<LoraSegment> segments;
   const auto norm_before = [this](size_t block) {

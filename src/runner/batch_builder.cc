@@ -20,7 +20,7 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
   for (int64_t i = 0; i < count; ++i) {
     batch_.positions.push_back(static_cast<int32_t>(rows.first_position + i));
   }
-  if (rows.adapter != nullptr) add_adapter(rows.adapter, first_row, count);
+  if (rows.adapter != 0) add_adapter(rows.adapter, first_row, count);
   if (rows.stretched > 0) batch_.stretched.push_back({first_row, count, rows.stretched});
   for (int g = 0; g < cache_.num_groups(); ++g) {
     GroupBatch& group = batch_.groups[static_cast<size_t>(g)];
@@ -53,15 +53,12 @@ void BatchBuilder::add_state(const BatchRows& rows, int index, int64_t first_row
   }
 }
 
-void BatchBuilder::add_adapter(const AdapterWeights* weights, int64_t first_row, int64_t count) {
-  if (!batch_.adapters.empty()) {
-    AdapterRows& last = batch_.adapters.back();
-    if (last.weights == weights && last.first_row + last.num_rows == first_row) {
-      last.num_rows += count;
-      return;
-    }
-  }
-  batch_.adapters.push_back({.first_row = first_row, .num_rows = count, .weights = weights});
+void BatchBuilder::add_adapter(int32_t adapter, int64_t first_row, int64_t count) {
+  auto& all = batch_.adapters;
+  const bool goes_on = !all.empty() && all.back().adapter == adapter &&
+                       all.back().first_row + all.back().num_rows == first_row;
+  if (!goes_on) all.push_back({.first_row = first_row, .adapter = adapter});
+  all.back().num_rows += count;
 }
 
 void BatchBuilder::add_output(int64_t row) {

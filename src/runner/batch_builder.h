@@ -15,7 +15,7 @@ struct BatchRows {
   std::span<const int32_t> drafted = {};
   int64_t first_position = 0;
   const SequenceBlocks& blocks;
-  const AdapterWeights* adapter = nullptr;
+  int32_t adapter = 0;    // its number; 0: none
   int64_t stretched = 0;  // Runner::stretched_length of the sequence
 };
 
@@ -36,7 +36,7 @@ class BatchBuilder {
  private:
   void add_state(const BatchRows& rows, int index, int64_t first_row, int64_t count,
                  GroupBatch& group);
-  void add_adapter(const AdapterWeights* weights, int64_t first_row, int64_t count);
+  void add_adapter(int32_t adapter, int64_t first_row, int64_t count);
 
   const KvCache& cache_;
   Batch batch_;

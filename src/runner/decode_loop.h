@@ -30,9 +30,10 @@ class DecodeLoop {
   // Whether a batch may have adapters.
   virtual bool takes_adapters() const { return true; }
   // Copies the batch's block copies and starts the first step. Every slice is one row, and an
-  // output; there are no stretched rows. Adapters must outlive the steps. Steps of an earlier batch
-  // are over.
-  virtual void start(const Batch& batch, std::span<const DecodeTerms> terms) = 0;
+  // output; there are no stretched rows. Adapters, which the table has, must outlive the steps.
+  // Steps of an earlier batch are over.
+  virtual void start(const Batch& batch, AdapterTable adapters,
+                     std::span<const DecodeTerms> terms) = 0;
   enum class Then : uint8_t { goes_on, ends };
   // The tokens of the first step that was not read, one for each slice in the batch's order; valid
   // until the next call. Before it waits for them it starts the step after it, unless this one

@@ -64,13 +64,13 @@ void ModelDecodeLoop::compute(const DecodeStep& step) {
   }
 }
 
-std::span<const std::vector<LoraSegment>> ModelDecodeLoop::list_segments(const Batch& batch) {
-  if (batch.adapters.empty()) return {};
+std::span<const std::vector<LoraSegment>> ModelDecodeLoop::list_segments(const AdaptedRows& rows) {
+  if (rows.rows.empty()) return {};
   const auto num_layers = static_cast<size_t>(parts_.decoder.config().num_layers());
   segments_.resize(num_layers * kNumBlockProducts);
   std::vector<LoraSegment> unused;
   for (size_t block = 0; block < num_layers; ++block) {
-    const BlockAdapters adapters(batch.adapters, block, unused);
+    const BlockAdapters adapters(rows, block, unused);
     for (size_t i = 0; i < kNumBlockProducts; ++i) {
       adapters.list(static_cast<BlockProduct>(i), segments_[block * kNumBlockProducts + i]);
     }
@@ -78,7 +78,8 @@ std::span<const std::vector<LoraSegment>> ModelDecodeLoop::list_segments(const B
   return segments_;
 }
 
-void ModelDecodeLoop::start(const Batch& batch, std::span<const DecodeTerms> terms) {
+void ModelDecodeLoop::start(const Batch& batch, AdapterTable adapters,
+                            std::span<const DecodeTerms> terms) {
   PL_CHECK(batch.num_rows() == std::ssize(terms) && batch.num_outputs() == batch.num_rows(),
            "a loop's slices are one row each, and outputs");
   PL_CHECK(batch.stretched.empty(), "a loop has no stretched rows");
@@ -96,7 +97,7 @@ void ModelDecodeLoop::start(const Batch& batch, std::span<const DecodeTerms> ter
   }
   tables_.clear();
   for (const GroupBatch& group : batch.groups) tables_.emplace_back(group.slices);
-  slots_->load(loaded_, tables_, list_segments(batch),
+  slots_->load(loaded_, tables_, list_segments({batch.adapters, adapters}),
                [this](const DecodeStep& step) { compute(step); });
   slots_->start_step();
 }

@@ -32,7 +32,8 @@ class ModelDecodeLoop final : public DecodeLoop {
   int64_t max_sequences() const override { return max_sequences_; }
   // Slots know the adapters of dense products alone.
   bool takes_adapters() const override { return !parts_.decoder.config().mixture; }
-  void start(const Batch& batch, std::span<const DecodeTerms> terms) override;
+  void start(const Batch& batch, AdapterTable adapters,
+             std::span<const DecodeTerms> terms) override;
   std::span<const DecodedToken> next(Then then) override;
 
  private:
@@ -40,7 +41,7 @@ class ModelDecodeLoop final : public DecodeLoop {
 
   void compute(const DecodeStep& step);
   // The segments of all products; none without adapters.
-  std::span<const std::vector<LoraSegment>> list_segments(const Batch& batch);
+  std::span<const std::vector<LoraSegment>> list_segments(const AdaptedRows& rows);
 
   Parts parts_;
   int64_t max_sequences_;

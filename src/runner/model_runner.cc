@@ -21,13 +21,13 @@ ModelRunner::ModelRunner(const Decoder& decoder, Backend& backend, KvStorage kv,
   finite_rows_.reserve(static_cast<size_t>(limits.max_rows));
 }
 
-void ModelRunner::run(const Batch& batch) {
+void ModelRunner::run(const Batch& batch, AdapterTable adapters) {
   PL_CHECK(batch.num_rows() <= limits_.max_rows, "batch beyond the runner's rows");
   PL_CHECK(batch.adapters.empty() || limits_.adapters == AdapterUse::any,
            "a batch with adapters in a runner without");
   copy_blocks(backend_, decoder_, kv_, batch);
   finite_rows_.resize(static_cast<size_t>(batch.num_rows()));
-  decoder_.forward(backend_, batch.view(), kv_, scratch_,
+  decoder_.forward(backend_, batch.view(adapters), kv_, scratch_,
                    {.out = hidden_.view, .finite = finite_rows_});
 }
 

@@ -29,7 +29,7 @@ class ModelRunner : public Runner {
   int64_t stretched_length(int64_t length) const override {
     return decoder_.config().stretched_length(length);
   }
-  void run(const Batch& batch) override;
+  void run(const Batch& batch, AdapterTable adapters) override;
   DecodeLoop* decode_loop() override;
   std::span<const uint8_t> finite_rows() const override { return finite_rows_; }
   std::span<const float> logits(int64_t first, int64_t count) override;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/error.h"
 #include "kernels/row_sampler.h"
 #include "layers/batch.h"
 
@@ -29,8 +30,8 @@ class Runner {
   virtual int64_t stretched_length(int64_t /*length*/) const { return 0; }
 
   // Copies the batch's block copies, computes every row (their keys and values are stored) and
-  // keeps the states of its output rows.
-  virtual void run(const Batch& batch) = 0;
+  // keeps the states of its output rows. The table has the batch's adapters.
+  virtual void run(const Batch& batch, AdapterTable adapters) = 0;
 
   // Runs steps without the CPU in between; nullptr if this runner can't. Valid as long as the
   // runner. Other work of the runner starts after the loop's steps that are under way.
@@ -51,8 +52,10 @@ class Runner {
   virtual bool draws_rows() const { return false; }
   // Draws a token from each of these outputs of the last run, in ascending order, without handing
   // out their logits. What logits() returned is no longer valid.
-  virtual void draw_rows(std::span<const int64_t> outputs, std::span<const RowDraw> draws,
-                         std::span<Sample> samples);
+  virtual void draw_rows(std::span<const int64_t> /*outputs*/, std::span<const RowDraw> /*draws*/,
+                         std::span<Sample> /*samples*/) {
+    PL_CHECK(false, "this runner draws no rows");
+  }
 
   // Only the listed vocabulary columns, with the same bits: [count, columns].
   virtual std::span<const float> column_logits(int64_t first, int64_t count,
@@ -62,10 +65,16 @@ class Runner {
   virtual int64_t hidden_size() const { return 0; }
   // Combines the states of outputs [first, first + count) of the last run, at positions
   // first_position and following, with `pooled` [hidden_size], as Backend::pool_rows does.
-  virtual void pool(const PooledOutputs& outputs, std::span<double> pooled);
+  virtual void pool(const PooledOutputs& /*outputs*/, std::span<double> /*pooled*/) {
+    PL_CHECK(false, "this runner pools no states");
+  }
   // What the model makes of pooled states [count, hidden_size]: vectors [count, any width]. Valid
   // until the next call.
-  virtual std::span<const float> finish_pooled(std::span<const float> pooled, int64_t count);
+  virtual std::span<const float> finish_pooled(std::span<const float> /*pooled*/,
+                                               int64_t /*count*/) {
+    PL_CHECK(false, "this runner pools no states");
+    return {};
+  }
 };
 
 }  // namespace paceline

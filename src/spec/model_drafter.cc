@@ -96,7 +96,7 @@ void ModelDrafter::propose(std::span<const DraftRequest> requests) {
     for (Job& job : jobs_) any = add_rows(job) || any;
     if (!any) return;
     builder_.add_copies();
-    runner_.run(builder_.batch());
+    runner_.run(builder_.batch(), {});
     draw_all();
   }
 }

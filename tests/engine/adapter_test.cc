@@ -53,11 +53,11 @@ TEST_F(EngineAdapters, RowsOfOneAdapterAreNeighbours) {
   }
   step();
   step();
-  ASSERT_EQ(runner_.adapters.size(), 2u);
-  EXPECT_EQ(runner_.adapters[0].weights, &second->weights) << "the one that came first";
-  EXPECT_EQ(runner_.adapters[0].first_row, 3) << "behind the rows without";
-  EXPECT_EQ(runner_.adapters[0].num_rows, 3);
-  EXPECT_EQ(runner_.adapters[1].first_row, 6);
+  const std::vector<AdapterRows> expected = {{.first_row = 3, .num_rows = 3, .adapter = 1},
+                                             {.first_row = 6, .num_rows = 3, .adapter = 2}};
+  EXPECT_EQ(runner_.adapters, expected) << "behind the rows without";
+  EXPECT_EQ(runner_.row_adapter(3), 2) << "the one that came first";
+  EXPECT_EQ(runner_.row_adapter(6), 1);
   run_all();
 }
 

@@ -51,7 +51,8 @@ class ScriptedLoop : public DecodeLoop {
 
   int64_t max_sequences() const override { return most; }
   bool takes_adapters() const override { return adapts; }
-  void start(const Batch& batch, std::span<const DecodeTerms> terms) override;
+  void start(const Batch& batch, AdapterTable adapters,
+             std::span<const DecodeTerms> terms) override;
   std::span<const DecodedToken> next(Then then) override;
 
   int64_t most = 4;
@@ -74,16 +75,17 @@ class ScriptedLoop : public DecodeLoop {
     std::vector<int32_t> listed;
     std::vector<uint64_t> allowed;
     std::vector<std::vector<int32_t>> tables;  // of the groups
-    const AdapterWeights* adapter = nullptr;
+    int32_t adapter = 0;
   };
 
   void compute(Batch& batch);
-  static void add_adapter(Batch& batch, int64_t row, const AdapterWeights* weights);
+  static void add_adapter(Batch& batch, int64_t row, int32_t adapter);
   void advance(Slot& slot, const DecodedToken& token) const;
   DecodedToken draw(int64_t output, Slot& slot) const;
 
   ScriptedRunner& runner_;
   std::vector<Slot> slots_;
+  std::vector<const AdapterWeights*> adapters_;  // by number
   std::deque<std::vector<DecodedToken>> computed_;
   std::vector<DecodedToken> read_;
 };
@@ -105,10 +107,10 @@ class ScriptedRunner : public Runner {
   int64_t block_size() const { return cache_ == nullptr ? 1 : cache_->block_size(); }
   std::span<const uint8_t> finite_rows() const override { return finite_; }
 
-  void run(const Batch& batch) override {
+  void run(const Batch& batch, AdapterTable table) override {
     ++num_runs;
     num_rows += batch.num_rows();
-    read_adapters(batch);
+    read_adapters(batch, table);
     if (cache_ != nullptr) store_and_check(batch);
     finite_.assign(static_cast<size_t>(batch.num_rows()), 1);
     for (size_t row = 0; row < finite_.size(); ++row) {
@@ -178,6 +180,9 @@ class ScriptedRunner : public Runner {
     return pooled;
   }
 
+  // The adapter of a row of the last run; 0: none.
+  int32_t row_adapter(int64_t row) const { return row_adapters_[static_cast<size_t>(row)]; }
+
   bool has_loop = false;  // for engines made from now on
   ScriptedLoop loop{*this};
   bool draws = false;     // tokens, as a GPU does
@@ -227,7 +232,7 @@ class ScriptedRunner : public Runner {
   }
 
   // Segments are in order and apart, and neighbours have different adapters.
-  void read_adapters(const Batch& batch) {
+  void read_adapters(const Batch& batch, AdapterTable table) {
     adapters = batch.adapters;
     row_adapters_.assign(static_cast<size_t>(batch.num_rows()), 0);
     std::set<const AdapterWeights*> different;
@@ -238,13 +243,14 @@ class ScriptedRunner : public Runner {
       ASSERT_GT(rows.num_rows, 0);
       ASSERT_LE(rows.first_row + rows.num_rows, batch.num_rows());
       if (before != nullptr && rows.first_row == end) {
-        ASSERT_NE(rows.weights, before->weights);
+        ASSERT_NE(rows.adapter, before->adapter);
       }
+      const AdapterWeights& weights = *table[static_cast<size_t>(rows.adapter)];
       for (int64_t i = 0; i < rows.num_rows; ++i) {
         row_adapters_[static_cast<size_t>(rows.first_row + i)] =
-            static_cast<int32_t>(rows.weights->blocks.size());
+            static_cast<int32_t>(weights.blocks.size());
       }
-      different.insert(rows.weights);
+      different.insert(&weights);
       before = &rows;
     }
     most_adapters = std::max(most_adapters, std::ssize(different));
@@ -329,7 +335,8 @@ class ScriptedRunner : public Runner {
   std::vector<float> columns_;
 };
 
-inline void ScriptedLoop::start(const Batch& batch, std::span<const DecodeTerms> terms) {
+inline void ScriptedLoop::start(const Batch& batch, AdapterTable adapters,
+                                std::span<const DecodeTerms> terms) {
   ASSERT_EQ(std::ssize(terms), batch.num_rows());
   ASSERT_EQ(batch.num_outputs(), batch.num_rows());
   ASSERT_LE(batch.num_rows(), most);
@@ -337,6 +344,7 @@ inline void ScriptedLoop::start(const Batch& batch, std::span<const DecodeTerms>
   ++num_starts;
   slots_.clear();
   computed_.clear();
+  adapters_.assign(adapters.begin(), adapters.end());
   for (size_t i = 0; i < terms.size(); ++i) {
     slots_.push_back(
         {.token = batch.tokens[i],
@@ -358,7 +366,7 @@ inline void ScriptedLoop::start(const Batch& batch, std::span<const DecodeTerms>
   }
   for (const AdapterRows& rows : batch.adapters) {
     for (int64_t i = 0; i < rows.num_rows; ++i) {
-      slots_[static_cast<size_t>(rows.first_row + i)].adapter = rows.weights;
+      slots_[static_cast<size_t>(rows.first_row + i)].adapter = rows.adapter;
     }
   }
   Batch first;
@@ -384,16 +392,16 @@ inline std::span<const DecodedToken> ScriptedLoop::next(Then then) {
 }
 
 // Neighbours share a range.
-inline void ScriptedLoop::add_adapter(Batch& batch, int64_t row, const AdapterWeights* weights) {
-  if (weights == nullptr) return;
+inline void ScriptedLoop::add_adapter(Batch& batch, int64_t row, int32_t adapter) {
+  if (adapter == 0) return;
   if (!batch.adapters.empty()) {
     AdapterRows& last = batch.adapters.back();
-    if (last.weights == weights && last.first_row + last.num_rows == row) {
+    if (last.adapter == adapter && last.first_row + last.num_rows == row) {
       ++last.num_rows;
       return;
     }
   }
-  batch.adapters.push_back({.first_row = row, .num_rows = 1, .weights = weights});
+  batch.adapters.push_back({.first_row = row, .num_rows = 1, .adapter = adapter});
 }
 
 // The batch has the step's copies of blocks.
@@ -422,7 +430,7 @@ inline void ScriptedLoop::compute(Batch& batch) {
     }
   }
   std::vector<DecodedToken> tokens(slots_.size());
-  if (!live.empty()) runner_.run(batch);
+  if (!live.empty()) runner_.run(batch, adapters_);
   for (size_t row = 0; row < live.size(); ++row) {
     Slot& slot = slots_[live[row]];
     DecodedToken& token = tokens[live[row]];

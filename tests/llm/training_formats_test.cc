@@ -45,7 +45,7 @@ std::vector<float> served_logits(LoadedModel& model, const std::vector<int32_t>&
   std::iota(group.slots.begin(), group.slots.end(), 0);
   group.slices.push_back(
       {.first_row = 0, .num_rows = rows, .first_position = 0, .block_table = blocks});
-  runner.run(batch);
+  runner.run(batch, {});
   const std::span<const float> logits = runner.logits(0, rows);
   return {logits.begin(), logits.end()};
 }

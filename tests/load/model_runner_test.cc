@@ -89,7 +89,7 @@ class ModelRunnerTest : public ::testing::Test {
 TEST_F(ModelRunnerTest, AnswersWithTheRowsAndColumnsAskedFor) {
   ASSERT_EQ(num_groups_, 2);
   const int32_t block = 1;
-  runner_.run(batch({5, 9, 3, 7}, 0, block));
+  runner_.run(batch({5, 9, 3, 7}, 0, block), {});
   EXPECT_EQ(runner_.finite_rows().size(), 4u);
   for (const uint8_t is_finite : runner_.finite_rows()) EXPECT_EQ(is_finite, 1);
   const auto vocab = static_cast<size_t>(runner_.vocab_size());
@@ -110,7 +110,7 @@ TEST_F(ModelRunnerTest, AnswersWithTheRowsAndColumnsAskedFor) {
 
 TEST_F(ModelRunnerTest, SumsTheExponentialsOfARowOfTheLastLogits) {
   const int32_t block = 1;
-  runner_.run(batch({5, 9, 3, 7}, 0, block));
+  runner_.run(batch({5, 9, 3, 7}, 0, block), {});
   const auto vocab = static_cast<size_t>(runner_.vocab_size());
   const std::vector<float> rows = logits(1, 3);
   for (size_t row = 0; row < 3; ++row) {
@@ -122,7 +122,7 @@ TEST_F(ModelRunnerTest, SumsTheExponentialsOfARowOfTheLastLogits) {
 
 TEST_F(ModelRunnerTest, GathersTheSameColumnsOnce) {
   const int32_t block = 1;
-  runner_.run(batch({5}, 0, block));
+  runner_.run(batch({5}, 0, block), {});
   const std::vector<int32_t> columns = {3, 11, 8};
   runner_.column_logits(0, 1, columns);
   Memory& memory = model_->memory;
@@ -137,16 +137,16 @@ TEST_F(ModelRunnerTest, GathersTheSameColumnsOnce) {
 // A copied block continues like its source, in every layer, before rows are stored.
 TEST_F(ModelRunnerTest, ACopiedBlockHoldsTheSameKeysAndValues) {
   const int32_t from = 2, to = 3;
-  runner_.run(batch({5, 9, 3, 7}, 0, from));
+  runner_.run(batch({5, 9, 3, 7}, 0, from), {});
   Batch next = batch({4}, 4, to);
   for (GroupBatch& group : next.groups) group.copies.push_back({.from = from, .to = to});
-  runner_.run(next);
+  runner_.run(next, {});
   const std::vector<float> copied = logits(0, 1);
-  runner_.run(batch({4}, 4, from));
+  runner_.run(batch({4}, 4, from), {});
   EXPECT_EQ(logits(0, 1), copied);
   const int32_t other = 0;  // never written
-  runner_.run(batch({6, 6, 6, 6}, 0, other));
-  runner_.run(batch({4}, 4, other));
+  runner_.run(batch({6, 6, 6, 6}, 0, other), {});
+  runner_.run(batch({4}, 4, other), {});
   EXPECT_NE(logits(0, 1), copied);
 }
 

@@ -183,6 +183,7 @@ TestModel::~TestModel() = default;
 
 std::vector<float> TestModel::forward(std::span<const Slice> slices) {
   Batch batch;
+  std::vector<const AdapterWeights*> adapters;
   batch.groups.resize(static_cast<size_t>(cache_->num_groups()));
   for (const Slice& slice : slices) {
     const auto count = static_cast<int64_t>(slice.tokens.size());
@@ -197,8 +198,10 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
       batch.output_rows.push_back(static_cast<int32_t>(first_row + i));
     }
     if (slice.adapter != nullptr) {
-      batch.adapters.push_back(
-          {.first_row = first_row, .num_rows = count, .weights = slice.adapter});
+      batch.adapters.push_back({.first_row = first_row,
+                                .num_rows = count,
+                                .adapter = static_cast<int32_t>(adapters.size())});
+      adapters.push_back(slice.adapter);
     }
     if (slice.stretched > 0) batch.stretched.push_back({first_row, count, slice.stretched});
     for (int g = 0; g < cache_->num_groups(); ++g) {
@@ -224,7 +227,8 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
       allocate_tensor(memory, DType::f32, {batch.num_rows(), decoder_->config().hidden_size});
   const OwnedTensor logits =
       allocate_tensor(memory, DType::f32, {batch.num_rows(), decoder_->config().vocab_size});
-  decoder_->forward(*backend_, batch.view(), *kv_, *scratch_, {.out = hidden.view, .finite = {}});
+  decoder_->forward(*backend_, batch.view(adapters), *kv_, *scratch_,
+                    {.out = hidden.view, .finite = {}});
   decoder_->logits(*backend_, hidden.view, logits.view);
   std::vector<float> staging;
   const std::span<const float> all = backend_->read(logits.view, staging);
