@@ -25,7 +25,7 @@ class IdleRunner : public Runner {
  public:
   int64_t vocab_size() const override { return kVocabSize; }
   int64_t max_logits_rows() const override { return 256; }
-  void run(const Batch& batch) override {
+  void run(const Batch& batch, AdapterTable /*adapters*/) override {
     finite_.assign(static_cast<size_t>(batch.num_rows()), 1);
   }
   std::span<const uint8_t> finite_rows() const override { return finite_; }
