@@ -1,6 +1,8 @@
 # What a sanitized build needn't compile anew: code that isn't sanitized, as objects of another build directory.
 set(PACELINE_PLAIN_OBJECTS "" CACHE PATH "Build directory of a release build with tests, whose objects of tests' own code \
 and of plain kernels this sanitized build links (make asan: build/release)")
+set(PACELINE_PLAIN_MODULES "" CACHE STRING "Modules that a sanitized build leaves plain, and untested, as objects of \
+PACELINE_PLAIN_OBJECTS (make test: those that only users' own commands run)")
 # Tests that are compiled anew all the same: they read memory that only sanitized code may not (tensor), or instantiate
 # the modules' own code (cuda).
 set(PACELINE_OWN_TEST_OBJECTS cuda tensor)
