@@ -11,9 +11,10 @@ set(PACELINE_ISA_FLAGS_avx512bf16 ${PACELINE_ISA_FLAGS_avx512vnni} -mavx512bf16)
 set(PACELINE_ISA_FLAGS_amx ${PACELINE_ISA_FLAGS_avx512bf16} -mamx-tile -mamx-bf16 -mamx-int8)
 
 set(PACELINE_ISAS all CACHE STRING
-    "Instruction sets to compile kernels for: all, or ends (the baseline, the newest that this machine runs, and \
-PACELINE_ISA's where the environment has it)")
-set_property(CACHE PACELINE_ISAS PROPERTY STRINGS all ends)
+    "Instruction sets to compile kernels for: all, ends (the baseline, the newest that this machine runs, and \
+PACELINE_ISA's where the environment has it), or machine (what this machine runs; the others are compiled, unoptimised, and \
+left out)")
+set_property(CACHE PACELINE_ISAS PROPERTY STRINGS all ends machine)
 
 set(PACELINE_ALL_ISAS baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
@@ -56,8 +57,10 @@ function(paceline_choose_isas result)
         list(REMOVE_ITEM isas ${isa})
       endif()
     endforeach()
+  elseif(PACELINE_ISAS STREQUAL "machine")
+    paceline_machine_isas(isas)
   elseif(NOT PACELINE_ISAS STREQUAL "all")
-    message(FATAL_ERROR "PACELINE_ISAS is \"${PACELINE_ISAS}\", expected all or ends")
+    message(FATAL_ERROR "PACELINE_ISAS is \"${PACELINE_ISAS}\", expected all, ends or machine")
   endif()
   set(${result} "${isas}" PARENT_SCOPE)
 endfunction()
@@ -67,12 +70,15 @@ set(PACELINE_SANITIZED_KERNELS everywhere CACHE STRING
 tests/kernels; 20 times as fast elsewhere)")
 set_property(CACHE PACELINE_SANITIZED_KERNELS PROPERTY STRINGS everywhere tests)
 
-# The reference kernels, or those of one instruction set, as objects; PLAIN: optimised and not sanitized.
+# The reference kernels, or those of one instruction set, as objects; PLAIN: optimised and not sanitized; UNOPTIMISED: only
+# to see that they compile.
 function(paceline_add_kernel_objects target isa)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "PLAIN" "" "")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "PLAIN;UNOPTIMISED" "" "")
   add_library(${target} OBJECT ${arg_UNPARSED_ARGUMENTS})
   if(arg_PLAIN)
     paceline_target_defaults(${target} PLAIN)
+  elseif(arg_UNOPTIMISED)
+    paceline_target_defaults(${target} TEST)
   else()
     paceline_target_defaults(${target})
   endif()
@@ -144,6 +150,13 @@ function(paceline_add_compiled_kernels)
       list(APPEND targets ${target})
     endif()
   endforeach()
+  if(PACELINE_ISAS STREQUAL "machine")
+    set(others ${PACELINE_ALL_ISAS})
+    list(REMOVE_ITEM others ${isas})
+    foreach(isa IN LISTS others)
+      paceline_add_kernel_objects(paceline_kernels_${isa} ${isa} ${isa_sources} UNOPTIMISED)
+    endforeach()
+  endif()
   set(PACELINE_ISA_TARGETS "${targets}" PARENT_SCOPE)
   set(PACELINE_SANITIZED_ISA_TARGETS "${sanitized_targets}" PARENT_SCOPE)
 endfunction()
