@@ -39,7 +39,7 @@ def make(folder, requirements):
     except (OSError, subprocess.CalledProcessError) as error:
         return f"python3 -m venv fails (Debian: python3-venv): {error}"
     pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--retries", "1",
-           "--timeout", "20", "--no-deps", "--requirement", requirements]
+           "--timeout", "20", "--no-compile", "--no-deps", "--requirement", requirements]
     done = subprocess.run(pip, capture_output=True, text=True)
     if done.returncode != 0:
         return f"pip can't install {requirements.name}: " + "\n".join(done.stderr.splitlines()[-3:])
@@ -61,6 +61,9 @@ def main():
               f"contract.{folder.name}", file=sys.stderr)
         return 1 if IS_REQUIRED else SKIPPED
     python = folder / "bin" / "python"
+    # Only what is imported is compiled, once, beside the environment.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder.resolve() / "compiled")
     os.execv(python, [python, *script])
 
 
