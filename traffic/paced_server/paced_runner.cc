@@ -29,7 +29,7 @@ bool PacedRunner::is_decoding() const {
   });
 }
 
-void PacedRunner::run(const Batch& batch) {
+void PacedRunner::run(const Batch& batch, AdapterTable /*adapters*/) {
   int64_t prefill_rows = 0;
   for (const AttentionSlice& slice : batch.groups[0].slices) {
     prefill_rows += slice.num_rows > 1 ? slice.num_rows : 0;

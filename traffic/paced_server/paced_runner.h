@@ -33,7 +33,7 @@ class PacedRunner : public Runner {
   int64_t max_logits_rows() const override { return kNumRows; }
   std::span<const uint8_t> finite_rows() const override { return finite_; }
 
-  void run(const Batch& batch) override;
+  void run(const Batch& batch, AdapterTable adapters) override;
   std::span<const float> logits(int64_t first, int64_t count) override;
   float log_sum_exp(int64_t row) override;
   std::span<const float> column_logits(int64_t first, int64_t count,
