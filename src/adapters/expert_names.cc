@@ -29,17 +29,18 @@ std::optional<ExpertPart> split_expert_part(std::string_view part) {
 }
 
 std::string canonical_expert_module(std::string_view module) {
-  constexpr std::string_view kSparse = ".block_sparse_moe.experts.";
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kProjections = {
       {{".w1", ".gate_proj"}, {".w2", ".down_proj"}, {".w3", ".up_proj"}}};
-  const size_t at = module.find(kSparse);
-  if (at == module.npos) {
-    const auto split = split_layer_module(module);
-    if (!split) return std::string(module);
+  const auto split = split_layer_module(module);
+  if (!split) return std::string(module);
+  const auto experts = std::ranges::find_if(kOtherExpertsParts, [&](std::string_view other) {
+    return split->part.starts_with(std::string(other) + ".");
+  });
+  if (experts == kOtherExpertsParts.end()) {
     return fmt::format("layers.{}.{}", split->layer, canonical_router_part(split->part));
   }
-  std::string name = fmt::format("{}.{}.{}", module.substr(0, at), kExpertsPart,
-                                 module.substr(at + kSparse.size()));
+  std::string name = fmt::format("layers.{}.{}{}", split->layer, kExpertsPart,
+                                 std::string_view(split->part).substr(experts->size()));
   for (const auto& [ending, canonical] : kProjections) {
     if (!name.ends_with(ending)) continue;
     name.replace(name.size() - ending.size(), ending.size(), canonical);

@@ -28,23 +28,25 @@ struct PairRows {
 // By the base's names of their weights.
 using PairsByName = std::map<std::string, PairRows, std::less<>>;
 
-// The base's name of an expert's weight: files of transformers 4 call Mixtral's otherwise.
+// The base's name of an expert's weight, which files of some families call otherwise.
 std::string expert_weight(const std::string& module, const Checkpoint& base,
                           const WeightReader& names) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kProjections = {
       {{"gate_proj", "w1"}, {"down_proj", "w2"}, {"up_proj", "w3"}}};
   std::string name = names.file_name(module + ".weight");
   if (base.contains(name)) return name;
-  std::string other = module;
-  other.replace(other.find(kExpertsPart), kExpertsPart.size(), "block_sparse_moe.experts");
-  if (std::string sparse = names.file_name(other + ".weight"); base.contains(sparse)) return sparse;
-  for (const auto& [canonical, stored] : kProjections) {
-    if (!other.ends_with(canonical)) continue;
-    other.replace(other.size() - canonical.size(), canonical.size(), stored);
-    if (std::string short_name = names.file_name(other + ".weight"); base.contains(short_name)) {
-      return short_name;
+  for (const std::string_view experts : kOtherExpertsParts) {
+    std::string other = module;
+    other.replace(other.find(kExpertsPart), kExpertsPart.size(), experts);
+    if (std::string same = names.file_name(other + ".weight"); base.contains(same)) return same;
+    for (const auto& [canonical, stored] : kProjections) {
+      if (!other.ends_with(canonical)) continue;
+      other.replace(other.size() - canonical.size(), canonical.size(), stored);
+      if (std::string numbered = names.file_name(other + ".weight"); base.contains(numbered)) {
+        return numbered;
+      }
+      break;
     }
-    break;
   }
   return name;
 }

@@ -296,6 +296,16 @@ TEST_P(RecurrentTest, DecayGates) {
   }
 }
 
+TEST_P(RecurrentTest, Products) {
+  const OwnedTensor x = random_tensor(memory_, DType::f32, {9, 37}, 1);
+  const OwnedTensor y = random_tensor(memory_, DType::f32, {9, 37}, 2);
+  const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {9, 37});
+  make_reference_backend()->recurrent()->multiply(x.view, y.view, expected.view);
+  EXPECT_EQ(expected.view.row<float>(8)[36], x.view.row<float>(8)[36] * y.view.row<float>(8)[36]);
+  ops().multiply(x.view, y.view, y.view);  // in place
+  EXPECT_SAME_BITS(to_vector(y.view), to_vector(expected.view));
+}
+
 PL_TEST_EVERY_ISA(RecurrentTest);
 
 }  // namespace

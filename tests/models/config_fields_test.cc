@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -45,7 +46,15 @@ const std::vector<std::string> kModels = {"llama_plain",
                                           "olmoe_plain",
                                           "mixtral_plain",
                                           "granitemoeshared_tied_stacked",
-                                          "granitemoehybrid_no_rope"};
+                                          "granitemoehybrid_no_rope",
+                                          "lfm2_tied",
+                                          "lfm2_moe_tied"};
+
+std::filesystem::path directory_of(const std::string& model) {
+  const std::filesystem::path plain = source_path("tests/goldens/models/" + model);
+  if (std::filesystem::exists(plain)) return plain;
+  return source_path("tests/goldens/hybrids/" + model);
+}
 
 Json json_of(const std::string& text) { return parse_json(text, "test"); }
 
@@ -130,7 +139,7 @@ std::vector<std::optional<Json>> other_values() {
 class FieldWalk {
  public:
   explicit FieldWalk(const std::string& model)
-      : directory_(source_path("tests/goldens/models/" + model)),
+      : directory_(directory_of(model)),
         config_(parse_json(read_text_file(directory_ / "config.json", 1 << 20), "config.json")),
         ropes_(ropes_of(load(config_).rotary_dim)) {}
 

@@ -70,6 +70,31 @@ TEST(Families, OtherKindsOfModelsAreRefusedWithTheReasonAndWhatRuns) {
                [] { read(config_with("other", "")); });
 }
 
+TEST(Families, Lfm2sLayersAndInnerColumnsAreThoseOfItsFields) {
+  const auto lfm2 = [](const std::string& fields) { return read(config_with("lfm2", fields)); };
+  EXPECT_FALSE(lfm2("").has_states());
+  const DecoderConfig listed = lfm2(R"(, "full_attn_idxs": [1, 30])");
+  EXPECT_EQ(listed.layers[0].mixer, MixerKind::convolution);
+  EXPECT_EQ(listed.layers[1].mixer, MixerKind::attention);
+  EXPECT_EQ(
+      lfm2(R"(, "full_attn_idxs": [1], "layer_types": ["full_attention", "conv"])").layers[1].mixer,
+      MixerKind::convolution);
+  expect_error(ErrorCode::unsupported, {"layer_types[1]", "\"mamba\" isn't supported", "conv"},
+               [&] { lfm2(R"(, "layer_types": ["conv", "mamba"])"); });
+  expect_error(ErrorCode::invalid, {"layer_types", "1 entries for 2 layers"},
+               [&] { lfm2(R"(, "layer_types": ["conv"])"); });
+
+  const auto columns = [&](const std::string& fields) { return lfm2(fields).intermediate_size; };
+  EXPECT_EQ(columns(R"(, "block_ff_dim": 12288)"), 8192);
+  EXPECT_EQ(columns(R"(, "block_ff_dim": 1000, "block_multiple_of": 10)"), 670);
+  EXPECT_EQ(columns(R"(, "block_ff_dim": 1000, "block_ffn_dim_multiplier": null)"), 666);
+  EXPECT_EQ(columns(R"(, "block_ff_dim": 1000, "block_auto_adjust_ff_dim": false)"), 1000);
+  expect_error(ErrorCode::invalid, {"intermediate_size", "0 columns"},
+               [&] { columns(R"(, "block_ff_dim": 1)"); });
+  EXPECT_TRUE(lfm2("").tied_head);
+  EXPECT_FALSE(lfm2(R"(, "tie_embedding": false)").tied_head);
+}
+
 // transformers ignores it, or fails.
 TEST(Families, APartOfAHeadRotatesWhereTransformersLetsIt) {
   for (const std::string family : {"phi3", "glm4", "glm4_moe", "stablelm"}) {

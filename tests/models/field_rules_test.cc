@@ -67,6 +67,10 @@ const std::map<std::string, std::string>& fields_of_family() {
                               "shared_intermediate_size": 24,
                               "layer_types": ["attention", "full_attention"],
                               "position_embedding_type": "rope")"},
+      {"lfm2", R"("full_attn_idxs": [1], "block_multiple_of": 4)"},
+      {"lfm2_moe", R"("layer_types": ["conv", "full_attention"], "num_experts": 6,
+                      "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+                      "num_dense_layers": 1)"},
   };
   return fields;
 }
@@ -129,6 +133,15 @@ const std::map<std::string, std::string>& another_value() {
       {"swiglu_limit", "3"},
       {"swiglu_alpha", "3"},
       {"num_mtp_layers", "3"},
+      {"norm_eps", "0.125"},
+      {"conv_L_cache", "4"},
+      {"conv_bias", "true"},
+      {"full_attn_idxs", "[0]"},
+      {"block_auto_adjust_ff_dim", "false"},
+      {"block_ffn_dim_multiplier", "9.5"},
+      {"block_multiple_of", "24"},
+      {"num_dense_layers", "0"},
+      {"use_expert_bias", "false"},
       {"output_router_logits", "true"},
       {"router_aux_loss_coef", "0.5"},
       {"router_jitter_noise", "0.5"},
