@@ -20,4 +20,6 @@ bool is_sanitized() {
 
 bool is_optimised() { return PACELINE_OPTIMISED; }
 
+bool are_all_kernels_sanitized() { return PACELINE_ALL_KERNELS_SANITIZED; }
+
 }  // namespace paceline

@@ -8,5 +8,8 @@ namespace paceline {
 bool is_sanitized();
 bool is_address_sanitized();
 bool is_optimised();
+// The kernels of each instruction set as the other modules; else only those of the newest are, and
+// the reference's (PACELINE_SANITIZED_KERNELS).
+bool are_all_kernels_sanitized();
 
 }  // namespace paceline

@@ -33,13 +33,14 @@ class ChosenIsa {
 };
 
 // The sets to run: the one that PACELINE_ISA names, else all that this machine has; under a
-// sanitizer only the first and the last.
+// sanitizer the first and the last, or where the first is plain only the last.
 inline std::vector<Isa> isas_to_run() {
   const char* const asked = std::getenv("PACELINE_ISA");
   if (asked != nullptr && *asked != '\0') return {choose_isa()};
   const auto isas = available_isas();
-  if (runs_fewer_cases() && isas.size() > 2) return {isas.front(), isas.back()};
-  return {isas.begin(), isas.end()};
+  if (!runs_fewer_cases() || isas.size() == 1) return {isas.begin(), isas.end()};
+  if (!are_all_kernels_sanitized()) return {isas.back()};
+  return {isas.front(), isas.back()};
 }
 
 }  // namespace paceline
