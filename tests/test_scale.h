@@ -30,10 +30,13 @@ inline int scaled(int usual, int full) {
 // Whether tests run only a part of their cases: under a sanitizer, unless at full scale.
 inline bool runs_fewer_cases() { return is_sanitized() && !is_full_scale(); }
 
-// All of `cases`, or every `step`th from `first` on if tests run only a part.
+// All of `cases` at full scale, else every `usual`th from `first` on, or every `step`th under a
+// sanitizer.
 template <class T>
-std::vector<T> cases_to_run(const std::vector<T>& cases, size_t first, size_t step) {
-  if (!runs_fewer_cases()) return cases;
+std::vector<T> cases_to_run(const std::vector<T>& cases, size_t first, size_t step,
+                            size_t usual = 1) {
+  if (is_full_scale()) return cases;
+  if (!is_sanitized()) step = usual;
   std::vector<T> some;
   for (size_t i = first % step; i < cases.size(); i += step) some.push_back(cases[i]);
   return some;
