@@ -9,7 +9,7 @@ from contract_case import ContractCase, until
 from schemathesis import GenerationMode
 from serving import parse_events
 
-NUM_CASES = 20000 if os.environ.get("PACELINE_TEST_SCALE") == "full" else 600
+NUM_CASES = 20000 if os.environ.get("PACELINE_TEST_SCALE") == "full" else 240
 MOST_TOKENS = 16  # of an answer, so that the time goes into requests
 SEED = 5
 # Answered with 501: the bundled model has no tokens to fill in with, and no head to score pairs with.

@@ -23,7 +23,7 @@ Key over_positions(int64_t i) { return {12345, i}; }
 // Choice k of a request is the request with seed + k.
 Key over_choices(int64_t i) { return {static_cast<uint64_t>(i % 200), i / 200}; }
 
-int64_t num_draws() { return scaled(1'000'000, 20'000'000); }
+int64_t num_draws() { return scaled(600'000, 20'000'000); }
 
 std::vector<double> shares_of(const Distribution& distribution) {
   std::vector<double> shares;
@@ -137,7 +137,7 @@ TEST_F(DrawTest, AWrongDistributionWouldBeNoticed) {
   shifted[3] += 0.04f;  // 4 % more of one token
   const Distribution drawn = made(shifted);
   std::vector<int64_t> counts(8);
-  for (int64_t i = 0; i < 1'000'000; ++i) ++counts[draw_index(drawn, over_positions(i))];
+  for (int64_t i = 0; i < 600'000; ++i) ++counts[draw_index(drawn, over_positions(i))];
   EXPECT_LT(misfit(counts, shares_of(drawn)), 1);
   EXPECT_GT(misfit(counts, shares_of(made(kEightLogits))), 1);
 }
