@@ -38,7 +38,7 @@ class FormatEqualities : public ::testing::TestWithParam<StoredFormat> {
 TEST_P(FormatEqualities, BatchedOrAlone) {
   const std::set<std::string> ways = {"two_threads", "chunks_of_7", "a_tight_cache"};
   const bool all_ways = is_full_scale();
-  const auto requests = mixed_requests(kVocab, all_ways ? 20 : 12);
+  const auto requests = mixed_requests(kVocab, 20);
   for (const std::string& activations : activations_of(GetParam())) {
     SCOPED_TRACE(activations);
     const auto expected = alone(model(activations), requests);
