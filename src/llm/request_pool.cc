@@ -211,6 +211,7 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
   int64_t cached_tokens = 0;
   if (job.classification) {
     ClassifyJob& classification = *job.classification;
+    cached_tokens = classification.cached_tokens();
     if (classification.hold_index()) model.engine.release(job.ids[*classification.hold_index()]);
     job.error = classification.error();
     try {

@@ -166,6 +166,7 @@ void ClassifyJob::add(size_t request_index, TokenEvent& event) {
   }
   if (!event.ending) return;
   --num_open_;
+  if (request_index == 0) cached_tokens_ = event.ending->stats.cached_tokens;
   if (error_) return;
   if (event.ending->error) {
     error_ = event.ending->error;

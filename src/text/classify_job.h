@@ -31,6 +31,8 @@ class ClassifyJob {
   Classification result() const;
   const std::vector<TokenId>& prompt() const { return prompt_; }
   int64_t prompt_tokens() const { return static_cast<int64_t>(prompt_.size()); }
+  // Found in the prefix cache, by the request for the prompt alone.
+  int64_t cached_tokens() const { return cached_tokens_; }
   // The request that holds the prompt's blocks, if any; release it at the end.
   std::optional<size_t> hold_index() const { return hold_index_; }
 
@@ -49,6 +51,7 @@ class ClassifyJob {
   std::optional<size_t> hold_index_;
   std::vector<std::optional<size_t>> label_of_request_;
   size_t num_open_ = 0;
+  int64_t cached_tokens_ = 0;
 
   std::optional<TokenId> token_;
   std::vector<float> row_;
