@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -154,6 +155,16 @@ bool has_head(const WeightReader& weights, bool tied) {
   return tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight");
 }
 
+// The memory of states is a share of that of keys and values, and a state sees what came before it.
+void check_states(const HfConfig& config, const DecoderConfig& decoder) {
+  if (std::ranges::count(decoder.layers, MixerKind::attention, &LayerConfig::mixer) == 0) {
+    config.unsupported("layer_types", "no layer is attention; a model with states needs one");
+  }
+  if (decoder.bidirectional) {
+    config.unsupported("is_causal", "false isn't supported beside layers with states");
+  }
+}
+
 }  // namespace
 
 std::span<const Family> families() { return kFamilies; }
@@ -176,6 +187,7 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   read_directions(config, decoder);
   decoder.has_head = has_head(weights, decoder.tied_head);
   decoder.classifies = weights.shape_of("score.weight").has_value();
+  if (decoder.has_states()) check_states(config, decoder);
   return decoder;
 }
 

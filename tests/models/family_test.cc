@@ -168,6 +168,20 @@ TEST(Families, AHeadThatIsNeitherTiedNorInTheFilesIsNone) {
   EXPECT_TRUE(read(config_with("mistral", "")).has_head);  // without files
 }
 
+TEST(Families, AModelWithStatesHasAttentionThatSeesWhatCameBefore) {
+  constexpr std::string_view kLinear =
+      R"(, "layer_types": ["linear_attention", "linear_attention"])";
+  constexpr std::string_view kMixed = R"(, "layer_types": ["linear_attention", "full_attention"])";
+  const auto hybrid = [](std::string_view fields) {
+    return read(config_with("qwen3_5_text", std::string(fields)));
+  };
+  EXPECT_TRUE(hybrid(kMixed).has_states());
+  expect_error(ErrorCode::unsupported, {"layer_types: no layer is attention"},
+               [&] { hybrid(kLinear); });
+  expect_error(ErrorCode::unsupported, {"is_causal: false isn't supported"},
+               [&] { hybrid(std::string(kMixed) + R"(, "is_causal": false)"); });
+}
+
 TEST(Families, HybridsOfAttentionAloneAreReadAndOthersNameTheirLayers) {
   const auto hybrid = [](const std::string& fields) {
     return read(config_with("granitemoehybrid", fields));
