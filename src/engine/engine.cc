@@ -1,10 +1,7 @@
 #include "engine/engine.h"
 
-#include <numeric>
-
 #include "base/device_lost.h"
 #include "base/error.h"
-#include "base/state_chunk.h"
 #include "engine/decode_run.h"
 #include "engine/request_list.h"
 #include "engine/step_batch.h"
@@ -152,19 +149,16 @@ void EngineCore::fail_starved_sequence() {
                                 "--kv-cache-memory would fit it"});
 }
 
-// With the blocks that the plan left: every kSavedTokens, and where the prompt ends, as what
-// follows a prompt differs most.
+// With the blocks that the plan left.
 void EngineCore::save_states() {
-  constexpr int64_t kSavedTokens = 512;
-  const int64_t unit = std::lcm(cache.block_size(), kStateChunk);
-  const int64_t apart = std::lcm(unit, kSavedTokens);
+  const int64_t size = cache.block_size();
   for (const PlannedSlice& slice : planner.plan().slices) {
     Sequence& sequence = sequence_of(slice);
     if (sequence.request().prefix.write != PrefixUse::Write::keep) continue;
     const int64_t end = slice.first + slice.count - slice.num_drafted;
-    const int64_t of_prompt = sequence.prompt_length / unit * unit;
-    for (int64_t p = slice.first / unit * unit + unit; p <= end; p += unit) {
-      if (p % apart == 0 || p == of_prompt) cache.save_state(sequence.blocks, p);
+    for (int64_t p = sequence.next_saved_state(slice.first, size); p <= end;
+         p = sequence.next_saved_state(p, size)) {
+      cache.save_state(sequence.blocks, p);
     }
   }
 }

@@ -70,8 +70,8 @@ void RequestList::change(Deferral deferral) {
   }
 }
 
-// Ends sequences with a requested stop token and those that need no row computed; takes them and
-// those cancelled by id out of the lists.
+// Ends sequences whose stop token was requested, and those that need no row computed. Then all that
+// have ended, by id too, leave the lists.
 void RequestList::end_cancelled() {
   for (auto* queue : {&running_, &waiting_}) {
     for (const auto& sequence : *queue) {
@@ -152,8 +152,10 @@ bool RequestList::drop_oldest_hold() {
 // The state of a sequence that leaves is that at the start of its open chunk.
 void RequestList::keep_state(Sequence& sequence) {
   if (!cache_.has_states() || !limits_.prefix_cache) return;
-  if (sequence.request().prefix.write != PrefixUse::Write::keep) return;
-  cache_.publish_end(sequence.blocks, sequence.num_computed / kStateChunk * kStateChunk);
+  const PrefixUse& prefix = sequence.request().prefix;
+  const bool keeps = prefix.write == PrefixUse::Write::keep;
+  if (!keeps && !prefix.hold) return;
+  cache_.publish_end(sequence.blocks, sequence.num_computed / kStateChunk * kStateChunk, keeps);
 }
 
 void RequestList::fail(Sequence& sequence, ErrorInfo error) {
@@ -169,10 +171,10 @@ void RequestList::end(Sequence& sequence, TokenEvent&& event, const Finish& fini
   const bool is_whole =
       finish.reason == FinishReason::length || finish.reason == FinishReason::stop;
   sequence.draft_state.reset();
+  if (is_whole) keep_state(sequence);
   if (sequence.request().prefix.hold && is_whole) {
     holds_.emplace_back(sequence.shared->id, std::move(sequence.blocks));
   } else {
-    if (is_whole) keep_state(sequence);
     sequence.blocks.clear();
   }
   if (!event.ending) event.ending = std::make_unique<Ending>();

@@ -22,7 +22,7 @@ class RequestList {
   RequestList(RequestIntake& intake, KvCache& cache, const EngineLimits& limits, StepLog& log);
 
   // In the order is_served_before. Within a step a preempted sequence leaves null in its place, and
-  // those that were admitted or forked are the last ones.
+  // admitted and forked sequences come last.
   std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
   std::span<const std::unique_ptr<Sequence>> waiting() const { return waiting_; }
   // The most that may run.

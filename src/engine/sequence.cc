@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 
+#include "base/state_chunk.h"
 #include "sampling/penalties.h"
 
 namespace paceline {
@@ -66,6 +68,16 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
   if (asked.score_from == 0) {
     prompt_outputs->scored.push_back({.id = tokens[0], .logprob = {}, .top_logprobs = {}});
   }
+}
+
+int64_t Sequence::next_saved_state(int64_t from, int64_t block_size) const {
+  constexpr int64_t kSavedTokens = 512;
+  const int64_t unit = std::lcm(block_size, kStateChunk);
+  const int64_t of_prompt = prompt_length / unit * unit;
+  const int64_t apart = std::lcm(unit, kSavedTokens);
+  int64_t next = std::numeric_limits<int64_t>::max();
+  if (request().prefix.write == PrefixUse::Write::keep) next = (from / apart + 1) * apart;
+  return of_prompt > from ? std::min(next, of_prompt) : next;
 }
 
 void Sequence::update_bias() {

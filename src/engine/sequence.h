@@ -71,6 +71,10 @@ struct Sequence {
     if (priority() != other.priority()) return priority() < other.priority();
     return arrival_id < other.arrival_id;
   }
+  // The first position after `from` whose state is to be found later, a boundary of blocks: every
+  // 512 tokens, and where the prompt ends, as what follows a prompt differs most; of a prefix that
+  // is only held, its end. Its prompt may end before it.
+  int64_t next_saved_state(int64_t from, int64_t block_size) const;
   // Biases for the next token: end tokens may not come before min_tokens, others not first.
   void update_bias();
   // The drafted token at `position`; nullptr: there is none.

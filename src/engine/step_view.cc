@@ -64,8 +64,22 @@ void StepView::number_adapter(Sequence& sequence) {
 }
 
 const Hash128* StepView::next_block(const Sequence& sequence, int64_t num_computed) const {
-  const auto block = static_cast<size_t>(num_computed / cache_.block_size());
-  return block < sequence.hashes.size() ? &sequence.hashes[block] : nullptr;
+  const int64_t size = cache_.block_size();
+  int64_t block = num_computed / size;
+  if (cache_.has_states()) block = sequence.next_saved_state(num_computed, size) / size - 1;
+  return block < std::ssize(sequence.hashes) ? &sequence.hashes[static_cast<size_t>(block)]
+                                             : nullptr;
+}
+
+// Where there are states, any block of the prefix may be the one with the next state.
+bool StepView::is_coming(const Sequence& sequence, int64_t begin, int64_t end) const {
+  const int64_t size = cache_.block_size();
+  if (!cache_.has_states()) end = std::min(end, begin + size);
+  end = std::min(end / size, std::ssize(sequence.hashes));
+  const auto blocks = std::span(sequence.hashes).first(static_cast<size_t>(end));
+  return std::ranges::any_of(
+      blocks.subspan(static_cast<size_t>(begin / size)),
+      [&](const auto& one) { return std::ranges::find(coming_, one) != coming_.end(); });
 }
 
 void StepView::add_running(Sequence& sequence) {
@@ -118,19 +132,19 @@ void StepView::add_waiting(Sequence& sequence) {
   PrefixHit& hit = sequence.hit;
   hit.length = 0;
   hit.revived.assign(static_cast<size_t>(cache_.num_groups()), 0);
-  bool is_coming = false;
+  bool waits = false;
   if (engine_limits_.prefix_cache && request.prefix.read && request.may_skip_rows()) {
     // The last wanted row is computed in any case, and so is every row that scores a token.
     const bool scores = request.score_from && sequence.next_scored < sequence.prompt_length;
     const int64_t limit = scores ? std::min(sequence.num_wanted() - 1, sequence.next_scored - 1)
                                  : sequence.num_wanted() - 1;
     cache_.find_prefix(sequence.hashes, sequence.tokens, limit, hit);
-    const Hash128* next =
-        hit.length + cache_.block_size() <= limit ? next_block(sequence, hit.length) : nullptr;
-    is_coming =
-        next != nullptr && std::find(coming_.begin(), coming_.end(), *next) != coming_.end();
-    const bool writes = request.prefix.write != PrefixUse::Write::none;
-    if (next != nullptr && writes && !is_coming) coming_.push_back(*next);
+    if (hit.length + cache_.block_size() <= limit) {
+      waits = is_coming(sequence, hit.length, limit);
+      const bool writes = request.prefix.write != PrefixUse::Write::none;
+      const Hash128* const next = next_block(sequence, hit.length);
+      if (next != nullptr && writes && !waits) coming_.push_back(*next);
+    }
   }
   waiting_views_.push_back({.arrival_id = sequence.arrival_id,
                             .priority = sequence.priority(),
@@ -140,7 +154,7 @@ void StepView::add_waiting(Sequence& sequence) {
                             .adapter = sequence.adapter,
                             .prefix_length = hit.length,
                             .prefix_revived = hit.revived,
-                            .prefix_is_coming = is_coming});
+                            .prefix_is_coming = waits});
 }
 
 }  // namespace paceline

@@ -35,8 +35,11 @@ class StepView {
   void number_adapter(Sequence& sequence);
   void choose_waiting(const SchedLimits& limits);
   void add_waiting(Sequence& sequence);
-  // The hash of the first full block that the sequence still has to compute, or nullptr.
+  // The hash of the first full block that others can reuse once the sequence has computed it, or
+  // nullptr.
   const Hash128* next_block(const Sequence& sequence, int64_t num_computed) const;
+  // Whether such a block is one of those that the sequence needs from position `begin` to `end`.
+  bool is_coming(const Sequence& sequence, int64_t begin, int64_t end) const;
 
   const RequestList& requests_;
   const KvCache& cache_;

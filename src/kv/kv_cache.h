@@ -101,17 +101,18 @@ class KvCache {
   void find_prefix(std::span<const Hash128> hashes, std::span<const int32_t> tokens, int64_t limit,
                    PrefixHit& hit) const;
   // Makes an empty sequence hold the first `length` tokens that find_prefix found. It shares their
-  // state until it grows: then it gets a copy, or the state itself where no block is free and
-  // nobody else has it.
+  // state until it grows. Then it gets a copy; where no block is free for one, the last sequence
+  // that shares the state takes it over, and it is found no more.
   void take_prefix(SequenceBlocks& sequence, std::span<const Hash128> hashes,
                    std::span<const int32_t> tokens, int64_t length);
   // Takes a block of each recurrent group for the state at `position`, a block boundary that the
   // next step reaches: publish() makes it findable. Where none is free nothing is taken.
   void save_state(SequenceBlocks& sequence, int64_t position);
   bool has_states() const { return has_states_; }
-  // Makes the state of a sequence that is about to release it findable: that at `position`, where
-  // it advanced last. Rows after it are computed again.
-  void publish_end(SequenceBlocks& sequence, int64_t position);
+  // Makes the state of a sequence that computes no more findable: that at `position`, where it
+  // advanced last. Rows after it are computed again. With `keep` false it is withdrawn at its last
+  // release.
+  void publish_end(SequenceBlocks& sequence, int64_t position, bool keep);
 
   // Publishes the sequence's full blocks below `num_computed`; with `keep` false they are withdrawn
   // at their last release.

@@ -115,7 +115,7 @@ void KvCache::publish_saves(SequenceBlocks& sequence, NodeId node, int64_t posit
   }
 }
 
-void KvCache::publish_end(SequenceBlocks& sequence, int64_t position) {
+void KvCache::publish_end(SequenceBlocks& sequence, int64_t position, bool keep) {
   if (position == 0 || position % block_size_ != 0 || sequence.publishing_ended_) return;
   NodeId node = sequence.tail_;
   int64_t num_blocks = sequence.num_published_;
@@ -127,7 +127,7 @@ void KvCache::publish_end(SequenceBlocks& sequence, int64_t position) {
     if (!group(g).is_recurrent || sequence.table(g).empty()) continue;
     const BlockId own = sequence.table(g).front();
     if (pool(g).reference_count(own) > 1 || prefixes_.block(node, g) != kNoBlock) continue;
-    set_published(node, g, own, true);
+    set_published(node, g, own, keep);
   }
 }
 

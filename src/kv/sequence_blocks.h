@@ -45,7 +45,7 @@ class SequenceBlocks {
   // Flat slot (block * block_size + offset) of `position` in the group's pool.
   int64_t slot(int group, int64_t position) const;
 
-  // The states to save, in ascending positions; publish() takes those that it reaches.
+  // The states to save, in ascending positions. publish() makes those up to its position findable.
   std::span<const SavedState> saves() const { return saves_; }
 
   // Full blocks of its chain that are in the prefix index, or were when it computed them.

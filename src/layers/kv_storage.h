@@ -14,7 +14,7 @@ struct KvLayer {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
   int64_t num_blocks = 0;      // of the layer's cache group
-  int64_t state_elements = 0;  // > 0: a block is a state of so many float32, nothing else
+  int64_t state_elements = 0;  // float32 of a state, where a block is one; 0: keys and values
 };
 
 class KvStorage {

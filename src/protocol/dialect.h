@@ -68,7 +68,7 @@ class ChoiceWriter {
   virtual void ping(std::string& out) { out += ": ping\n\n"; }
 };
 
-// Appends a server-sent event of this type, of which `write` writes the further members.
+// Appends a server-sent event of this type; `write` adds its other members.
 template <class Write>
 void append_typed_event(std::string_view type, std::string& out, const Write& write) {
   out.append("event: ").append(type).append("\ndata: ");

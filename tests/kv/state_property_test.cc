@@ -170,7 +170,8 @@ class StateWorld {
   void end(size_t index) {
     Runner& runner = *runners_[index];
     if (below(3) != 0) {
-      cache_.publish_end(runner.blocks, runner.num_computed / block_size_ * block_size_);
+      cache_.publish_end(runner.blocks, runner.num_computed / block_size_ * block_size_,
+                         below(4) != 0);
     }
     runners_.erase(runners_.begin() + static_cast<int64_t>(index));
   }

@@ -89,5 +89,26 @@ TEST_F(HybridCache, AnotherEndingComputesAtMost512TokensMore) {
   expect_computes_at_most(llm, other, 512 + std::ssize(kNextTurn));
 }
 
+// Their common beginning is longer than a step: it is computed once, and held without being kept.
+TEST_F(HybridCache, ClassificationsShareTheirBeginning) {
+  LLM llm = LLM::load(options(true));
+  std::vector<Prompt> items;
+  for (int32_t i = 0; i < 6; ++i) {
+    std::vector<int32_t> prompt = prompt_;
+    prompt.insert(prompt.end(), {5 + i, 40 + i, 77});
+    items.emplace_back(prompt);
+  }
+  const ClassifyOptions asked = {.with_logits = true};
+  const auto found = llm.classify(items, asked);
+  // The first is computed before another has shown what they share.
+  EXPECT_GE(llm.metrics().cached_tokens, 5 * (kPromptTokens - kStateChunkTokens));
+  LLM fresh = LLM::load(options(false));
+  const auto expected = fresh.classify(items, asked);
+  for (size_t i = 0; i < items.size(); ++i) {
+    EXPECT_EQ(std::get<Classification>(found[i]).logits,
+              std::get<Classification>(expected[i]).logits);
+  }
+}
+
 }  // namespace
 }  // namespace paceline
