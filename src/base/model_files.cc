@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -15,6 +16,30 @@ namespace fs = std::filesystem;
 bool is_file(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
+}
+
+// Infinity, -Infinity and NaN outside of strings.
+std::string with_named_floats_as_objects(std::string text) {
+  constexpr std::array<std::string_view, 3> kNames = {"-Infinity", "Infinity", "NaN"};
+  const auto is_there = [&](std::string_view name) { return text.find(name) != std::string::npos; };
+  if (std::ranges::none_of(kNames, is_there)) return text;
+  std::string out;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size();) {
+    const std::string_view rest = std::string_view(text).substr(i);
+    const auto name = std::ranges::find_if(
+        kNames, [&](std::string_view one) { return !in_string && rest.starts_with(one); });
+    if (name != kNames.end()) {
+      out += fmt::format(R"({{"__float__": "{}"}})", *name);
+      i += name->size();
+      continue;
+    }
+    if (text[i] == '"') in_string = !in_string;
+    const size_t length = in_string && text[i] == '\\' ? 2 : 1;
+    out += rest.substr(0, length);
+    i += length;
+  }
+  return out;
 }
 
 }  // namespace
@@ -49,6 +74,14 @@ std::string ModelFiles::read(std::string_view name, size_t max_bytes) const {
                                                 text.size(), max_bytes));
   }
   return text;
+}
+
+std::string ModelFiles::read_config(std::string_view name) const {
+  return with_named_floats_as_objects(read(name, kMaxConfigBytes));
+}
+
+Json ModelFiles::read_json(std::string_view name) const {
+  return parse_json(read_config(name), where(name));
 }
 
 std::vector<std::string> ModelFiles::names_in(std::string_view folder,

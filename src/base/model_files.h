@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+
 namespace paceline {
 
 // The largest config.json, generation_config.json or tokenizer_config.json that is read.
@@ -36,6 +38,11 @@ class ModelFiles {
   bool contains(std::string_view name) const;
   // Throws Error not_found, or invalid when it has more than `max_bytes`.
   std::string read(std::string_view name, size_t max_bytes) const;
+  // The text of a small JSON file. Python writes Infinity and NaN, which aren't JSON: they become
+  // objects {"__float__": "Infinity"}, as transformers 5 writes them.
+  std::string read_config(std::string_view name) const;
+  // The same, parsed; what isn't JSON is an Error invalid.
+  Json read_json(std::string_view name) const;
   // "FOLDER/NAME" of the files with this extension (".jinja") in a folder, sorted.
   std::vector<std::string> names_in(std::string_view folder, std::string_view extension) const;
 

@@ -25,8 +25,7 @@ constexpr double kMaxWidth = 1 << 20;
 class JsonFile {
  public:
   JsonFile(const ModelFiles& files, const std::string& name)
-      : json_(parse_json(files.read(name, kMaxConfigBytes), files.where(name))),
-        root_(json_, files.where(name)) {}
+      : json_(files.read_json(name)), root_(json_, files.where(name)) {}
 
   const JsonCursor& root() const { return root_; }
 

@@ -182,7 +182,7 @@ bool drops_begin(const JsonCursor& tokenizer) {
 
 Json read_if_there(const ModelFiles& files, const std::string& name) {
   if (!files.contains(name)) return Json(Json::Object());
-  return parse_json(files.read(name, kMaxConfigBytes), files.where(name));
+  return files.read_json(name);
 }
 
 }  // namespace

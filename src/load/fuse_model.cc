@@ -178,7 +178,7 @@ Json fused_config(const Json& base, const FusePlan& plan, const FuseOptions& opt
 
 Json read_base_config(const ModelSource& source) {
   const std::string where = source.files().where(kConfigFile);
-  Json config = parse_json(source.files().read(kConfigFile, kMaxConfigBytes), where);
+  Json config = source.files().read_json(kConfigFile);
   config.as_object(where);
   return config;
 }

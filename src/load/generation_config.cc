@@ -106,7 +106,7 @@ constexpr const char* kGenerationFile = "generation_config.json";
 
 Json read_file(const ModelFiles& files, const char* name) {
   if (!files.contains(name)) return Json(Json::Object());
-  return parse_json(files.read(name, kMaxConfigBytes), files.where(name));
+  return files.read_json(name);
 }
 
 // 1 and 1.0 are equal.

@@ -154,7 +154,7 @@ bool keeps_weights(const LoadOptions& options) {
 std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& source,
                                     const LoadOptions& options) {
   check_quantization(source, options);
-  const std::string config_text = source.files().read(kConfig, kMaxConfigBytes);
+  const std::string config_text = source.files().read_config(kConfig);
   const std::string where = source.files().where(kConfig);
   const Json config_json = parse_json(config_text, where);
   auto stored = open_weights(options, source, config_json, model.memory);

@@ -41,9 +41,7 @@
 namespace paceline {
 namespace {
 
-Json read_config_json(const ModelFiles& files) {
-  return parse_json(files.read(kConfig, kMaxConfigBytes), files.where(kConfig));
-}
+Json read_config_json(const ModelFiles& files) { return files.read_json(kConfig); }
 
 void check_positive(std::string_view option, int64_t value, int64_t max) {
   if (value < 1 || value > max) {
@@ -128,8 +126,7 @@ bool carries_chat_template(const ModelFiles& files) {
   constexpr std::string_view kTokenizerConfig = "tokenizer_config.json";
   if (files.contains("chat_template.jinja") || files.contains("chat_template.json")) return true;
   if (!files.contains(kTokenizerConfig)) return false;
-  const Json json =
-      parse_json(files.read(kTokenizerConfig, kMaxConfigBytes), files.where(kTokenizerConfig));
+  const Json json = files.read_json(kTokenizerConfig);
   return json.find_value("chat_template") != nullptr;
 }
 

@@ -28,7 +28,7 @@ void ModelSource::check_supported() const {
   constexpr std::string_view kConfig = "config.json";
   if (files_.contains(kConfig)) {
     const std::string where = files_.where(kConfig);
-    check_model_kind(parse_json(files_.read(kConfig, kMaxConfigBytes), where), where);
+    check_model_kind(files_.read_json(kConfig), where);
   }
   check_quantization_method(files_);
 }

@@ -109,8 +109,7 @@ void write_config(const Json& config, const QuantizePlan& plan, const fs::path& 
 
 QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& threads) {
   const fs::path config_path = options.from / "config.json";
-  const Json config =
-      parse_json(read_text_file(config_path, kMaxConfigBytes), config_path.string());
+  const Json config = ModelFiles(options.from).read_json("config.json");
   JsonCursor(config, config_path.string()).object();
   for (const std::string_view key : {"quantization", "quantization_config"}) {
     if (config.find_value(key) == nullptr) continue;

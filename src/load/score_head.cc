@@ -66,14 +66,14 @@ void read_cross_encoder(const ModelFiles& files, SequenceLabels& labels) {
       labels.pair_problem = fmt::format("{}: {}", field.name(), what);
   };
   if (files.contains(kText)) {
-    const Json json = parse_json(files.read(kText, kMaxConfigBytes), files.where(kText));
+    const Json json = files.read_json(kText);
     const auto modalities = JsonCursor(json, files.where(kText)).find("modality_config");
     if (modalities && modalities->contains("message")) {
       refuse(modalities->at("message"), "pairs in a chat template aren't supported");
     }
   }
   if (!files.contains(kModel)) return;
-  const Json json = parse_json(files.read(kModel, kMaxConfigBytes), files.where(kModel));
+  const Json json = files.read_json(kModel);
   const JsonCursor root(json, files.where(kModel));
   if (const auto prompt = root.find("default_prompt_name")) {
     refuse(*prompt, "a prompt in front of pairs isn't supported");

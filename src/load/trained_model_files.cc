@@ -36,7 +36,7 @@ TrainedModelFiles::TrainedModelFiles(const ModelSource& source, LoadFormat forma
                             source.path().string()));
   }
   const std::string where = source.files().where(kConfig);
-  config_ = parse_json(source.files().read(kConfig, kMaxConfigBytes), where);
+  config_ = source.files().read_json(kConfig);
   config_.as_object(where);
   Memory memory;
   const auto weights = format == LoadFormat::files ? source.open_weights(memory)

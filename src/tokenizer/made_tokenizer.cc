@@ -25,7 +25,7 @@ TokenizerConfig read_config(const ModelFiles& files) {
   TokenizerConfig config = read_tokenizer_config(files);
   constexpr std::string_view kModelConfig = "config.json";
   if (!config.tokenizer_class.empty() || !files.contains(kModelConfig)) return config;
-  const JsonDocument document(files.read(kModelConfig, kMaxConfigBytes), files.where(kModelConfig),
+  const JsonDocument document(files.read_config(kModelConfig), files.where(kModelConfig),
                               ErrorCode::invalid);
   const auto type = document.root().find("model_type");
   if (type && type->string().starts_with("qwen")) config.tokenizer_class = "Qwen2Tokenizer";

@@ -67,7 +67,7 @@ constexpr MethodFile kMethodFiles[] = {
 
 void check_method_file(const ModelFiles& files, const MethodFile& file) {
   const std::string where = files.where(file.name);
-  const Json json = parse_json(files.read(file.name, kMaxConfigBytes), where);
+  const Json json = files.read_json(file.name);
   auto object = std::optional(JsonCursor(json, where));
   if (!file.object.empty()) object = object->find(file.object);
   const auto method = object ? object->find(file.key) : std::nullopt;
@@ -82,7 +82,7 @@ void check_quantization_method(const ModelFiles& files) {
   constexpr std::string_view kConfig = "config.json";
   if (files.contains(kConfig)) {
     const std::string where = files.where(kConfig);
-    const Json config = parse_json(files.read(kConfig, kMaxConfigBytes), where);
+    const Json config = files.read_json(kConfig);
     const JsonCursor root(config, where);
     const auto quantization = root.find("quantization_config");
     if (root.find("quantization") || has_mxfp4(config, where)) return;

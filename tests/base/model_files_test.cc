@@ -73,5 +73,19 @@ TEST(ModelFiles, ATextIsMadeWhereTheDirectoryLacksTheFile) {
   fs::remove_all(directory);
 }
 
+TEST(ModelFiles, NamedFloatsOfPythonBecomeObjects) {
+  const ModelFiles files(
+      "made", {{"config.json", [] {
+                  return std::string(
+                      R"({"limit": [0.0, Infinity, -Infinity, NaN], "a": "\"NaN\\", "b": 1})");
+                }}});
+  const Json json = files.read_json("config.json");
+  const auto& limit = json.find("limit")->as_array("limit");
+  EXPECT_EQ(*limit[1].find_text("__float__"), "Infinity");
+  EXPECT_EQ(*limit[2].find_text("__float__"), "-Infinity");
+  EXPECT_EQ(*limit[3].find_text("__float__"), "NaN");
+  EXPECT_EQ(*json.find_text("a"), "\"NaN\\");
+}
+
 }  // namespace
 }  // namespace paceline
