@@ -45,13 +45,13 @@ void RecurrentOps::short_convolution(const ConvolutionShape& shape, const Tensor
 }
 
 void RecurrentOps::decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
-                               const Tensor& out) {
+                               const GateRange& range, const Tensor& out) {
   ShapeCheck check("decay_gates");
   check.tensor("x", x, {"rows", "heads"});
   check.tensor("bias", bias, {"heads"});
   check.tensor("rates", rates, {"heads"});
   check.tensor("out", out, {"rows", "heads"});
-  if (!out.empty()) do_decay_gates(x, bias, rates, out);
+  if (!out.empty()) do_decay_gates(x, bias, rates, range, out);
 }
 
 void RecurrentOps::multiply(const Tensor& x, const Tensor& y, const Tensor& out) {
@@ -75,6 +75,7 @@ void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs
   check.tensor("v", inputs.v, {"rows", "value_heads", "value_dim"});
   check.tensor("log_decay", inputs.log_decay, {"rows", "value_heads"});
   check.tensor("beta", inputs.beta, {"rows", "value_heads"});
+  if (inputs.skip != nullptr) check.tensor("skip", *inputs.skip, {"value_heads"});
   check.tensor("blocks", blocks, {"blocks", "block_elements"});
   check.tensor("out", out, {"rows", "value_heads", "value_dim"});
   PL_CHECK(shape.value_heads % shape.key_heads == 0, "key heads serve value heads alike");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/state_chunk.h"
@@ -19,6 +20,7 @@ struct DeltaShape {
   int64_t value_heads = 0;  // a multiple of key_heads: neighbours share keys and queries
   int64_t key_dim = 0;
   int64_t value_dim = 0;
+  bool corrects = true;  // false: each row adds its value whatever the state has for its key
 
   int64_t padded_key() const { return padded(key_dim); }
   int64_t padded_value() const { return padded(value_dim); }
@@ -37,10 +39,19 @@ struct DeltaShape {
 
 // Queries, keys, values and gates of a batch's rows.
 struct DeltaInputs {
-  Tensor q, k;       // [rows, key_heads, key_dim]
-  Tensor v;          // [rows, value_heads, value_dim]
-  Tensor log_decay;  // [rows, value_heads], at most 0
-  Tensor beta;       // [rows, value_heads]
+  Tensor q, k;                   // [rows, key_heads, key_dim]
+  Tensor v;                      // [rows, value_heads, value_dim]
+  Tensor log_decay;              // [rows, value_heads], at most 0
+  Tensor beta;                   // [rows, value_heads]
+  const Tensor* skip = nullptr;  // [value_heads]: the share of its own value in a row's output
+};
+
+// Bounds of a gate before its rate.
+struct GateRange {
+  float low = 0.0f;
+  float high = std::numeric_limits<float>::infinity();
+
+  bool operator==(const GateRange&) const = default;
 };
 
 // A block holds inputs: the last ones before the chunk that is open, [taps - 1, padded channels],
@@ -75,9 +86,11 @@ class RecurrentOps {
                          const ConvolutionWeights& weights, const StateSlices& states,
                          const Tensor& blocks, const Tensor& out);
 
-  // out = -rates * log(1 + exp(x + bias)), the gates of decay of Mamba (Gu and Dao, 2023) and of
-  // gated delta rules.                    x, out [rows, heads], bias, rates [heads]
-  void decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates, const Tensor& out);
+  // out = -rates * log(1 + exp(x + bias)), the logarithm within `range`: the gates of decay of
+  // Mamba (Gu and Dao, 2023) and of gated delta rules.
+  //                                       x, out [rows, heads], bias, rates [heads]
+  void decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates, const GateRange& range,
+                   const Tensor& out);
 
   // out = x * y, in place.                x, y, out [rows, width]
   void multiply(const Tensor& x, const Tensor& y, const Tensor& out);
@@ -88,6 +101,8 @@ class RecurrentOps {
   //   u_i = beta_i (v_i - exp(G_i) S^T k_i - sum over j < i of exp(G_i - G_j) (k_j . k_i) u_j)
   //   out_i = exp(G_i) S^T q_i + sum over j <= i of exp(G_i - G_j) (k_j . q_i) u_j
   // and the chunk's end, of last row n, has exp(G_n) S + sum over j of exp(G_n - G_j) k_j u_j^T.
+  // Without corrections u_i = beta_i v_i, which is Mamba 2's state-space duality (Dao and Gu, 2024)
+  // with its C, B, x and dt as q, k, v and beta.
   //                                       out [rows, value_heads, value_dim], blocks [blocks,
   // block_elements]
   void delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& states,
@@ -101,7 +116,7 @@ class RecurrentOps {
                                     const ConvolutionWeights& weights, const StateSlices& states,
                                     const Tensor& blocks, const Tensor& out) = 0;
   virtual void do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
-                              const Tensor& out) = 0;
+                              const GateRange& range, const Tensor& out) = 0;
   virtual void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
   virtual void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
                              const StateSlices& states, const Tensor& blocks,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "layers/decay_rates.h"
 #include "layers/load_context.h"
 
 namespace paceline {
@@ -29,14 +30,6 @@ Linear load_delta_output(const LoadContext& context, const std::string& name, in
   return Linear(context, parts, config.value_width(), Linear::Bias::none);
 }
 
-// The rates whose logarithms files have.
-OwnedTensor load_rates(const LoadContext& context, const std::string& name, int64_t heads) {
-  if (auto prepared = prepared_vector(context, name, heads)) return std::move(*prepared);
-  std::vector<float> rates = read_vector(context, name, heads);
-  for (float& rate : rates) rate = static_cast<float>(std::exp(double{rate}));
-  return store_vector(context, name, rates);
-}
-
 // A norm of unit length is one of unit root mean square times 1 / sqrt(size).
 OwnedTensor unit_scale(const LoadContext& context, int64_t size, double factor) {
   const auto scale = static_cast<float>(factor / std::sqrt(static_cast<double>(size)));
@@ -54,11 +47,6 @@ ConvolutionShape convolution_shape(const DeltaNetConfig& config) {
   return {.channels = config.channels(), .taps = config.taps};
 }
 
-// Columns of x [rows, width] as [rows, heads, size].
-Tensor heads_at(const Tensor& x, int64_t first, int64_t heads, int64_t size) {
-  return x.as_strided({x.size(0), heads, size}, {x.stride(0), size, 1}, first);
-}
-
 }  // namespace
 
 int64_t DeltaNetConfig::block_elements() const {
@@ -71,7 +59,7 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name
       input_(load_input(context, name, hidden_size, config)),
       convolution_(context, name + ".conv1d", convolution_shape(config), false),
       decay_bias_(load_vector(context, name + ".dt_bias", config.value_heads)),
-      decay_rates_(load_rates(context, name + ".A_log", config.value_heads)),
+      decay_rates_(load_decay_rates(context, name + ".A_log", config.value_heads)),
       query_scale_(unit_scale(context, config.key_dim,
                               1.0 / std::sqrt(static_cast<double>(config.key_dim)))),
       key_scale_(unit_scale(context, config.key_dim, 1.0)),
@@ -105,7 +93,7 @@ void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices
   backend.rms_norm(q, query_scale_.view, eps, q);
   backend.rms_norm(k, key_scale_.view, eps, k);
   backend.activation(Activation::sigmoid, beta, beta);
-  ops.decay_gates(decay, decay_bias_.view, decay_rates_.view, decay);
+  ops.decay_gates(decay, decay_bias_.view, decay_rates_.view, {}, decay);
 
   const Tensor read = scratch.take_rows(rows, width);
   const Tensor read_heads = heads_at(read, 0, heads, config_.value_dim);

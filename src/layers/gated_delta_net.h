@@ -30,6 +30,7 @@ struct DeltaNetConfig {
   int64_t value_width() const { return value_heads * value_dim; }
   // Of the product of its input: the channels, the gates of its output, and two numbers a head.
   int64_t input_width() const { return channels() + value_width() + 2 * value_heads; }
+  int64_t matrix_elements() const { return value_heads * key_dim * value_dim; }  // of a state
   int64_t block_elements() const;  // of a sequence's state
 
   bool operator==(const DeltaNetConfig&) const = default;

@@ -23,7 +23,8 @@ struct DeltaCase {
                         0.3f)),
         v(random_tensor(memory, DType::f32, {rows, shape.value_heads, shape.value_dim}, seed + 2)),
         log_decay(random_tensor(memory, DType::f32, {rows, shape.value_heads}, seed + 3, 0.2f)),
-        beta(random_tensor(memory, DType::f32, {rows, shape.value_heads}, seed + 4, 0.5f)) {
+        beta(random_tensor(memory, DType::f32, {rows, shape.value_heads}, seed + 4, 0.5f)),
+        skip(random_tensor(memory, DType::f32, {shape.value_heads}, seed + 5)) {
     for (int64_t i = 0; i < rows * shape.value_heads; ++i) {
       log_decay.view.elements<float>()[i] = -std::abs(log_decay.view.elements<float>()[i]);
       beta.view.elements<float>()[i] += 0.5f;
@@ -35,12 +36,13 @@ struct DeltaCase {
             .k = k.view.slice(0, begin, end),
             .v = v.view.slice(0, begin, end),
             .log_decay = log_decay.view.slice(0, begin, end),
-            .beta = beta.view.slice(0, begin, end)};
+            .beta = beta.view.slice(0, begin, end),
+            .skip = shape.corrects ? nullptr : &skip.view};
   }
 
   DeltaShape shape;
   int64_t rows;
-  OwnedTensor q, k, v, log_decay, beta;
+  OwnedTensor q, k, v, log_decay, beta, skip;
 };
 
 // Full of numbers that nobody may read.
@@ -62,7 +64,8 @@ void run(RecurrentOps& ops, const DeltaCase& delta, int64_t begin, int64_t end, 
                  out.slice(0, begin, end));
 }
 
-// Token by token, in double: S = exp(g) S; S += beta k (v - S^T k)^T; out = S^T q.
+// Token by token, in double: S = exp(g) S; S += beta k (v - S^T k)^T; out = S^T q. Without
+// corrections S += beta k v^T; out = S^T q + skip v.
 std::vector<float> by_tokens(const DeltaCase& delta) {
   const DeltaShape& shape = delta.shape;
   std::vector<float> out;
@@ -84,6 +87,10 @@ std::vector<float> by_tokens(const DeltaCase& delta) {
         for (int64_t i = 0; i < shape.key_dim; ++i) {
           known += state[static_cast<size_t>(i * shape.value_dim + c)] * double{k[i]};
         }
+        if (!shape.corrects) {
+          known = 0.0;
+          sum = double{delta.skip.view.elements<float>()[head]} * double{v[c]};
+        }
         const double update = double{delta.beta.view.row<float>(row)[head]} * (v[c] - known);
         for (int64_t i = 0; i < shape.key_dim; ++i) {
           double& element = state[static_cast<size_t>(i * shape.value_dim + c)];
@@ -101,7 +108,9 @@ std::vector<DeltaShape> delta_shapes() {
   return {{.key_heads = 1, .value_heads = 1, .key_dim = 8, .value_dim = 8},
           {.key_heads = 2, .value_heads = 2, .key_dim = 24, .value_dim = 40},
           {.key_heads = 2, .value_heads = 6, .key_dim = 20, .value_dim = 12},
-          {.key_heads = 2, .value_heads = 4, .key_dim = 128, .value_dim = 128}};
+          {.key_heads = 2, .value_heads = 4, .key_dim = 128, .value_dim = 128},
+          {.key_heads = 1, .value_heads = 11, .key_dim = 20, .value_dim = 24, .corrects = false},
+          {.key_heads = 2, .value_heads = 4, .key_dim = 64, .value_dim = 16, .corrects = false}};
 }
 
 class RecurrentTest : public IsaTest {
@@ -288,11 +297,14 @@ TEST_P(RecurrentTest, DecayGates) {
   const OwnedTensor rates = random_tensor(memory_, DType::f32, {21}, 3, 8.0f);
   const OwnedTensor out = allocate_tensor(memory_, DType::f32, {9, 21});
   const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {9, 21});
-  ops().decay_gates(x.view, bias.view, rates.view, out.view);
-  make_reference_backend()->recurrent()->decay_gates(x.view, bias.view, rates.view, expected.view);
-  for (int64_t i = 0; i < 9 * 21; ++i) {
-    const double wanted = double{expected.view.elements<float>()[i]};
-    EXPECT_NEAR(double{out.view.elements<float>()[i]}, wanted, 2e-7 * std::abs(wanted) + 1e-12);
+  const auto reference = make_reference_backend();
+  for (const GateRange range : {GateRange{}, GateRange{.low = 0.5f, .high = 7.0f}}) {
+    ops().decay_gates(x.view, bias.view, rates.view, range, out.view);
+    reference->recurrent()->decay_gates(x.view, bias.view, rates.view, range, expected.view);
+    for (int64_t i = 0; i < 9 * 21; ++i) {
+      const double wanted = double{expected.view.elements<float>()[i]};
+      EXPECT_NEAR(double{out.view.elements<float>()[i]}, wanted, 2e-7 * std::abs(wanted) + 1e-12);
+    }
   }
 }
 

@@ -14,6 +14,9 @@ namespace {
 constexpr int64_t kMostTaps = 8;
 // Channels of one task of a convolution: their rings stay in the first-level cache.
 constexpr int64_t kTaskChannels = 512;
+// The most value heads of one task of the delta rule, however many share their keys: what tasks
+// compute of these each for themselves stays small beside the heads'.
+constexpr int64_t kTaskHeads = 8;
 // The cost of a gate, in elements of cheaper operations.
 constexpr int64_t kGateElements = 64;
 
@@ -89,17 +92,18 @@ class SliceChannels {
   int64_t count_;
 };
 
-// The task of a key head, but for its saves and scratch.
+// The task of some value heads of a key head, but for its saves and scratch.
 DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSlice& slice,
-                  int64_t key_head, const Tensor& blocks, const Tensor& out) {
-  const int64_t group = shape.value_heads / shape.key_heads, head = key_head * group;
+                  int64_t head, int64_t num_heads, const Tensor& blocks, const Tensor& out) {
+  const int64_t key_head = head / (shape.value_heads / shape.key_heads);
   const int64_t row = slice.first_row;
   float* const block = blocks.row<float>(slice.block);
-  return {.key_dim = shape.key_dim,
+  return {.corrects = shape.corrects,
+          .key_dim = shape.key_dim,
           .value_dim = shape.value_dim,
           .padded_key = shape.padded_key(),
           .padded_value = shape.padded_value(),
-          .group = group,
+          .num_heads = num_heads,
           .num_rows = slice.num_rows,
           .first_position = slice.first_position,
           .q = in.q.row<float>(row) + key_head * in.q.stride(1),
@@ -113,6 +117,7 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
           .log_decay_stride = in.log_decay.stride(0),
           .beta = in.beta.row<float>(row) + head,
           .beta_stride = in.beta.stride(0),
+          .skip = in.skip != nullptr ? in.skip->elements<float>() + head : nullptr,
           .out = out.row<float>(row) + head * out.stride(1),
           .out_stride = out.stride(0),
           .out_head_stride = out.stride(1),
@@ -123,6 +128,22 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
           .update_stride = shape.value_heads * shape.padded_value(),
           .decays = block + shape.decays_begin() + head,
           .decay_stride = shape.value_heads};
+}
+
+// Writes the slice's keys of the chunk that it leaves open, which tasks share, to its block.
+void keep_keys(const DeltaShape& shape, const Tensor& k, const StateSlice& slice,
+               const Tensor& blocks) {
+  const int64_t end = slice.first_position + slice.num_rows;
+  const int64_t open = end / kStateChunk * kStateChunk;
+  float* const kept = blocks.row<float>(slice.block) + shape.keys_begin();
+  for (int64_t p = std::max(open, slice.first_position); p < end; ++p) {
+    const float* const keys = k.row<float>(slice.first_row + p - slice.first_position);
+    for (int64_t head = 0; head < shape.key_heads; ++head) {
+      float* const to = kept + ((p - open) * shape.key_heads + head) * shape.padded_key();
+      std::copy_n(keys + head * k.stride(1), shape.key_dim, to);
+      std::fill(to + shape.key_dim, to + shape.padded_key(), 0.0f);
+    }
+  }
 }
 
 }  // namespace
@@ -147,11 +168,16 @@ void CpuRecurrent::do_short_convolution(const ConvolutionShape& shape, const Ten
 }
 
 void CpuRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
-                                  const Tensor& out) {
+                                  const GateRange& range, const Tensor& out) {
   const int64_t heads = x.size(1);
   split_rows(threads_, x.size(0), heads * kGateElements, [&](int64_t row) {
-    kernels_.decay_gates(x.row<float>(row), bias.elements<float>(), rates.elements<float>(), heads,
-                         out.row<float>(row));
+    kernels_.decay_gates({.x = x.row<float>(row),
+                          .bias = bias.elements<float>(),
+                          .rates = rates.elements<float>(),
+                          .low = range.low,
+                          .high = range.high,
+                          .width = heads,
+                          .out = out.row<float>(row)});
   });
 }
 
@@ -164,16 +190,20 @@ void CpuRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Tensor& o
 void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
                                  const StateSlices& states, const Tensor& blocks,
                                  const Tensor& out) {
+  const int64_t group = shape.value_heads / shape.key_heads;
+  const int64_t task_heads = std::min(group, kTaskHeads);
+  const int64_t num_parts = divide_up(group, task_heads) * shape.key_heads;
   tasks_.clear();
   saves_.clear();
-  saves_.reserve(states.saves.size() *
-                 static_cast<size_t>(shape.key_heads));  // tasks point into it
+  saves_.reserve(states.saves.size() * static_cast<size_t>(num_parts));  // tasks point into it
   for (const StateSlice& slice : states.slices) {
-    for (int64_t head = 0; head < shape.key_heads; ++head) {
-      DeltaTask task = task_of(shape, inputs, slice, head, blocks, out);
+    int64_t num_heads = 0;
+    for (int64_t head = 0; head < shape.value_heads; head += num_heads) {
+      num_heads = std::min(task_heads, group - head % group);
+      DeltaTask task = task_of(shape, inputs, slice, head, num_heads, blocks, out);
       task.saves = saves_.data() + saves_.size();
       task.num_saves = slice.num_saves;
-      const int64_t first = head * task.group * shape.key_dim * task.padded_value;
+      const int64_t first = head * shape.key_dim * task.padded_value;
       for (const StateSave& save : states.saves_of(slice)) {
         saves_.push_back(
             {.position = save.position, .states = blocks.row<float>(save.block) + first});
@@ -190,6 +220,7 @@ void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inp
       kernels_.delta_rule(task);
     }
   });
+  for (const StateSlice& slice : states.slices) keep_keys(shape, inputs.k, slice, blocks);
 }
 
 void CpuRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {

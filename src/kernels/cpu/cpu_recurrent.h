@@ -21,7 +21,7 @@ class CpuRecurrent final : public RecurrentOps {
                             const ConvolutionWeights& weights, const StateSlices& states,
                             const Tensor& blocks, const Tensor& out) override;
   void do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
-                      const Tensor& out) override;
+                      const GateRange& range, const Tensor& out) override;
   void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& states,
                      const Tensor& blocks, const Tensor& out) override;

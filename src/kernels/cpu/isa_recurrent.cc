@@ -20,15 +20,19 @@ void convolve(const ConvolutionTask& task) {
   });
 }
 
-void decay_gates(const float* x, const float* bias, const float* rates, int64_t width, float* out) {
-  for (int64_t i = 0; i < width; ++i) {
-    const float sum = x[i] + bias[i];
+void decay_gates(const GateTask& task) {
+  const double low = static_cast<double>(task.low), high = static_cast<double>(task.high);
+  for (int64_t i = 0; i < task.width; ++i) {
+    const float sum = task.x[i] + task.bias[i];
     const float size = sum < 0.0f ? -sum : sum;
     float tail[kLanes];
     store(tail, exp(splat(-size)));
     const double rest = portable_log(1.0 + static_cast<double>(tail[0]));
-    const double softplus = (sum > 0.0f ? static_cast<double>(sum) : 0.0) + rest;
-    out[i] = sum != sum ? sum : static_cast<float>(-static_cast<double>(rates[i]) * softplus);
+    double gate = (sum > 0.0f ? static_cast<double>(sum) : 0.0) + rest;
+    if (gate < low) gate = low;
+    if (gate > high) gate = high;
+    const double rate = static_cast<double>(task.rates[i]);
+    task.out[i] = sum != sum ? sum : static_cast<float>(-rate * gate);
   }
 }
 
@@ -99,7 +103,8 @@ void combine(const Combination& all) {
   }
 }
 
-// What the rows of one chunk have in common for the value heads of a key head.
+// What the rows of one chunk have in common for the value heads of a key head. Keys stand in
+// scratch, as other tasks read the block's.
 struct DeltaChunk {
   int64_t first = 0;   // position of the chunk
   int64_t offset = 0;  // of the first row in it
@@ -118,37 +123,45 @@ PL_INLINE float* queries_of(const DeltaTask& task) { return task.scratch; }
 PL_INLINE float* scaled_keys_of(const DeltaTask& task) {
   return task.scratch + kChunk * task.padded_key;
 }
-PL_INLINE float* recalled_of(const DeltaTask& task) {
+PL_INLINE float* keys_of(const DeltaTask& task) {
   return task.scratch + 2 * kChunk * task.padded_key;
+}
+PL_INLINE float* recalled_of(const DeltaTask& task) {
+  return task.scratch + 3 * kChunk * task.padded_key;
 }
 
 void begin_chunk(const DeltaTask& task, DeltaChunk& chunk) {
   for (int64_t j = 0; j < chunk.offset + chunk.count; ++j) {
-    float* const key = task.keys + j * task.key_stride;
+    float* const key = keys_of(task) + j * task.padded_key;
     chunk.keys[j] = key;
-    if (j < chunk.offset) continue;
+    if (j < chunk.offset) {
+      copy_padded(task.keys + j * task.key_stride, task.padded_key, task.padded_key, key);
+      continue;
+    }
     const int64_t i = j - chunk.offset, row = chunk.row + i;
     float* const query = queries_of(task) + i * task.padded_key;
     copy_padded(task.k + row * task.k_stride, task.key_dim, task.padded_key, key);
     copy_padded(task.q + row * task.q_stride, task.key_dim, task.padded_key, query);
     for (int64_t before = 0; before <= j; ++before) {
-      chunk.key_dots[i][before] = dot_keys(chunk.keys[before], key, task.padded_key);
       chunk.query_dots[i][before] = dot_keys(chunk.keys[before], query, task.padded_key);
+      if (!task.corrects) continue;
+      chunk.key_dots[i][before] = dot_keys(chunk.keys[before], key, task.padded_key);
     }
   }
 }
 
-// S^T k and S^T q of all rows: those of keys first.
+// S^T q of all rows, then S^T k of all where they correct.
 void recall(const DeltaTask& task, const DeltaChunk& chunk, const float* state) {
   const float* rows[2 * kChunk];
   float* outs[2 * kChunk];
+  const int64_t num_rows = task.corrects ? 2 * chunk.count : chunk.count;
   for (int64_t i = 0; i < chunk.count; ++i) {
-    rows[i] = chunk.keys[chunk.offset + i];
-    rows[chunk.count + i] = queries_of(task) + i * task.padded_key;
+    rows[i] = queries_of(task) + i * task.padded_key;
+    rows[chunk.count + i] = chunk.keys[chunk.offset + i];
   }
-  for (int64_t i = 0; i < 2 * chunk.count; ++i) outs[i] = recalled_of(task) + i * task.padded_value;
+  for (int64_t i = 0; i < num_rows; ++i) outs[i] = recalled_of(task) + i * task.padded_value;
   combine({.rows = rows,
-           .num_rows = 2 * chunk.count,
+           .num_rows = num_rows,
            .length = task.key_dim,
            .matrix = state,
            .stride = task.padded_value,
@@ -165,10 +178,11 @@ PL_INLINE void decay_factors(const float* decays, float last, float* factors) {
 
 struct DeltaRow {
   const float* v;
-  const float* recalled_key;  // null: there is no state
-  const float* recalled_query;
+  const float* recalled_query;  // null: there is no state
+  const float* recalled_key;
   float decay;  // since the chunk's start
   float beta;
+  float skip;
   int64_t num_before;  // rows of the chunk
   const float* key_weights;
   const float* query_weights;
@@ -176,22 +190,25 @@ struct DeltaRow {
   float* out;
 };
 
+template <bool kCorrects>
 PL_INLINE void run_row(const DeltaRow& row, int64_t value_dim, int64_t padded_value) {
   for (int64_t i = 0; i < padded_value; i += kLanes) {
     const int64_t count = max_of(0, min_of(value_dim - i, kLanes));
-    Vec update = load_upto(row.v + i, count), sum = {};
-    if (row.recalled_key != nullptr) {
-      update = fma(splat(-row.decay), load(row.recalled_key + i), update);
+    const Vec value = load_upto(row.v + i, count);
+    Vec update = value, sum = {};
+    if (row.recalled_query != nullptr) {
       sum = load(row.recalled_query + i) * row.decay;
+      if (kCorrects) update = fma(splat(-row.decay), load(row.recalled_key + i), update);
     }
     for (int64_t j = 0; j < row.num_before; ++j) {
       const Vec before = load(row.updates[j] + i);
-      update = fma(splat(-row.key_weights[j]), before, update);
+      if (kCorrects) update = fma(splat(-row.key_weights[j]), before, update);
       sum = fma(splat(row.query_weights[j]), before, sum);
     }
     update = update * row.beta;
     store(const_cast<float*>(row.updates[row.num_before]) + i, update);
     sum = fma(splat(row.query_weights[row.num_before]), update, sum);
+    if (row.skip != 0.0f) sum = fma(splat(row.skip), value, sum);
     if (count > 0) store_upto(row.out + i, sum, count);
   }
 }
@@ -227,6 +244,7 @@ void close_chunk(const DeltaTask& task, const DeltaChunk& chunk, const float* fa
   }
 }
 
+template <bool kCorrects>
 void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
   const int64_t head_elements = task.key_dim * task.padded_value;
   float* const own = task.states + head * head_elements;
@@ -249,25 +267,26 @@ void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
     const int64_t i = j - chunk.offset, row = chunk.row + i;
     decay_factors(decays, decays[j], factors);
     for (int64_t before = 0; before <= j; ++before) {
-      key_weights[before] = factors[before] * chunk.key_dots[i][before];
+      if (kCorrects) key_weights[before] = factors[before] * chunk.key_dots[i][before];
       query_weights[before] = factors[before] * chunk.query_dots[i][before];
     }
     float total[kLanes];
     store(total, exp(splat(decays[j])));
     const float* const recalled =
         state != nullptr ? recalled_of(task) + i * task.padded_value : nullptr;
-    run_row({.v = task.v + row * task.v_stride + head * task.v_head_stride,
-             .recalled_key = recalled,
-             .recalled_query =
-                 recalled != nullptr ? recalled + chunk.count * task.padded_value : nullptr,
-             .decay = total[0],
-             .beta = task.beta[row * task.beta_stride + head],
-             .num_before = j,
-             .key_weights = key_weights,
-             .query_weights = query_weights,
-             .updates = updates,
-             .out = task.out + row * task.out_stride + head * task.out_head_stride},
-            task.value_dim, task.padded_value);
+    run_row<kCorrects>(
+        {.v = task.v + row * task.v_stride + head * task.v_head_stride,
+         .recalled_query = recalled,
+         .recalled_key = recalled != nullptr ? recalled + chunk.count * task.padded_value : nullptr,
+         .decay = total[0],
+         .beta = task.beta[row * task.beta_stride + head],
+         .skip = task.skip != nullptr ? task.skip[head] : 0.0f,
+         .num_before = j,
+         .key_weights = key_weights,
+         .query_weights = query_weights,
+         .updates = updates,
+         .out = task.out + row * task.out_stride + head * task.out_head_stride},
+        task.value_dim, task.padded_value);
   }
   if (last < kChunk) return;
   float total[kLanes];
@@ -290,12 +309,14 @@ void delta_rule(const DeltaTask& task) {
     chunk.count = min_of(kChunk - chunk.offset, task.num_rows - row);
     chunk.row = row;
     begin_chunk(task, chunk);
-    for (int64_t head = 0; head < task.group; ++head) run_head(task, chunk, head);
+    for (int64_t head = 0; head < task.num_heads; ++head) {
+      task.corrects ? run_head<true>(task, chunk, head) : run_head<false>(task, chunk, head);
+    }
   }
 }
 
 int64_t delta_scratch(int64_t padded_key, int64_t padded_value) {
-  return 2 * kChunk * padded_key + 2 * kChunk * padded_value;
+  return 3 * kChunk * padded_key + 2 * kChunk * padded_value;
 }
 
 }  // namespace

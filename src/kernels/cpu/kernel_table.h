@@ -207,12 +207,23 @@ struct ConvolutionTask {
   float* out = nullptr;
 };
 
-// RecurrentOps::delta_rule for a slice's rows on one key head, which serves `group` value heads.
-// Pointers are at the first row and the first of these heads; strides count elements.
+// RecurrentOps::decay_gates of a row: out = -rates * min(max(log(1 + exp(x + bias)), low), high).
+struct GateTask {
+  const float* x = nullptr;
+  const float* bias = nullptr;
+  const float* rates = nullptr;
+  float low = 0.0f, high = 0.0f;
+  int64_t width = 0;
+  float* out = nullptr;
+};
+
+// RecurrentOps::delta_rule for a slice's rows on some value heads of one key head. Pointers are at
+// the first row and the first of these heads; strides count elements.
 struct DeltaTask {
+  bool corrects = true;
   int64_t key_dim = 0, value_dim = 0;
   int64_t padded_key = 0, padded_value = 0;
-  int64_t group = 0;
+  int64_t num_heads = 0;
   int64_t num_rows = 0;
   int64_t first_position = 0;
   const float* q = nullptr;
@@ -225,13 +236,14 @@ struct DeltaTask {
   int64_t log_decay_stride = 0;
   const float* beta = nullptr;
   int64_t beta_stride = 0;
+  const float* skip = nullptr;  // of each head; null: there is none
   float* out = nullptr;
   int64_t out_stride = 0, out_head_stride = 0;
   // Parts of the slice's block, as DeltaShape lays them out.
-  float* states = nullptr;  // heads of [key_dim][padded_value]
-  float* keys = nullptr;    // of each position of a chunk, key_stride apart; likewise the others
-  int64_t key_stride = 0;
-  float* updates = nullptr;  // heads of [padded_value]
+  float* states = nullptr;      // heads of [key_dim][padded_value]
+  const float* keys = nullptr;  // of each position of the chunk that was open, [padded_key], which
+  int64_t key_stride = 0;       // are key_stride apart; likewise the others
+  float* updates = nullptr;     // heads of [padded_value]
   int64_t update_stride = 0;
   float* decays = nullptr;
   int64_t decay_stride = 0;
@@ -346,8 +358,7 @@ struct KernelTable {
   float (*log_sum)(ExpSum total);
 
   void (*convolve)(const ConvolutionTask& task);
-  void (*decay_gates)(const float* x, const float* bias, const float* rates, int64_t width,
-                      float* out);
+  void (*decay_gates)(const GateTask& task);
   void (*multiply)(const float* x, const float* y, int64_t width, float* out);
   void (*delta_rule)(const DeltaTask& task);
   int64_t (*delta_scratch)(int64_t padded_key, int64_t padded_value);

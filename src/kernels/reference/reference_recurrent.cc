@@ -106,10 +106,14 @@ class DeltaHead {
     const double beta = double{in_.beta.row<float>(row)[head_]};
     float* const out = out_.row<float>(row) + head_ * out_.stride(1);
     for (int64_t c = 0; c < shape_.value_dim; ++c) {
-      double update = double{head_row(in_.v, row, head_)[c]} - decay * recall(p, k, c);
-      double sum = decay * recall(p, q, c);
+      const double value = double{head_row(in_.v, row, head_)[c]};
+      double update = value, sum = decay * recall(p, q, c);
+      if (in_.skip != nullptr) sum += double{in_.skip->elements<float>()[head_]} * value;
+      if (shape_.corrects) update -= decay * recall(p, k, c);
       for (int64_t j = begin; j < p; ++j) {
-        update -= of_key[static_cast<size_t>(j - begin)] * double{update_at(j)[c]};
+        if (shape_.corrects) {
+          update -= of_key[static_cast<size_t>(j - begin)] * double{update_at(j)[c]};
+        }
         sum += of_query[static_cast<size_t>(j - begin)] * double{update_at(j)[c]};
       }
       update_at(p)[c] = static_cast<float>(beta * update);
@@ -185,12 +189,13 @@ void ReferenceRecurrent::do_short_convolution(const ConvolutionShape& shape, con
 }
 
 void ReferenceRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
-                                        const Tensor& out) {
+                                        const GateRange& range, const Tensor& out) {
   for (int64_t r = 0; r < x.size(0); ++r) {
     for (int64_t h = 0; h < x.size(1); ++h) {
       const double sum = double{x.row<float>(r)[h] + bias.elements<float>()[h]};
       const double softplus = std::max(sum, 0.0) + std::log1p(std::exp(-std::abs(sum)));
-      out.row<float>(r)[h] = static_cast<float>(-double{rates.elements<float>()[h]} * softplus);
+      const double gate = std::clamp(softplus, double{range.low}, double{range.high});
+      out.row<float>(r)[h] = static_cast<float>(-double{rates.elements<float>()[h]} * gate);
     }
   }
 }

@@ -1,0 +1,18 @@
+// What layers whose states decay load and read alike.
+#pragma once
+
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+struct LoadContext;
+
+// Rates of decay, exp of the vector `name` [heads]: files have their logarithms.
+OwnedTensor load_decay_rates(const LoadContext& context, const std::string& name, int64_t heads);
+
+// Columns of x [rows, width] from `first` on as [rows, heads, size].
+Tensor heads_at(const Tensor& x, int64_t first, int64_t heads, int64_t size);
+
+}  // namespace paceline
