@@ -22,10 +22,9 @@ KvReads::KvReads(const DecoderConfig& config, DType dtype, StepObserver* next) :
   }
   const auto num_windows = std::max<int64_t>(std::ssize(windows_), 1);
   position_bytes_ = static_cast<int64_t>(kv_token_bytes(config, dtype)) / num_windows;
-  if (!config.delta_net) return;
-  const DeltaNetConfig& delta = *config.delta_net;
-  const int64_t elements = delta.value_heads * delta.key_dim * delta.value_dim;
-  state_bytes_ = (config.num_layers() - std::ssize(windows_)) * elements * int64_t{sizeof(float)};
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    state_bytes_ += state_matrix_elements(config, i) * int64_t{sizeof(float)};
+  }
 }
 
 void KvReads::on_submitted(const Sequence& sequence, int64_t step) {

@@ -10,6 +10,7 @@
 #include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/kv_storage.h"
+#include "layers/mamba2.h"
 
 namespace paceline {
 
@@ -24,7 +25,7 @@ struct MixerInputs {
 
 class Mixer {
  public:
-  using Part = std::variant<SelfAttention, GatedDeltaNet, GatedConvolution>;
+  using Part = std::variant<SelfAttention, GatedDeltaNet, GatedConvolution, Mamba2>;
 
   explicit Mixer(Part part) : part_(std::move(part)) {}
 

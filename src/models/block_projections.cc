@@ -81,6 +81,13 @@ std::vector<BlockProjection> convolution_projections(const DecoderConfig& config
           {"conv.out_proj", BlockProduct::output, 0, hidden, hidden}};
 }
 
+std::vector<BlockProjection> mamba2_projections(const DecoderConfig& config) {
+  const Mamba2Config& mamba = *config.mamba2;
+  const int64_t hidden = config.hidden_size;
+  return {{mamba.name + ".in_proj", BlockProduct::qkv, 0, mamba.input_width(), hidden},
+          {mamba.name + ".out_proj", BlockProduct::output, 0, hidden, mamba.inner()}};
+}
+
 std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, MixerKind kind) {
   switch (kind) {
     case MixerKind::attention:
@@ -89,6 +96,8 @@ std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, Mixe
       return delta_net_projections(config);
     case MixerKind::convolution:
       return convolution_projections(config);
+    case MixerKind::mamba2:
+      return mamba2_projections(config);
   }
   return attention_projections(config);
 }

@@ -77,6 +77,9 @@ Mixer::Part load_mixer_part(const LoadContext& context, const DecoderConfig& con
     case MixerKind::convolution:
       return GatedConvolution(context, layer_name(layer_index, "conv"), config.hidden_size,
                               config.convolution.value());
+    case MixerKind::mamba2:
+      return Mamba2(context, layer_name(layer_index, config.mamba2.value().name),
+                    config.hidden_size, *config.mamba2);
   }
   return SelfAttention(context, layer_name(layer_index, "self_attn"),
                        attention_config(config, layer_index));
@@ -295,6 +298,7 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   const size_t delta = config.delta_net ? delta_net_scratch_bytes(*config.delta_net, max_rows) : 0;
   const size_t convolution =
       config.convolution ? gated_convolution_scratch_bytes(config.hidden_size, max_rows) : 0;
+  const size_t mamba2 = config.mamba2 ? mamba2_scratch_bytes(*config.mamba2, max_rows) : 0;
   const bool holds_inner = adapters == AdapterUse::any || !config.gated_mlp;
   const size_t mlp = holds_inner ? rows_of(2 * config.intermediate_size) : 0;
   size_t mixture = config.mixture ? mixture_scratch_bytes(*config.mixture, max_rows) : 0;
@@ -303,7 +307,7 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   }
   const size_t normed = config.parallel_block ? rows_of(config.hidden_size) : 0;
   return rows_of(config.hidden_size) + normed +
-         std::max({attention, delta, convolution, mlp, mixture}) +
+         std::max({attention, delta, convolution, mamba2, mlp, mixture}) +
          config.ropes.size() * floats(config.rotary_dim);
 }
 

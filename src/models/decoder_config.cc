@@ -57,7 +57,16 @@ int64_t state_elements(const DecoderConfig& config, int64_t layer_index) {
       return config.delta_net->block_elements();
     case MixerKind::convolution:
       return convolution_state_elements(*config.convolution, config.hidden_size);
+    case MixerKind::mamba2:
+      return config.mamba2->block_elements();
   }
+  return 0;
+}
+
+int64_t state_matrix_elements(const DecoderConfig& config, int64_t layer_index) {
+  const MixerKind mixer = config.layers[static_cast<size_t>(layer_index)].mixer;
+  if (mixer == MixerKind::delta_net) return config.delta_net->matrix_elements();
+  if (mixer == MixerKind::mamba2) return config.mamba2->matrix_elements();
   return 0;
 }
 

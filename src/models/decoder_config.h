@@ -12,6 +12,7 @@
 #include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/gated_mlp.h"
+#include "layers/mamba2.h"
 #include "layers/mixture_config.h"
 #include "layers/rope.h"
 #include "tensor/dtype.h"
@@ -21,7 +22,7 @@ namespace paceline {
 constexpr int kNoRope = -1;  // of a layer whose queries and keys don't rotate
 
 // What mixes the positions of a layer.
-enum class MixerKind : uint8_t { attention, delta_net, convolution };
+enum class MixerKind : uint8_t { attention, delta_net, convolution, mamba2 };
 
 // The properties that differ between layers.
 struct LayerConfig {
@@ -96,6 +97,7 @@ struct DecoderConfig {
   std::optional<MixtureConfig> mixture;               // of the layers that are mixtures
   std::optional<DeltaNetConfig> delta_net;            // of the layers that are one
   std::optional<GatedConvolutionConfig> convolution;  // of the layers that are one
+  std::optional<Mamba2Config> mamba2;                 // of the layers that are it
 
   BlockNorms norms;
   std::string final_norm = "norm";  // its canonical name
@@ -130,5 +132,7 @@ std::vector<LayerGroup> cache_groups(const DecoderConfig& config);
 int cache_group_of(const DecoderConfig& config, int64_t layer_index);
 // Elements of a sequence's state in a layer; 0 of attention.
 int64_t state_elements(const DecoderConfig& config, int64_t layer_index);
+// Those of its matrices, which every chunk of rows reads.
+int64_t state_matrix_elements(const DecoderConfig& config, int64_t layer_index);
 
 }  // namespace paceline

@@ -48,7 +48,8 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"gpt_oss", read_gpt_oss},
     {"granitemoe", read_granite_moe},
     {"granitemoeshared", read_granite_moe_shared},
-    {"granitemoehybrid", read_granite_moe_hybrid, check_granite_hybrid},
+    {"granitemoehybrid", read_granite_moe_hybrid},
+    {"bamba", read_bamba},
 });
 
 // The text model's object inside a multi-modal config.json, with missing fields from the outer one
@@ -90,7 +91,6 @@ const Family& find_family(const std::string& name, const HfConfig& config) {
 const Family& find_checked_family(const std::string& name, const HfConfig& config) {
   const Family& family = find_family(name, config);
   check_refused_fields(config, name);
-  if (family.check != nullptr) family.check(config);
   return family;
 }
 
@@ -235,17 +235,17 @@ std::vector<LayerConfig> uniform_layers(int64_t num_layers, int64_t window) {
 }
 
 bool read_mixers(const HfConfig& config, const MixerName& other, std::vector<LayerConfig>& layers) {
-  const auto types = config.find("layer_types");
+  const std::string_view key = config.has("layer_types") ? "layer_types" : "layers_block_type";
+  const auto types = config.find(key);
   if (!types) return false;
   const auto names = types->items();
   if (names.size() != layers.size()) {
-    config.invalid("layer_types",
-                   fmt::format("{} entries for {} layers", names.size(), layers.size()));
+    config.invalid(key, fmt::format("{} entries for {} layers", names.size(), layers.size()));
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     const std::string& name = names[i].string();
-    if (name == "full_attention") continue;
-    if (name != other.name) {
+    if (name == "full_attention" || name == "attention") continue;
+    if (name != other.name && name != other.old_name) {
       names[i].fail(ErrorCode::unsupported,
                     fmt::format("{} isn't supported; full_attention and {} are", shown_text(name),
                                 other.name));

@@ -15,8 +15,6 @@ namespace paceline {
 struct Family {
   std::string_view model_type;
   DecoderConfig (*read)(const HfConfig& config, const WeightReader& weights);
-  // Throws Error unsupported for a kind of the family that can't be computed; null: there is none.
-  void (*check)(const HfConfig& config) = nullptr;
 };
 
 std::span<const Family> families();
@@ -68,10 +66,11 @@ std::vector<LayerConfig> windowed_layers(const HfConfig& config, const std::vect
 // What `layer_types` calls the layers of a kind.
 struct MixerName {
   std::string_view name;
+  std::string_view old_name = name;  // of older files, which say "attention" too
   MixerKind kind;
 };
-// Sets the mixers of the layers that `layer_types` calls so; it calls the others full_attention.
-// Without the field it returns false and changes nothing.
+// Sets the mixers of the layers that `layer_types`, or layers_block_type in older files, calls so;
+// it calls the others full_attention. Without the field it returns false and changes nothing.
 bool read_mixers(const HfConfig& config, const MixerName& other, std::vector<LayerConfig>& layers);
 
 // Each is in a file of its own in this folder.
@@ -99,7 +98,7 @@ DecoderConfig read_granite(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite_moe_shared(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite_moe_hybrid(const HfConfig& config, const WeightReader& weights);
-void check_granite_hybrid(const HfConfig& config);
+DecoderConfig read_bamba(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_exaone4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_cohere2(const HfConfig& config, const WeightReader& weights);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/family.h"
+#include "models/mamba2_fields.h"
 #include "models/mixture_fields.h"
 
 namespace paceline {
@@ -49,6 +50,15 @@ void name_dense_mlp(const WeightReader& weights, DecoderConfig& decoder) {
   decoder.fused_gate_up = true;
 }
 
+// Without the list all layers are Mamba's.
+std::vector<LayerConfig> read_granite_layers(const HfConfig& config) {
+  std::vector<LayerConfig> layers = uniform_layers(read_num_layers(config), 0);
+  const MixerName mamba{.name = "linear_attention", .old_name = "mamba", .kind = MixerKind::mamba2};
+  if (read_mixers(config, mamba, layers)) return layers;
+  for (LayerConfig& layer : layers) layer.mixer = MixerKind::mamba2;
+  return layers;
+}
+
 }  // namespace
 
 DecoderConfig read_granite(const HfConfig& config, const WeightReader& weights) {
@@ -75,32 +85,6 @@ DecoderConfig read_granite_moe_shared(const HfConfig& config, const WeightReader
   return decoder;
 }
 
-// Names the layers that aren't attention. Without the list transformers makes all of them Mamba's.
-void check_granite_hybrid(const HfConfig& config) {
-  const int64_t num_layers = read_num_layers(config);
-  const std::string_view key =
-      config.has("layer_types") ? "layer_types" : "layers_block_type";  // its name in older files
-  constexpr std::string_view kWhy = "only attention has a cache here";
-  const auto found = config.find(key);
-  if (!found) {
-    config.unsupported("layer_types",
-                       fmt::format("missing, which means that no layer is attention; {}", kWhy));
-  }
-  const auto types = found->items();
-  if (std::ssize(types) != num_layers) {
-    config.invalid(key, fmt::format("{} entries for {} layers", types.size(), num_layers));
-  }
-  std::vector<size_t> others;
-  for (size_t i = 0; i < types.size(); ++i) {
-    const std::string& type = types[i].string();
-    if (type != "attention" && type != "full_attention") others.push_back(i);
-  }
-  if (others.empty()) return;
-  config.unsupported(key, fmt::format("{} isn't supported, which {} of {} layers are ({}); {}",
-                                      shown_text(types[others[0]].string()), others.size(),
-                                      num_layers, fmt::join(others, ", "), kWhy));
-}
-
 DecoderConfig read_granite_moe_hybrid(const HfConfig& config, const WeightReader& weights) {
   constexpr int64_t kDefaultSharedSize = 1024;
   const int64_t shared_size = config.integer("shared_intermediate_size", kDefaultSharedSize);
@@ -114,6 +98,10 @@ DecoderConfig read_granite_moe_hybrid(const HfConfig& config, const WeightReader
     decoder.intermediate_size = shared_size;
     name_dense_mlp(weights, decoder);
   }
+  const bool is_mixture = decoder.mixture.has_value();
+  decoder.layers = read_granite_layers(config);
+  if (is_mixture) mix_all_layers(decoder.layers);
+  read_mamba2(config, {}, read_expanded_size(config, decoder.hidden_size), decoder);
   if (config.string("position_embedding_type", "") != "rope") {
     for (LayerConfig& layer : decoder.layers) layer.rope_index = kNoRope;
   }

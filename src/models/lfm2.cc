@@ -29,7 +29,7 @@ const MlpNames kNumberedNames = {.gate = "w1", .up = "w3", .down = "w2"};
 // Without `layer_types`, `full_attn_idxs` lists the layers that are attention; else all are.
 std::vector<LayerConfig> read_lfm2_layers(const HfConfig& config) {
   std::vector<LayerConfig> layers = uniform_layers(read_num_layers(config), 0);
-  if (read_mixers(config, {"conv", MixerKind::convolution}, layers)) return layers;
+  if (read_mixers(config, {.name = "conv", .kind = MixerKind::convolution}, layers)) return layers;
   const auto listed = config.find("full_attn_idxs");
   if (!listed) return layers;
   for (LayerConfig& layer : layers) layer.mixer = MixerKind::convolution;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "models/block_projections.h"
 #include "models/decoder_config.h"
 
 namespace paceline {
@@ -37,24 +38,14 @@ struct ModelCosts {
 
 inline ModelCosts model_costs(const DecoderConfig& config) {
   const int64_t hidden = config.hidden_size;
-  const int64_t q = config.num_heads * config.head_dim;
-  const int64_t kv = config.num_kv_heads * config.head_dim;
   const int64_t embedding = config.vocab_size * hidden;
   ModelCosts costs{.embedding_weights = embedding,
                    .head_weights = config.tied_head || !config.has_head ? 0 : embedding};
-  for (const LayerConfig& layer : config.layers) {
-    if (layer.mixer == MixerKind::delta_net) {
-      const DeltaNetConfig& delta = *config.delta_net;
-      costs.block_weights += hidden * (delta.input_width() + delta.value_width());
-    } else if (layer.mixer == MixerKind::convolution) {
-      costs.block_weights += hidden * 4 * hidden;
-    } else {
-      costs.block_weights += hidden * ((config.attention_gate ? 3 : 2) * q + 2 * kv);
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    for (const BlockProjection& part : block_projections(config, i)) {
+      costs.block_weights += part.out_features * part.in_features;
     }
-    if (!layer.is_mixture) {
-      costs.block_weights += (config.gated_mlp ? 3 : 2) * hidden * config.intermediate_size;
-      continue;
-    }
+    if (!config.layers[static_cast<size_t>(i)].is_mixture) continue;
     const RoutingParams& routing = config.mixture->routing;
     costs.num_experts = routing.num_experts;
     costs.experts_per_token = routing.experts_per_token;

@@ -25,7 +25,8 @@ constexpr CommonDefaults kMixtureDefaults = {.vocab_size = 248320,
 
 std::vector<LayerConfig> read_hybrid_layers(const HfConfig& config) {
   std::vector<LayerConfig> layers = uniform_layers(read_num_layers(config), 0);
-  if (read_mixers(config, {"linear_attention", MixerKind::delta_net}, layers)) return layers;
+  if (read_mixers(config, {.name = "linear_attention", .kind = MixerKind::delta_net}, layers))
+    return layers;
   const auto interval = static_cast<size_t>(config.integer("full_attention_interval", 4));
   for (size_t i = 0; i < layers.size(); ++i) {
     if ((i + 1) % interval != 0) layers[i].mixer = MixerKind::delta_net;

@@ -47,6 +47,8 @@ const std::vector<std::string> kModels = {"llama_plain",
                                           "mixtral_plain",
                                           "granitemoeshared_tied_stacked",
                                           "granitemoehybrid_no_rope",
+                                          "granitemoehybrid_mamba",
+                                          "bamba_groups",
                                           "lfm2_tied",
                                           "lfm2_moe_tied"};
 

@@ -182,7 +182,7 @@ TEST(Families, AModelWithStatesHasAttentionThatSeesWhatCameBefore) {
                [&] { hybrid(std::string(kMixed) + R"(, "is_causal": false)"); });
 }
 
-TEST(Families, HybridsOfAttentionAloneAreReadAndOthersNameTheirLayers) {
+TEST(Families, GraniteHybridsAreReadByEitherNameOfALayersKind) {
   const auto hybrid = [](const std::string& fields) {
     return read(config_with("granitemoehybrid", fields));
   };
@@ -199,20 +199,19 @@ TEST(Families, HybridsOfAttentionAloneAreReadAndOthersNameTheirLayers) {
   EXPECT_FALSE(dense.mixture);
   EXPECT_EQ(dense.intermediate_size, 24);
   EXPECT_EQ(dense.layers[0].rope_index, 0);
-  expect_error(ErrorCode::unsupported,
-               {"layer_types: \"mamba\" isn't supported, which 1 of 2 layers are (1); only"},
-               [&] { hybrid(R"(, "layer_types": ["attention", "mamba"])"); });
-  expect_error(ErrorCode::unsupported, {"layers_block_type: \"linear_attention\"", "(0, 1)"}, [&] {
-    hybrid(R"(, "layers_block_type": ["linear_attention", "linear_attention"])");
-  });
-  expect_error(ErrorCode::unsupported, {"layer_types: missing, which means that no layer is"},
-               [&] { hybrid(""); });
+  for (const char* types : {R"("layer_types": ["mamba", "attention"])",
+                            R"("layers_block_type": ["linear_attention", "full_attention"])"}) {
+    const DecoderConfig mamba = hybrid(", \"mamba_n_heads\": 4, " + std::string(types));
+    EXPECT_EQ(mamba.layers[0].mixer, MixerKind::mamba2);
+    EXPECT_EQ(mamba.layers[1].mixer, MixerKind::attention);
+    EXPECT_EQ(mamba.mamba2->heads, 4);
+  }
+  expect_error(ErrorCode::unsupported, {"layer_types: no layer is attention"},
+               [&] { hybrid(", \"mamba_n_heads\": 4"); });
+  expect_error(ErrorCode::unsupported, {"layer_types[1]", "\"moe\" isn't supported"},
+               [&] { hybrid(R"(, "layer_types": ["attention", "moe"])"); });
   expect_error(ErrorCode::invalid, {"layer_types: 1 entries for 2 layers"},
                [&] { hybrid(R"(, "layer_types": ["attention"])"); });
-  expect_error(ErrorCode::unsupported, {"layer_types", "mamba"}, [&] {
-    check_model_kind(config_with("granitemoehybrid", R"(, "layer_types": ["mamba", "mamba"])"),
-                     "config.json");
-  });
 }
 
 }  // namespace

@@ -192,8 +192,12 @@ def _zero_choice_bias(model: PreTrainedModel) -> None:
 
 def _last_tap_alone(model: PreTrainedModel) -> None:
     for name, parameter in model.named_parameters():
-        if name.endswith("conv.conv.weight"):
+        if name.endswith(("conv.conv.weight", "conv1d.weight")):
             parameter.data[..., :-1] = 0
+
+
+def _unlimited_steps(config: PreTrainedConfig) -> None:
+    config.time_step_limit = (0.0, float("inf"))
 
 
 def _no_sinks(model: PreTrainedModel) -> None:
@@ -251,7 +255,11 @@ SWITCHES: dict[str, Switch] = {
     "expert_groups": Switch(config=_one_expert_group),
     "choice_bias": Switch(model=_zero_choice_bias),
     "convolution": Switch(model=_last_tap_alone),
-    "convolution_bias": Switch(model=_zero_biases(".conv.")),
+    "convolution_bias": Switch(model=_zero_biases(".conv.", ".conv1d.")),
+    "own_value": Switch(model=_zero_weights(".D")),
+    "step_bias": Switch(model=_zero_weights(".dt_bias")),
+    "step_limit": Switch(config=_unlimited_steps),
+    "state_bias": Switch(model=_zero_biases("mamba.in_proj", "mamba.out_proj")),
     "shared_gate": Switch(model=_zero_weights("shared_expert_gate")),
 }
 

@@ -27,6 +27,19 @@ LFM2_MOE: dict[str, Any] = {
 }
 
 
+GRANITE_H: dict[str, Any] = {
+    "num_hidden_layers": 3,
+    "intermediate_size": 16,
+    "embedding_multiplier": 1.5,
+    "attention_multiplier": 0.5,
+    "residual_multiplier": 1.5,
+    "logits_scaling": 2.0,
+    "rope_parameters": plain_rope(10_000.0),
+}
+
+MAMBA2_FEATURES = ("convolution", "own_value", "step_bias")
+
+
 def partial_rope(theta: float, share: float) -> dict[str, Any]:
     return {"rope_type": "default", "rope_theta": theta, "partial_rotary_factor": share}
 
@@ -101,5 +114,39 @@ HYBRID_SPECS = (
         variants=(),
         weight_std=0.2,
         stacked_experts=True,
+    ),
+    GoldenSpec(
+        name="granitemoehybrid_mamba",
+        family="granitemoehybrid",
+        config={**GRANITE_H, "num_hidden_layers": 2, "num_key_value_heads": 2, "num_local_experts": 5,
+                "num_experts_per_tok": 2,
+                "shared_intermediate_size": 28, "position_embedding_type": None, "mamba_n_heads": 8,
+                "mamba_n_groups": 2, "mamba_d_state": 12, "tie_word_embeddings": True,
+                "layer_types": ["linear_attention", "full_attention"]},
+        features=(*MAMBA2_FEATURES, "convolution_bias", "no_rope", "expert_choice", "shared_expert", "tied_head"),
+        v4={"layer_types": ["mamba", "attention"], "time_step_limit": [0.0, 1e30]},
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="granitemoehybrid_mamba_dense",
+        family="granitemoehybrid",
+        config={**GRANITE_H, "num_key_value_heads": 1, "num_local_experts": 0, "num_experts_per_tok": 0,
+                "shared_intermediate_size": 44, "position_embedding_type": "rope", "mamba_n_heads": 4,
+                "mamba_d_state": 20, "mamba_d_conv": 3, "mamba_expand": 3, "mamba_conv_bias": False,
+                "mamba_proj_bias": True, "time_step_limit": [0.3, 0.9], "tie_word_embeddings": False,
+                "layer_types": ["linear_attention", "linear_attention", "full_attention"]},
+        features=(*MAMBA2_FEATURES, "state_bias", "step_limit"),
+        v4={"layer_types": ["mamba", "mamba", "attention"]},
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="bamba_groups",
+        family="bamba",
+        config={"num_hidden_layers": 3, "num_key_value_heads": 2, "intermediate_size": 40, "attn_layer_indices": [1],
+                "attention_bias": True, "mlp_bias": True, "mamba_n_heads": 8, "mamba_n_groups": 4,
+                "mamba_d_state": 8, "rope_parameters": plain_rope(10_000.0), "tie_word_embeddings": False},
+        features=(*MAMBA2_FEATURES, "convolution_bias"),
+        variants=(),
+        weight_std=0.2,
     ),
 )

@@ -75,6 +75,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "mistral3": transformers.Mistral3ForConditionalGeneration,
     "qwen3_5_text": transformers.Qwen3_5ForCausalLM,
     "qwen3_5_moe_text": transformers.Qwen3_5MoeForCausalLM,
+    "bamba": transformers.BambaForCausalLM,
     "lfm2": transformers.Lfm2ForCausalLM,
     "lfm2_moe": transformers.Lfm2MoeForCausalLM,
 }
@@ -175,6 +176,8 @@ def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generat
             parameter.data = centre + NORM_STD * noise
         elif name.endswith("A_log"):
             parameter.data = DECAY_STD * noise  # rates around 1
+        elif name.endswith(".D"):
+            parameter.data = 1.0 + BIAS_STD * noise
         elif name.endswith(("bias", "sinks")):
             parameter.data = BIAS_STD * noise
         else:

@@ -1,0 +1,80 @@
+// Mamba2 mixes positions by states that decay and to which each row adds (Dao and Gu, "Transformers
+// are SSMs", 2024; transformers' Mamba2Mixer and its descendants).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "kernels/recurrent.h"
+#include "layers/adapter_weights.h"
+#include "layers/linear.h"
+#include "layers/norm.h"
+#include "layers/scratch.h"
+#include "layers/short_convolution.h"
+
+namespace paceline {
+
+class Backend;
+struct LoadContext;
+
+// Where the output's gate is applied to its norm.
+enum class GatedNorm : uint8_t { none, gate_first, norm_first };
+
+struct Mamba2Config {
+  std::string name = "mamba";  // what the layer is called within its block
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+  int64_t groups = 0;      // of heads, which share their B and C
+  int64_t state_size = 0;  // of B and C
+  int64_t taps = 0;        // of the convolution over x, B and C
+  bool convolution_bias = true;
+  bool input_bias = false;
+  bool output_bias = false;
+  Activation activation = Activation::silu;  // after the convolution
+  GatedNorm norm = GatedNorm::gate_first;    // each group of heads has its own mean square
+  float norm_eps = 1e-5f;
+  GateRange time_steps;
+
+  int64_t inner() const { return heads * head_dim; }
+  // Channels of the convolution: x, B and C side by side.
+  int64_t channels() const { return inner() + 2 * groups * state_size; }
+  // Of the product of its input: the gates of its output, the channels, and a time step a head.
+  int64_t input_width() const { return inner() + channels() + heads; }
+  int64_t matrix_elements() const { return heads * state_size * head_dim; }  // of a state
+  int64_t block_elements() const;  // of a sequence's state
+
+  bool operator==(const Mamba2Config&) const = default;
+};
+
+class Mamba2 {
+ public:
+  // `name` is the canonical prefix, e.g. "layers.0.mamba".
+  Mamba2(const LoadContext& context, const std::string& name, int64_t hidden_size,
+         const Mamba2Config& config);
+
+  // x, out [rows, hidden], not in place; states [blocks, block_elements].
+  void forward(Backend& backend, const Tensor& x, const StateSlices& slices,
+               const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+               const Tensor& out) const;
+
+  std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
+
+ private:
+  // read [rows, inner], in place; gates [rows, inner].
+  void gate(Backend& backend, const Tensor& gates, const Tensor& read) const;
+  void normalise(Backend& backend, const Tensor& read) const;
+
+  Mamba2Config config_;
+  Linear input_;  // gates of the output; x, B and C; time steps
+  ShortConvolution convolution_;
+  OwnedTensor step_bias_, decay_rates_, skip_;  // [heads]
+  OwnedTensor step_rates_;                      // [heads], those of time steps
+  std::optional<Norm> norm_;                    // [inner]
+  Linear output_;
+};
+
+// Bytes of scratch for a forward of up to `max_rows` rows.
+size_t mamba2_scratch_bytes(const Mamba2Config& config, int64_t max_rows);
+
+}  // namespace paceline
