@@ -177,7 +177,8 @@ ModelReport make_whole_report(const Settings& settings) {
 
 // The configuration as (name, JSON value).
 std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderConfig& c) {
-  static constexpr std::string_view kActivations[] = {"silu", "gelu_tanh", "gelu"};
+  static constexpr std::string_view kActivations[] = {"silu",    "gelu_tanh", "gelu",
+                                                      "sigmoid", "relu",      "clamped_swiglu"};
   static constexpr std::string_view kScalings[] = {"none", "linear",       "by_wavelength",
                                                    "yarn", "by_frequency", "dynamic"};
   const auto number = [](auto value) { return fmt::format("{}", value); };

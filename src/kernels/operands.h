@@ -17,7 +17,7 @@ struct AttentionRow;  // cuda/code/attention_chunk.h
 
 // clamped_swiglu is gpt-oss's: with gate = min(gate, 7) and up within [-7, 7], it is
 // gate * sigmoid(1.702 gate) * (up + 1). The others are functions of gate, times up.
-enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, sigmoid, clamped_swiglu };
+enum class Activation : uint8_t { silu, gelu_tanh, gelu_erf, sigmoid, relu, clamped_swiglu };
 
 // Which elements of a head rope rotates together: i and i + half (HF rotate_half), or the
 // neighbours 2 i and 2 i + 1 (GPT-J).

@@ -21,6 +21,7 @@ enum class QkNorm : uint8_t { none, head, width, each_head };
 // What its parts are called but for q_proj, k_proj, v_proj and qkv_proj. With QkNorm::each_head the
 // norm of head 3 is q_norm + ".norms.3".
 struct AttentionNames {
+  std::string layer = "self_attn";  // within its block
   std::string output = "o_proj";
   std::string q_norm = "q_norm";
   std::string k_norm = "k_norm";

@@ -50,13 +50,13 @@ class ExpertSteps {
     const std::span<const int32_t> rows = sorted_.batch_rows().subspan(first, count);
     const int64_t width = width_of(batch.groups.front());
     const Tensor inputs = scratch.take_rows(batch.num_slots, x.size(1));
-    const Tensor gate_up = scratch.take_rows(batch.num_slots, 2 * width);
+    const GatedMlp& first_expert = experts_[batch.groups.front().expert];
+    const Tensor gate_up = scratch.take_rows(batch.num_slots, first_expert.up_width());
     const Tensor outputs = scratch.take_rows(batch.num_slots, sums.size(1));
     backend_.gather_rows(x, rows, inputs);
     multiply(batch, BlockProduct::gate_up, inputs, gate_up);
     const Tensor gate = gate_up.slice(1, 0, width);
-    backend_.gated_activation(experts_.front().config().activation, gate,
-                              gate_up.slice(1, width, 2 * width), gate);
+    first_expert.activate(backend_, gate_up, gate);
     multiply(batch, BlockProduct::down, gate, outputs);
     backend_.add_scaled_rows(outputs, rows, sorted_.weights().subspan(first, count), sums);
   }

@@ -38,7 +38,7 @@ GatedMlp::GatedMlp(const LoadContext& context, const std::string& name, const Ml
 
 void GatedMlp::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                        Scratch& scratch, const Tensor& out) const {
-  if (!config_.gated || adapters.change(BlockProduct::gate_up) ||
+  if (!config_.gated || config_.gate_scale != 1.0f || adapters.change(BlockProduct::gate_up) ||
       adapters.change(BlockProduct::down)) {
     return forward_by_steps(backend, x, adapters, scratch, out);
   }
@@ -49,8 +49,20 @@ GatedMlpWeights GatedMlp::weights() const {
   const int64_t width = config_.intermediate_size;
   return {.activation = config_.activation,
           .gate = gate_up_.columns(0, width),
-          .up = gate_up_.columns(width, width),
+          .up = gate_up_.columns(config_.self_gated ? 0 : width, width),
           .down = down_.columns(0, config_.hidden_size)};
+}
+
+void GatedMlp::activate(Backend& backend, const Tensor& gate_up, const Tensor& out) const {
+  const int64_t width = config_.intermediate_size;
+  const Tensor gate = gate_up.slice(1, 0, width);
+  if (config_.gated) {
+    backend.gated_activation(config_.activation, gate, gate_up.slice(1, width, 2 * width), out);
+  } else if (config_.self_gated) {
+    backend.gated_activation(config_.activation, gate, gate, out);
+  } else {
+    backend.activation(config_.activation, gate, out);
+  }
 }
 
 // Rows without an adapter have the bits of Backend::gated_mlp.
@@ -62,11 +74,8 @@ void GatedMlp::forward_by_steps(Backend& backend, const Tensor& x, const BlockAd
   gate_up_.forward(backend, x, gate_up);
   adapters.add(backend, BlockProduct::gate_up, x, gate_up);
   const Tensor gate = gate_up.slice(1, 0, width);
-  if (config_.gated) {
-    backend.gated_activation(config_.activation, gate, gate_up.slice(1, width, 2 * width), gate);
-  } else {
-    backend.activation(config_.activation, gate, gate);
-  }
+  if (config_.gate_scale != 1.0f) backend.scale(gate, std::array{config_.gate_scale}, gate);
+  activate(backend, gate_up, gate);
   down_.forward(backend, gate, out);
   adapters.add(backend, BlockProduct::down, gate, out);
 }

@@ -28,6 +28,8 @@ struct MlpConfig {
   Activation activation = Activation::silu;
   bool bias = false;
   bool gated = true;
+  bool self_gated = false;     // without a gate: up takes its place
+  float gate_scale = 1.0f;     // of gates before the activation
   bool fused_gate_up = false;  // the files hold gate and up as one matrix
   MlpNames names = {};
 };
@@ -37,15 +39,21 @@ class GatedMlp {
   // `name` is the canonical prefix, e.g. "layers.0.mlp".
   GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config);
 
-  // In place; x, out [rows, hidden]. Takes scratch of [rows, up_width()] without a gate or where
-  // adapters change a row; else nothing has that size.
+  // In place; x, out [rows, hidden]. Takes scratch of [rows, up_width()] without a gate, where
+  // gates are scaled or where adapters change a row; else nothing has that size.
   void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
                const Tensor& out) const;
 
-  // For Backend::gated_mlp; they live as long as this.
+  // For Backend::gated_mlp, of one that is gated, by itself or not; they live as long as this.
   GatedMlpWeights weights() const;
 
   std::array<const Linear*, 2> products() const { return {&gate_up_, &down_}; }
+
+  // The inputs of down: gate_up [rows, up_width()], out [rows, intermediate_size], which may be the
+  // first columns of gate_up.
+  void activate(Backend& backend, const Tensor& gate_up, const Tensor& out) const;
+  // Of gate and up together.
+  int64_t up_width() const { return (config_.gated ? 2 : 1) * config_.intermediate_size; }
 
   // Its parts, for a pass that computes them in another way (training).
   const MlpConfig& config() const { return config_; }
@@ -56,8 +64,6 @@ class GatedMlp {
   Linear& down() { return down_; }
 
  private:
-  // Of gate and up together.
-  int64_t up_width() const { return (config_.gated ? 2 : 1) * config_.intermediate_size; }
   void forward_by_steps(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                         Scratch& scratch, const Tensor& out) const;
 

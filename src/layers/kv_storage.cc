@@ -38,6 +38,11 @@ KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType 
   for (const KvLayer& layer : layers) {
     Buffer& buffer = buffers_.emplace_back(
         memory, static_cast<size_t>(layer.num_blocks) * kv_block_bytes(layer, block_size, dtype));
+    if (layer.num_kv_heads == 0) {  // it has no memory
+      states_.emplace_back();
+      stores_.emplace_back();
+      continue;
+    }
     if (layer.state_elements > 0) {
       states_.emplace_back(buffer.get(), DType::f32,
                            Extents{layer.num_blocks, layer.state_elements});

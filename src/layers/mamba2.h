@@ -34,6 +34,7 @@ struct Mamba2Config {
   Activation activation = Activation::silu;  // after the convolution
   GatedNorm norm = GatedNorm::gate_first;    // each group of heads has its own mean square
   float norm_eps = 1e-5f;
+  float output_scale = 1.0f;  // of what the layer adds to the residual stream; its block applies it
   GateRange time_steps;
 
   int64_t inner() const { return heads * head_dim; }

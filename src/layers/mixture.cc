@@ -38,6 +38,8 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
                 .intermediate_size = config.expert_size,
                 .activation = activation,
                 .bias = config.expert_bias,
+                .gated = config.gated,
+                .self_gated = !config.gated,
                 .names = names.projections};
   experts_.reserve(static_cast<size_t>(num_experts + 1));
   for (int64_t i = 0; i < num_experts; ++i) {

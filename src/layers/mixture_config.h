@@ -27,6 +27,7 @@ struct MixtureConfig {
   RoutingParams routing;
   int64_t expert_size = 0;  // inner columns of an expert
   int64_t shared_size = 0;  // those of the shared one, if there is one
+  bool gated = true;        // false: the activation of up takes the place of a gate, in all experts
   bool has_choice_bias = false;
   bool router_bias = false;
   bool expert_bias = false;

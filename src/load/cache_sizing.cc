@@ -16,6 +16,7 @@ size_t group_block_bytes(const DecoderConfig& config, size_t group, const CacheR
   size_t bytes = 0;
   for (int64_t i = 0; i < config.num_layers(); ++i) {
     if (static_cast<size_t>(cache_group_of(config, i)) != group) continue;
+    if (config.layers[static_cast<size_t>(i)].mixer == MixerKind::none) continue;
     const KvLayer layer{.num_kv_heads = config.num_kv_heads,
                         .head_dim = config.head_dim,
                         .state_elements = state_elements(config, i)};

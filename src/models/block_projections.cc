@@ -18,13 +18,21 @@ struct GatedProjections {
   int64_t expert = kNoExpert;
   int64_t hidden = 0;
   int64_t width = 0;
+  bool gated = true;
 
   BlockProjection gate() const { return part(names.gate, BlockProduct::gate_up, 0, width, hidden); }
-  BlockProjection up() const { return part(names.up, BlockProduct::gate_up, width, width, hidden); }
+  BlockProjection up() const {
+    return part(names.up, BlockProduct::gate_up, gated ? width : 0, width, hidden);
+  }
   BlockProjection gate_up() const {
     return part(names.gate_up, BlockProduct::gate_up, 0, 2 * width, hidden);
   }
   BlockProjection down() const { return part(names.down, BlockProduct::down, 0, hidden, width); }
+  // Each by its own name, and gate and up also together.
+  std::vector<BlockProjection> all() const {
+    if (!gated) return {up(), down()};
+    return {gate(), up(), gate_up(), down()};
+  }
 
  private:
   BlockProjection part(const std::string& projection, BlockProduct product, int64_t first,
@@ -38,7 +46,8 @@ GatedProjections chosen_expert(const DecoderConfig& config, int64_t index) {
           .names = MlpNames(),
           .expert = index,
           .hidden = config.hidden_size,
-          .width = config.mixture->expert_size};
+          .width = config.mixture->expert_size,
+          .gated = config.mixture->gated};
 }
 
 bool is_shared(const MixtureConfig& config, int64_t expert) {
@@ -53,14 +62,15 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config) 
   const int64_t hidden = config.hidden_size, width = config.num_heads * config.head_dim;
   const int64_t q = (config.attention_gate ? 2 : 1) * width;
   const int64_t kv = config.num_kv_heads * config.head_dim;
-  const BlockProjection output{"self_attn." + config.attention_names.output, BlockProduct::output,
-                               0, hidden, width};
+  const std::string layer = config.attention_names.layer + ".";
+  const BlockProjection output{layer + config.attention_names.output, BlockProduct::output, 0,
+                               hidden, width};
   if (config.fused_qkv) {
-    return {{"self_attn.qkv_proj", BlockProduct::qkv, 0, q + 2 * kv, hidden}, output};
+    return {{layer + "qkv_proj", BlockProduct::qkv, 0, q + 2 * kv, hidden}, output};
   }
-  return {{"self_attn.q_proj", BlockProduct::qkv, 0, q, hidden},
-          {"self_attn.k_proj", BlockProduct::qkv, q, kv, hidden},
-          {"self_attn.v_proj", BlockProduct::qkv, q + kv, kv, hidden},
+  return {{layer + "q_proj", BlockProduct::qkv, 0, q, hidden},
+          {layer + "k_proj", BlockProduct::qkv, q, kv, hidden},
+          {layer + "v_proj", BlockProduct::qkv, q + kv, kv, hidden},
           output};
 }
 
@@ -92,6 +102,8 @@ std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, Mixe
   switch (kind) {
     case MixerKind::attention:
       break;
+    case MixerKind::none:
+      return {};
     case MixerKind::delta_net:
       return delta_net_projections(config);
     case MixerKind::convolution:
@@ -108,7 +120,7 @@ std::vector<BlockProjection> block_projections(const DecoderConfig& config, int6
   const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
   const LayerConfig& layer = config.layers[static_cast<size_t>(layer_index)];
   std::vector<BlockProjection> parts = mixer_projections(config, layer.mixer);
-  if (layer.is_mixture) return parts;
+  if (layer.is_mixture || !layer.has_mlp) return parts;
   const std::string mlp = config.mlp + ".";
   const MlpNames& names = config.mlp_names;
   if (config.fused_gate_up) {
@@ -142,8 +154,10 @@ std::vector<BlockProjection> shared_projections(const DecoderConfig& config, int
                                 .names = expert_mlp_names(mixture, mixture.routing.num_experts),
                                 .expert = mixture.routing.num_experts,
                                 .hidden = config.hidden_size,
-                                .width = mixture.shared_size};
+                                .width = mixture.shared_size,
+                                .gated = mixture.gated};
   if (mixture.names.fused_shared) return {expert.gate_up(), expert.down()};
+  if (!mixture.gated) return expert.all();
   return {expert.gate(), expert.up(), expert.down()};
 }
 
@@ -151,11 +165,7 @@ std::vector<BlockProjection> expert_projections(const DecoderConfig& config, int
   std::vector<BlockProjection> parts;
   if (!adapts_experts(config, layer_index)) return parts;
   for (int64_t i = 0; i < config.mixture->routing.num_experts; ++i) {
-    const GatedProjections expert = chosen_expert(config, i);
-    for (BlockProjection& part :
-         std::array{expert.gate(), expert.up(), expert.gate_up(), expert.down()}) {
-      parts.push_back(std::move(part));
-    }
+    for (BlockProjection& part : chosen_expert(config, i).all()) parts.push_back(std::move(part));
   }
   for (BlockProjection& part : shared_projections(config, layer_index)) {
     parts.push_back(std::move(part));
@@ -191,8 +201,7 @@ std::optional<BlockProjection> find_projection(const DecoderConfig& config, int6
       expert->expert >= config.mixture->routing.num_experts) {
     return std::nullopt;
   }
-  const GatedProjections one = chosen_expert(config, expert->expert);
-  return find_among({one.gate(), one.up(), one.gate_up(), one.down()});
+  return find_among(chosen_expert(config, expert->expert).all());
 }
 
 std::string projection_names(const std::vector<BlockProjection>& projections) {

@@ -13,8 +13,16 @@
 namespace paceline {
 namespace {
 
-std::string layer_name(int64_t layer_index, const std::string& part) {
-  return "layers." + std::to_string(layer_index) + "." + part;
+std::string layer_name(const DecoderConfig& config, int64_t layer_index, const std::string& part) {
+  return fmt::format("layers.{}.{}", config.stored_layer(layer_index), part);
+}
+
+const LayerConfig& layer_of(const DecoderConfig& config, int64_t layer_index) {
+  return config.layers[static_cast<size_t>(layer_index)];
+}
+
+bool joins_previous(const DecoderConfig& config, int64_t layer_index) {
+  return layer_index > 0 && layer_of(config, layer_index - 1).joins_next;
 }
 
 NormOptions norm_options(const DecoderConfig& config) {
@@ -28,10 +36,31 @@ Norm load_norm(const LoadContext& context, const DecoderConfig& config, const st
   return Norm(context, name, config.hidden_size, norm_options(config));
 }
 
-std::optional<Norm> load_optional_norm(const LoadContext& context, const DecoderConfig& config,
-                                       int64_t layer_index, const std::string& part) {
-  if (part.empty()) return std::nullopt;
-  return load_norm(context, config, layer_name(layer_index, part));
+std::optional<Norm> load_mixer_norm(const LoadContext& context, const DecoderConfig& config,
+                                    int64_t layer_index, const std::string& part) {
+  if (part.empty() || layer_of(config, layer_index).mixer == MixerKind::none) return std::nullopt;
+  return load_norm(context, config, layer_name(config, layer_index, part));
+}
+
+std::optional<Norm> load_mlp_norm(const LoadContext& context, const DecoderConfig& config,
+                                  int64_t layer_index, const std::string& part) {
+  if (part.empty() || !layer_of(config, layer_index).has_mlp) return std::nullopt;
+  return load_norm(context, config, layer_name(config, layer_index, part));
+}
+
+// Of a layer that joins another, that one's norm.
+std::optional<Norm> load_first_norm(const LoadContext& context, const DecoderConfig& config,
+                                    int64_t layer_index) {
+  if (joins_previous(config, layer_index)) return std::nullopt;
+  return load_mixer_norm(context, config, layer_index, config.norms.before_attention);
+}
+
+float mixer_scale(const DecoderConfig& config, int64_t layer_index) {
+  const MixerKind kind = layer_of(config, layer_index).mixer;
+  const float own = kind == MixerKind::attention ? config.attention_output_scale
+                    : kind == MixerKind::mamba2  ? config.mamba2.value().output_scale
+                                                 : 1.0f;
+  return config.residual_scale * own;
 }
 
 AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_index) {
@@ -43,7 +72,7 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .head_dim = config.head_dim,
           .params = {.scale = config.attention_scale,
                      .soft_cap = config.attention_soft_cap,
-                     .window = config.layers[static_cast<size_t>(layer_index)].window,
+                     .window = layer_of(config, layer_index).window,
                      .bidirectional = config.bidirectional},
           .rope_pairs = config.rope_pairs,
           .qk_norm = config.qk_norm,
@@ -62,48 +91,56 @@ MlpConfig mlp_config(const DecoderConfig& config) {
           .activation = config.activation,
           .bias = config.mlp_bias,
           .gated = config.gated_mlp,
+          .self_gated = config.self_gated_mlp,
+          .gate_scale = config.mlp_gate_scale,
           .fused_gate_up = config.fused_gate_up,
           .names = config.mlp_names};
 }
 
 Mixer::Part load_mixer_part(const LoadContext& context, const DecoderConfig& config,
                             int64_t layer_index) {
-  switch (config.layers[static_cast<size_t>(layer_index)].mixer) {
+  switch (layer_of(config, layer_index).mixer) {
     case MixerKind::attention:
+    case MixerKind::none:
       break;
     case MixerKind::delta_net:
-      return GatedDeltaNet(context, layer_name(layer_index, "linear_attn"), config.hidden_size,
-                           config.norm_eps, config.delta_net.value());
+      return GatedDeltaNet(context, layer_name(config, layer_index, "linear_attn"),
+                           config.hidden_size, config.norm_eps, config.delta_net.value());
     case MixerKind::convolution:
-      return GatedConvolution(context, layer_name(layer_index, "conv"), config.hidden_size,
+      return GatedConvolution(context, layer_name(config, layer_index, "conv"), config.hidden_size,
                               config.convolution.value());
     case MixerKind::mamba2:
-      return Mamba2(context, layer_name(layer_index, config.mamba2.value().name),
+      return Mamba2(context, layer_name(config, layer_index, config.mamba2.value().name),
                     config.hidden_size, *config.mamba2);
   }
-  return SelfAttention(context, layer_name(layer_index, "self_attn"),
+  return SelfAttention(context, layer_name(config, layer_index, config.attention_names.layer),
                        attention_config(config, layer_index));
 }
 
-Mixer load_mixer(const LoadContext& context, const DecoderConfig& config, int64_t layer_index) {
-  const MixerKind kind = config.layers[static_cast<size_t>(layer_index)].mixer;
+std::optional<Mixer> load_mixer(const LoadContext& context, const DecoderConfig& config,
+                                int64_t layer_index) {
+  const MixerKind kind = layer_of(config, layer_index).mixer;
+  if (kind == MixerKind::none) return std::nullopt;
   if (kind != MixerKind::attention && context.backend.recurrent() == nullptr) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("layers.{}: a layer with a state instead of attention, which isn't "
                             "computed on GPUs; without --device it is computed on the CPU",
-                            layer_index));
+                            config.stored_layer(layer_index)));
   }
   return Mixer(load_mixer_part(context, config, layer_index));
 }
 
-FeedForward load_feed_forward(const LoadContext& context, const DecoderConfig& config,
-                              int64_t layer_index) {
-  if (!config.layers[static_cast<size_t>(layer_index)].is_mixture) {
-    return FeedForward(GatedMlp(context, layer_name(layer_index, config.mlp), mlp_config(config)));
+std::optional<FeedForward> load_feed_forward(const LoadContext& context,
+                                             const DecoderConfig& config, int64_t layer_index) {
+  if (!layer_of(config, layer_index).has_mlp) return std::nullopt;
+  if (!layer_of(config, layer_index).is_mixture) {
+    return FeedForward(
+        GatedMlp(context, layer_name(config, layer_index, config.mlp), mlp_config(config)));
   }
   PL_CHECK(config.mixture.has_value(), "a mixture layer without its description");
-  return FeedForward(Mixture(context, "layers." + std::to_string(layer_index), *config.mixture,
-                             config.hidden_size, config.activation));
+  const std::string block = fmt::format("layers.{}", config.stored_layer(layer_index));
+  return FeedForward(
+      Mixture(context, block, *config.mixture, config.hidden_size, config.activation));
 }
 
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
@@ -122,22 +159,23 @@ PackedMatrix load_table(const LoadContext& context, std::string_view name,
 DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& config,
                            int64_t layer_index)
     : is_parallel_(config.parallel_block),
-      residual_scale_(config.residual_scale),
-      before_attention_(
-          load_optional_norm(context, config, layer_index, config.norms.before_attention)),
+      joins_next_(layer_of(config, layer_index).joins_next),
+      is_joined_(joins_previous(config, layer_index)),
+      mixer_scale_(mixer_scale(config, layer_index)),
+      mlp_scale_(config.residual_scale * config.mlp_output_scale),
+      before_attention_(load_first_norm(context, config, layer_index)),
       mixer_(load_mixer(context, config, layer_index)),
-      after_attention_(
-          load_optional_norm(context, config, layer_index, config.norms.after_attention)),
-      before_mlp_(load_optional_norm(context, config, layer_index, config.norms.before_mlp)),
+      after_attention_(load_mixer_norm(context, config, layer_index, config.norms.after_attention)),
+      before_mlp_(load_mlp_norm(context, config, layer_index, config.norms.before_mlp)),
       mlp_(load_feed_forward(context, config, layer_index)),
-      after_mlp_(load_optional_norm(context, config, layer_index, config.norms.after_mlp)) {}
+      after_mlp_(load_mlp_norm(context, config, layer_index, config.norms.after_mlp)) {}
 
 void DecoderBlock::add_branch(Backend& backend, const Addition& addition) const {
-  const auto& [residual, branch, after, next, out] = addition;
-  const bool is_scaled = residual_scale_ != 1.0f;
+  const auto& [residual, branch, scale, after, next, out] = addition;
+  const bool is_scaled = scale != 1.0f;
   const bool is_apart = after != nullptr && (is_scaled || next == nullptr);
   if (is_apart) after->forward(backend, branch, branch);
-  if (is_scaled) backend.scale(branch, std::array{residual_scale_}, branch);
+  if (is_scaled) backend.scale(branch, std::array{scale}, branch);
   if (next == nullptr) return backend.add(residual, branch, residual);
   next->add_forward(backend, residual, branch, is_apart ? nullptr : after, out);
 }
@@ -145,32 +183,52 @@ void DecoderBlock::add_branch(Backend& backend, const Addition& addition) const 
 void DecoderBlock::forward(Backend& backend, const MixerInputs& in, Scratch& scratch,
                            const Tensor& residual, const Tensor& branch, const Norm* next) const {
   if (is_parallel_) return forward_parallel(backend, in, scratch, residual, branch, next);
-  mixer_.forward(backend, before_attention_ ? branch : residual, in, scratch, branch);
+  if (joins_next_) return forward_joined(backend, in, scratch, residual, branch);
+  if (mixer_) {
+    const bool has_norm = before_attention_ || is_joined_;
+    mixer_->forward(backend, has_norm ? branch : residual, in, scratch, branch);
+    add_branch(backend, {.residual = residual,
+                         .branch = branch,
+                         .scale = mixer_scale_,
+                         .after = after_attention(),
+                         .next = mlp_ ? before_mlp() : next,
+                         .out = branch});
+  }
+  if (!mlp_) return;
+  mlp_->forward(backend, before_mlp_ ? branch : residual, in.adapters, scratch, branch);
   add_branch(backend, {.residual = residual,
                        .branch = branch,
-                       .after = after_attention(),
-                       .next = before_mlp(),
+                       .scale = mlp_scale_,
+                       .after = after_mlp(),
+                       .next = next,
                        .out = branch});
-  mlp_.forward(backend, before_mlp_ ? branch : residual, in.adapters, scratch, branch);
-  add_branch(
-      backend,
-      {.residual = residual, .branch = branch, .after = after_mlp(), .next = next, .out = branch});
+}
+
+// Leaves `normed` to the layer that it joins.
+void DecoderBlock::forward_joined(Backend& backend, const MixerInputs& in, Scratch& scratch,
+                                  const Tensor& residual, const Tensor& normed) const {
+  const Scratch::Frame frame(scratch);
+  const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
+  mixer_->forward(backend, normed, in, scratch, branch);
+  add_branch(backend,
+             {.residual = residual, .branch = branch, .scale = mixer_scale_, .out = branch});
 }
 
 void DecoderBlock::forward_parallel(Backend& backend, const MixerInputs& in, Scratch& scratch,
                                     const Tensor& residual, const Tensor& normed,
                                     const Norm* next) const {
+  forward_joined(backend, in, scratch, residual, normed);
   const Scratch::Frame frame(scratch);
   const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
-  mixer_.forward(backend, normed, in, scratch, branch);
-  add_branch(backend, {.residual = residual, .branch = branch, .out = branch});
-  mlp_.forward(backend, normed, in.adapters, scratch, branch);
-  add_branch(backend, {.residual = residual, .branch = branch, .next = next, .out = normed});
+  mlp_->forward(backend, normed, in.adapters, scratch, branch);
+  add_branch(
+      backend,
+      {.residual = residual, .branch = branch, .scale = mlp_scale_, .next = next, .out = normed});
 }
 
 void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const {
-  mixer_.list_weights(weights);
-  mlp_.list_weights(weights);
+  if (mixer_) mixer_->list_weights(weights);
+  if (mlp_) mlp_->list_weights(weights);
 }
 
 Decoder::Decoder(const LoadContext& context, DecoderConfig config)
@@ -194,7 +252,8 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
     return;
   }
   for (int64_t i = 0; i < config_.num_unused_layers; ++i) {
-    context.weights.ignore("layers." + std::to_string(config_.num_layers() + i) + ".");
+    context.weights.ignore(
+        fmt::format("layers.{}.", config_.stored_layer(config_.num_layers()) + i));
   }
   context.weights.expect_all_read();
   num_parameters_ = context.weights.num_elements_read();
@@ -219,7 +278,7 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
   }
   std::vector<LoraSegment> segments;
   const auto norm_before = [this](size_t block) {
-    return block < blocks_.size() ? blocks_[block].before_attention() : nullptr;
+    return block < blocks_.size() ? blocks_[block].first_norm() : nullptr;
   };
   if (const Norm* const first = norm_before(0)) first->forward(backend, residual, branch);
   for (size_t i = 0; i < blocks_.size(); ++i) {
@@ -274,7 +333,8 @@ std::vector<const PackedMatrix*> Decoder::weights() const {
 std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_blocks) const {
   std::vector<KvLayer> layers;
   for (int64_t i = 0; i < config_.num_layers(); ++i) {
-    layers.push_back({.num_kv_heads = config_.num_kv_heads,
+    const bool has_memory = layer_of(config_, i).mixer != MixerKind::none;
+    layers.push_back({.num_kv_heads = has_memory ? config_.num_kv_heads : 0,
                       .head_dim = config_.head_dim,
                       .num_blocks = group_num_blocks[static_cast<size_t>(cache_group(i))],
                       .state_elements = state_elements(config_, i)});
@@ -299,13 +359,15 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   const size_t convolution =
       config.convolution ? gated_convolution_scratch_bytes(config.hidden_size, max_rows) : 0;
   const size_t mamba2 = config.mamba2 ? mamba2_scratch_bytes(*config.mamba2, max_rows) : 0;
-  const bool holds_inner = adapters == AdapterUse::any || !config.gated_mlp;
+  const bool holds_inner =
+      adapters == AdapterUse::any || !config.gated_mlp || config.mlp_gate_scale != 1.0f;
   const size_t mlp = holds_inner ? rows_of(2 * config.intermediate_size) : 0;
   size_t mixture = config.mixture ? mixture_scratch_bytes(*config.mixture, max_rows) : 0;
   if (config.mixture && adapters == AdapterUse::any) {
     mixture += expert_steps_bytes(*config.mixture, config.hidden_size, max_rows);
   }
-  const size_t normed = config.parallel_block ? rows_of(config.hidden_size) : 0;
+  const bool joins = std::ranges::any_of(config.layers, &LayerConfig::joins_next);
+  const size_t normed = config.parallel_block || joins ? rows_of(config.hidden_size) : 0;
   return rows_of(config.hidden_size) + normed +
          std::max({attention, delta, convolution, mamba2, mlp, mixture}) +
          config.ropes.size() * floats(config.rotary_dim);

@@ -18,43 +18,50 @@
 
 namespace paceline {
 
-// One layer: attention and MLP on the residual stream, each with a norm before it, after it or
-// both.
+// One layer: a mixer and an MLP on the residual stream, or one of them, each with a norm before it,
+// after it or both.
 class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
 
   // Updates `residual` [rows, hidden] in place. On entry `branch` [rows, hidden] holds
-  // before_attention(residual) if the layer has that norm. On return it holds next(residual), or
-  // nothing of use if next is null.
+  // first_norm(residual) if the layer has that norm, or what the layer that it joins has left. On
+  // return it holds next(residual), or nothing of use if next is null.
   void forward(Backend& backend, const MixerInputs& in, Scratch& scratch, const Tensor& residual,
                const Tensor& branch, const Norm* next) const;
+
+  // The norm before its first branch; null: it has none.
+  const Norm* first_norm() const { return mixer_ ? before_attention() : before_mlp(); }
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
   // Its parts, for a pass that computes them in another way (training).
   const Norm* before_attention() const { return before_attention_ ? &*before_attention_ : nullptr; }
-  const SelfAttention& attention() const { return mixer_.attention(); }
+  const SelfAttention& attention() const { return mixer_->attention(); }
   const Norm* after_attention() const { return after_attention_ ? &*after_attention_ : nullptr; }
   const Norm* before_mlp() const { return before_mlp_ ? &*before_mlp_ : nullptr; }
-  const FeedForward& mlp() const { return mlp_; }
+  const FeedForward& mlp() const { return *mlp_; }
   const Norm* after_mlp() const { return after_mlp_ ? &*after_mlp_ : nullptr; }
   // The same, for training to replace their values.
   Norm* before_attention() { return before_attention_ ? &*before_attention_ : nullptr; }
-  SelfAttention& attention() { return mixer_.attention(); }
+  SelfAttention& attention() { return mixer_->attention(); }
   Norm* after_attention() { return after_attention_ ? &*after_attention_ : nullptr; }
   Norm* before_mlp() { return before_mlp_ ? &*before_mlp_ : nullptr; }
-  FeedForward& mlp() { return mlp_; }
+  FeedForward& mlp() { return *mlp_; }
   Norm* after_mlp() { return after_mlp_ ? &*after_mlp_ : nullptr; }
 
  private:
+  void forward_joined(Backend& backend, const MixerInputs& in, Scratch& scratch,
+                      const Tensor& residual, const Tensor& normed) const;
   void forward_parallel(Backend& backend, const MixerInputs& in, Scratch& scratch,
                         const Tensor& residual, const Tensor& normed, const Norm* next) const;
-  // residual += branch, which is normalised first if there is an `after`; then out = next of it.
+  // residual += branch, which is normalised first if there is an `after`, and scaled; then out =
+  // next of it.
   struct Addition {
     const Tensor& residual;
     const Tensor& branch;
+    float scale = 1.0f;
     const Norm* after = nullptr;
     const Norm* next = nullptr;
     const Tensor& out;
@@ -62,12 +69,13 @@ class DecoderBlock {
   void add_branch(Backend& backend, const Addition& addition) const;
 
   bool is_parallel_;
-  float residual_scale_;
+  bool joins_next_, is_joined_;
+  float mixer_scale_, mlp_scale_;  // of what they add to the residual stream
   std::optional<Norm> before_attention_;
-  Mixer mixer_;
+  std::optional<Mixer> mixer_;
   std::optional<Norm> after_attention_;
   std::optional<Norm> before_mlp_;
-  FeedForward mlp_;
+  std::optional<FeedForward> mlp_;
   std::optional<Norm> after_mlp_;
 };
 

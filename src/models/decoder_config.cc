@@ -23,15 +23,26 @@ std::vector<float> DecoderConfig::query_factors(Indices<int32_t> positions) cons
   return factors;
 }
 
-bool DecoderConfig::has_states() const {
-  return std::ranges::any_of(
-      layers, [](const LayerConfig& layer) { return layer.mixer != MixerKind::attention; });
+namespace {
+
+bool has_state(const LayerConfig& layer) {
+  return layer.mixer != MixerKind::attention && layer.mixer != MixerKind::none;
+}
+
+}  // namespace
+
+bool DecoderConfig::has_states() const { return std::ranges::any_of(layers, has_state); }
+
+int64_t DecoderConfig::stored_layer(int64_t layer_index) const {
+  const auto before = layers.begin() + layer_index;
+  return layer_index - std::count_if(layers.begin(), before,
+                                     [](const LayerConfig& layer) { return layer.joins_next; });
 }
 
 namespace {
 
 LayerGroup group_of(const LayerConfig& layer) {
-  const bool is_recurrent = layer.mixer != MixerKind::attention;
+  const bool is_recurrent = has_state(layer);
   return {.is_recurrent = is_recurrent, .window = is_recurrent ? 0 : layer.window};
 }
 
@@ -39,19 +50,24 @@ LayerGroup group_of(const LayerConfig& layer) {
 
 std::vector<LayerGroup> cache_groups(const DecoderConfig& config) {
   std::set<LayerGroup> groups;
-  for (const LayerConfig& layer : config.layers) groups.insert(group_of(layer));
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.mixer != MixerKind::none) groups.insert(group_of(layer));
+  }
   return {groups.begin(), groups.end()};
 }
 
 int cache_group_of(const DecoderConfig& config, int64_t layer_index) {
+  const LayerConfig& layer = config.layers[static_cast<size_t>(layer_index)];
+  if (layer.mixer == MixerKind::none) return 0;
   const auto groups = cache_groups(config);
-  const LayerGroup own = group_of(config.layers[static_cast<size_t>(layer_index)]);
+  const LayerGroup own = group_of(layer);
   return static_cast<int>(std::find(groups.begin(), groups.end(), own) - groups.begin());
 }
 
 int64_t state_elements(const DecoderConfig& config, int64_t layer_index) {
   switch (config.layers[static_cast<size_t>(layer_index)].mixer) {
     case MixerKind::attention:
+    case MixerKind::none:
       break;
     case MixerKind::delta_net:
       return config.delta_net->block_elements();

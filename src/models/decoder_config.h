@@ -21,8 +21,8 @@ namespace paceline {
 
 constexpr int kNoRope = -1;  // of a layer whose queries and keys don't rotate
 
-// What mixes the positions of a layer.
-enum class MixerKind : uint8_t { attention, delta_net, convolution, mamba2 };
+// What mixes the positions of a layer; none: it is an MLP or a mixture alone.
+enum class MixerKind : uint8_t { attention, delta_net, convolution, mamba2, none };
 
 // The properties that differ between layers.
 struct LayerConfig {
@@ -30,6 +30,9 @@ struct LayerConfig {
   int64_t window = 0;       // as AttentionParams::window; 0: full attention
   int rope_index = 0;       // into DecoderConfig::ropes, or kNoRope
   bool is_mixture = false;  // a mixture of experts instead of one MLP
+  bool has_mlp = true;      // or a mixture
+  bool joins_next = false;  // the next layer's mixer reads what this one's does: both are one layer
+                            // of the files
 
   bool operator==(const LayerConfig&) const = default;
 };
@@ -86,9 +89,13 @@ struct DecoderConfig {
   bool attention_gate = false;  // each head's output is multiplied by sigmoids; q_proj has them too
   bool mlp_bias = false;
   bool gated_mlp = true;
-  bool fused_qkv = false;      // stored as one matrix, self_attn.qkv_proj
-  bool fused_gate_up = false;  // stored as one matrix
-  std::string mlp = "mlp";     // what the MLP is called within its block
+  bool self_gated_mlp = false;          // no gate of its own: up takes its place
+  float mlp_gate_scale = 1.0f;          // of gates before the activation
+  float mlp_output_scale = 1.0f;        // of what the MLP adds to the residual stream
+  float attention_output_scale = 1.0f;  // of what attention adds
+  bool fused_qkv = false;               // stored as one matrix, self_attn.qkv_proj
+  bool fused_gate_up = false;           // stored as one matrix
+  std::string mlp = "mlp";              // what the MLP is called within its block
   MlpNames mlp_names;
   AttentionNames attention_names;
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
@@ -115,6 +122,8 @@ struct DecoderConfig {
 
   bool operator==(const DecoderConfig&) const = default;
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
+  // The layer of the files that a layer is, or is a part of.
+  int64_t stored_layer(int64_t layer_index) const;
   // Whether some layers have states instead of keys and values.
   bool has_states() const;
 };
@@ -128,7 +137,7 @@ struct LayerGroup {
 };
 // One of each: full attention first, then windows in ascending order, then states.
 std::vector<LayerGroup> cache_groups(const DecoderConfig& config);
-// The index of a layer's group in cache_groups.
+// The index of a layer's group in cache_groups; 0 for one without a mixer.
 int cache_group_of(const DecoderConfig& config, int64_t layer_index);
 // Elements of a sequence's state in a layer; 0 of attention.
 int64_t state_elements(const DecoderConfig& config, int64_t layer_index);

@@ -50,6 +50,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"granitemoeshared", read_granite_moe_shared},
     {"granitemoehybrid", read_granite_moe_hybrid},
     {"bamba", read_bamba},
+    {"nemotron_h", read_nemotron_h},
 });
 
 // The text model's object inside a multi-modal config.json, with missing fields from the outer one

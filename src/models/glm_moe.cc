@@ -1,7 +1,5 @@
 // GLM 4.5's mixtures of experts (transformers' modeling_glm4_moe): DeepSeek V3's router and shared
 // experts behind some dense layers.
-#include <fmt/format.h>
-
 #include "models/family.h"
 #include "models/mixture_fields.h"
 
@@ -10,27 +8,6 @@ namespace {
 
 constexpr CommonDefaults kGlmMoeDefaults = {
     .num_heads = 96, .num_kv_heads = 8, .max_position = 131072};
-
-// The fields of DeepSeek's router.
-void read_grouped_routing(const HfConfig& config, RoutingParams& routing) {
-  routing.score = ExpertScore::sigmoid;
-  routing.normalise = config.boolean("norm_topk_prob", true);
-  routing.scale = static_cast<float>(config.number("routed_scaling_factor", 1.0));
-  routing.num_groups = config.integer("n_group", 1);
-  routing.groups_kept = config.integer("topk_group", 1);
-  if (routing.num_experts % routing.num_groups != 0) {
-    config.invalid("n_group",
-                   fmt::format("{} groups of {} experts", routing.num_groups, routing.num_experts));
-  }
-  const int64_t size = routing.num_experts / routing.num_groups;
-  if (routing.groups_kept > routing.num_groups ||
-      routing.groups_kept * size < routing.experts_per_token) {
-    config.invalid(
-        "topk_group",
-        fmt::format("{} of {} groups of {} experts, for {} experts a token", routing.groups_kept,
-                    routing.num_groups, size, routing.experts_per_token));
-  }
-}
 
 }  // namespace
 

@@ -34,4 +34,24 @@ void mix_sparse_layers(const HfConfig& config, std::vector<LayerConfig>& layers)
   }
 }
 
+void read_grouped_routing(const HfConfig& config, RoutingParams& routing) {
+  routing.score = ExpertScore::sigmoid;
+  routing.normalise = config.boolean("norm_topk_prob", true);
+  routing.scale = static_cast<float>(config.number("routed_scaling_factor", 1.0));
+  routing.num_groups = config.integer("n_group", 1);
+  routing.groups_kept = config.integer("topk_group", 1);
+  if (routing.num_experts % routing.num_groups != 0) {
+    config.invalid("n_group",
+                   fmt::format("{} groups of {} experts", routing.num_groups, routing.num_experts));
+  }
+  const int64_t size = routing.num_experts / routing.num_groups;
+  if (routing.groups_kept > routing.num_groups ||
+      routing.groups_kept * size < routing.experts_per_token) {
+    config.invalid(
+        "topk_group",
+        fmt::format("{} of {} groups of {} experts, for {} experts a token", routing.groups_kept,
+                    routing.num_groups, size, routing.experts_per_token));
+  }
+}
+
 }  // namespace paceline

@@ -21,6 +21,9 @@ struct MixtureDefaults {
 // that contradicts another.
 MixtureConfig read_mixture(const HfConfig& config, const MixtureDefaults& defaults);
 
+// Reads the fields of DeepSeek V3's router: sigmoids, groups of experts, a factor.
+void read_grouped_routing(const HfConfig& config, RoutingParams& routing);
+
 // Makes all layers mixtures.
 void mix_all_layers(std::vector<LayerConfig>& layers);
 // Every `decoder_sparse_step`-th layer, unless `mlp_only_layers` lists it.

@@ -23,6 +23,7 @@ std::vector<int64_t> windows_of(const DecoderConfig& config) {
 void copy_blocks(Backend& backend, const Decoder& decoder, const KvStorage& kv,
                  const Batch& batch) {
   for (int64_t layer = 0; layer < decoder.config().num_layers(); ++layer) {
+    if (decoder.config().layers[static_cast<size_t>(layer)].mixer == MixerKind::none) continue;
     const GroupBatch& group = batch.groups[static_cast<size_t>(decoder.cache_group(layer))];
     if (kv.has_states(layer)) {
       backend.recurrent()->copy_states(kv.states(layer), group.copies);

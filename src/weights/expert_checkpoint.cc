@@ -32,6 +32,7 @@ constexpr std::string_view kHeadNorms = "_layernorm.norms.weight";
 constexpr StackName kMatrixStacks[] = {
     // transformers 5
     {".experts.gate_up_proj", kGateUp},
+    {".experts.up_proj", kUp},
     {".experts.down_proj", kDown},
     // transformers 4, granitemoe
     {".input_linear.weight", kGateUp},

@@ -12,19 +12,31 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kEmbedding = "embed_tokens.weight";
+constexpr std::string_view kOtherEmbedding = "embeddings.weight";  // Mamba's name
 constexpr std::string_view kHead = "lm_head.weight";
 constexpr std::string_view kScore = "score.weight";
 constexpr std::string_view kUsualPrefix = "model.";
 
 // Prefixes of the decoder's names in files; a longer one before any prefix of it.
-constexpr std::array<std::string_view, 6> kPrefixes = {
-    "model.language_model.", "model.text_model.", "language_model.model.",
-    "language_model.",       kUsualPrefix,        ""};
+constexpr std::array<std::string_view, 7> kPrefixes = {"model.language_model.",
+                                                       "model.text_model.",
+                                                       "language_model.model.",
+                                                       "language_model.",
+                                                       kUsualPrefix,
+                                                       "backbone.",
+                                                       ""};
 
 // Vision towers and their projectors; layers that predict several tokens.
 constexpr std::array<std::string_view, 7> kOtherTowers = {
     "vision_tower", "vision_model", "visual", "multi_modal_projector",
     "embed_vision", "connector",    "mtp"};
+
+std::string_view find_embedding(const Checkpoint& checkpoint) {
+  const bool is_other = std::ranges::any_of(kPrefixes, [&](std::string_view prefix) {
+    return checkpoint.contains(std::string(prefix).append(kOtherEmbedding));
+  });
+  return is_other ? kOtherEmbedding : kEmbedding;
+}
 
 // The prefix under which the checkpoint has `name`, or `otherwise`.
 std::string find_prefix(const Checkpoint& checkpoint, std::string_view name,
@@ -54,13 +66,15 @@ bool is_outside_the_decoder(std::string_view name) {
 
 WeightReader::WeightReader(Checkpoint& checkpoint)
     : checkpoint_(checkpoint),
-      prefix_(find_prefix(checkpoint, kEmbedding, kUsualPrefix)),
+      embedding_(find_embedding(checkpoint)),
+      prefix_(find_prefix(checkpoint, embedding_, kUsualPrefix)),
       head_prefix_(find_prefix(checkpoint, kHead,
                                prefix_ == "language_model.model." ? "language_model." : "")),
       score_prefix_(find_prefix(checkpoint, kScore, head_prefix_)),
       read_(checkpoint.entries().size()) {}
 
 std::string WeightReader::file_name(std::string_view name) const {
+  if (name == kEmbedding) name = embedding_;
   const std::string& prefix =
       name == kHead ? head_prefix_ : (name == kScore ? score_prefix_ : prefix_);
   return prefix + std::string(name);

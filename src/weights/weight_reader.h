@@ -14,9 +14,10 @@ namespace paceline {
 
 // Canonical names have no model prefix: "embed_tokens.weight", "layers.3.self_attn.q_proj.weight",
 // "norm.weight", "lm_head.weight". Files write them with "model.", "language_model.model.",
-// "model.language_model.", "model.text_model.", "language_model." or nothing in front; the prefix
-// is found once, from the embedding's name. lm_head.weight and score.weight stand outside "model."
-// in files ("lm_head.weight", "language_model.lm_head.weight").
+// "model.language_model.", "model.text_model.", "language_model.", "backbone." or nothing in front;
+// the prefix is found once, from the embedding's name, which may be "embeddings.weight".
+// lm_head.weight and score.weight stand outside "model." in files ("lm_head.weight",
+// "language_model.lm_head.weight").
 class WeightReader {
  public:
   explicit WeightReader(Checkpoint& checkpoint);
@@ -52,10 +53,11 @@ class WeightReader {
   void note_read(std::string_view in_file, int64_t num_elements);
 
   Checkpoint& checkpoint_;
-  std::string prefix_;        // of the decoder's weights, e.g. "model."
-  std::string head_prefix_;   // of lm_head.weight
-  std::string score_prefix_;  // of score.weight
-  std::vector<bool> read_;    // parallel to checkpoint_.entries()
+  std::string_view embedding_;  // its name in files
+  std::string prefix_;          // of the decoder's weights, e.g. "model."
+  std::string head_prefix_;     // of lm_head.weight
+  std::string score_prefix_;    // of score.weight
+  std::vector<bool> read_;      // parallel to checkpoint_.entries()
   int64_t num_elements_read_ = 0;
   bool has_read_grouped_ = false;
 };

@@ -286,6 +286,7 @@ std::vector<RowGradientOp> row_gradient_ops() {
       gate_gradient("silu_gradient", Activation::silu),
       gate_gradient("gelu_tanh_gradient", Activation::gelu_tanh),
       gate_gradient("gelu_erf_gradient", Activation::gelu_erf),
+      gate_gradient("relu_gradient", Activation::relu),
       {"clamped_swiglu_gradient", 5,
        [](GradientOps& ops, RowGradientInputs& in) {
          const Tensor dup = in.dw.view.slice(0, 0, in.x.view.size(0));

@@ -94,6 +94,11 @@ const std::vector<RowOp>& row_ops() {
          b.gated_activation(Activation::gelu_erf, r.x.view, r.y.view, r.out.view);
        },
        5.0f},
+      {"relu_gate", 1e-6, 3,
+       [](Backend& b, Rows& r) {
+         b.gated_activation(Activation::relu, r.x.view, r.y.view, r.out.view);
+       },
+       5.0f},
       {"clamped_swiglu", 1e-6, 3,
        [](Backend& b, Rows& r) {
          b.gated_activation(Activation::clamped_swiglu, r.x.view, r.y.view, r.out.view);

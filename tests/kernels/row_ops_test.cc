@@ -42,6 +42,7 @@ std::vector<std::pair<std::string, RowOpCall>> row_op_calls() {
       {"silu", gate(Activation::silu)},
       {"gelu_tanh", gate(Activation::gelu_tanh)},
       {"gelu_erf", gate(Activation::gelu_erf)},
+      {"relu", gate(Activation::relu)},
       {"clamped_swiglu", gate(Activation::clamped_swiglu)},
       {"add", [](Backend& b, const Operands& in, const Tensor& out) { b.add(in.x, in.y, out); }},
       {"soft_cap",

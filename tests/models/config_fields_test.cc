@@ -49,6 +49,7 @@ const std::vector<std::string> kModels = {"llama_plain",
                                           "granitemoehybrid_no_rope",
                                           "granitemoehybrid_mamba",
                                           "bamba_groups",
+                                          "nemotron_h_moe",
                                           "lfm2_tied",
                                           "lfm2_moe_tied"};
 

@@ -182,6 +182,24 @@ TEST(Families, AModelWithStatesHasAttentionThatSeesWhatCameBefore) {
                [&] { hybrid(std::string(kMixed) + R"(, "is_causal": false)"); });
 }
 
+TEST(Families, NemotronLayersHaveOneBranchEach) {
+  const auto nemotron = [](const std::string& fields) {
+    return read(config_with("nemotron_h", fields));
+  };
+  const DecoderConfig pattern = nemotron(R"(, "hybrid_override_pattern": "M-*E")");
+  const DecoderConfig listed =
+      nemotron(R"(, "layers_block_type": ["mamba", "mlp", "attention", "moe"])");
+  EXPECT_EQ(pattern, listed);
+  EXPECT_FALSE(pattern.layers[0].has_mlp);
+  EXPECT_EQ(pattern.layers[1].mixer, MixerKind::none);
+  EXPECT_TRUE(pattern.layers[3].is_mixture);
+  EXPECT_EQ(cache_groups(pattern).size(), 2u);
+  expect_error(ErrorCode::unsupported, {"hybrid_override_pattern: \"X\" isn't supported"},
+               [&] { nemotron(R"(, "hybrid_override_pattern": "M*X")"); });
+  expect_error(ErrorCode::unsupported, {"moe_latent_size"},
+               [&] { nemotron(R"(, "hybrid_override_pattern": "M*E", "moe_latent_size": 8)"); });
+}
+
 TEST(Families, GraniteHybridsAreReadByEitherNameOfALayersKind) {
   const auto hybrid = [](const std::string& fields) {
     return read(config_with("granitemoehybrid", fields));

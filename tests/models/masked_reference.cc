@@ -23,6 +23,8 @@ double activate(Activation kind, double x) {
       return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
     case Activation::clamped_swiglu:
       return std::min(x, 7.0) / (1.0 + std::exp(-1.702 * std::min(x, 7.0)));
+    case Activation::relu:
+      return std::max(x, 0.0);
     case Activation::sigmoid:
       return 1.0 / (1.0 + std::exp(-x));
     case Activation::gelu_tanh:

@@ -37,6 +37,15 @@ GRANITE_H: dict[str, Any] = {
     "rope_parameters": plain_rope(10_000.0),
 }
 
+NEMOTRON: dict[str, Any] = {
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "mamba_num_heads": 6,
+    "mamba_head_dim": 12,
+    "n_groups": 2,
+    "ssm_state_size": 20,
+}
+
 MAMBA2_FEATURES = ("convolution", "own_value", "step_bias")
 
 
@@ -146,6 +155,27 @@ HYBRID_SPECS = (
                 "attention_bias": True, "mlp_bias": True, "mamba_n_heads": 8, "mamba_n_groups": 4,
                 "mamba_d_state": 8, "rope_parameters": plain_rope(10_000.0), "tie_word_embeddings": False},
         features=(*MAMBA2_FEATURES, "convolution_bias"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="nemotron_h_pattern",
+        family="nemotron_h",
+        config={**NEMOTRON, "layers_block_type": ["mlp", "linear_attention", "full_attention", "linear_attention", "mlp"],
+                "intermediate_size": 40, "tie_word_embeddings": False},
+        features=(*MAMBA2_FEATURES, "convolution_bias"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="nemotron_h_moe",
+        family="nemotron_h",
+        config={**NEMOTRON, "layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"],
+                "intermediate_size": 24, "n_routed_experts": 6, "num_experts_per_tok": 3, "n_group": 3,
+                "topk_group": 2, "moe_intermediate_size": 12, "moe_shared_expert_intermediate_size": 20,
+                "routed_scaling_factor": 1.5, "use_bias": True, "mlp_bias": False,
+                "tie_word_embeddings": False},
+        features=(*MAMBA2_FEATURES, "expert_choice", "expert_scale", "choice_bias", "shared_expert"),
         variants=(),
         weight_std=0.2,
     ),

@@ -76,6 +76,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "qwen3_5_text": transformers.Qwen3_5ForCausalLM,
     "qwen3_5_moe_text": transformers.Qwen3_5MoeForCausalLM,
     "bamba": transformers.BambaForCausalLM,
+    "nemotron_h": transformers.NemotronHForCausalLM,
     "lfm2": transformers.Lfm2ForCausalLM,
     "lfm2_moe": transformers.Lfm2MoeForCausalLM,
 }

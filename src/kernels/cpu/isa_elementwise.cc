@@ -14,6 +14,11 @@ struct Sigmoid {
   PL_INLINE Vec apply(Vec x) { return 1.0f / (1.0f + exp(-x)); }
 };
 
+// NaN stays NaN.
+struct Relu {
+  PL_INLINE Vec apply(Vec x) { return x < 0.0f ? Vec{} : x; }
+};
+
 // Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016): the tanh form and the exact one.
 struct GeluTanh {
   PL_INLINE Vec apply(Vec x) {
@@ -80,7 +85,9 @@ void add_elementwise_kernels(KernelTable& table) {
   table.activation[2] = activation<GeluErf>;
   table.gated_activation[3] = gated_activation<Sigmoid>;
   table.activation[3] = activation<Sigmoid>;
-  table.gated_activation[4] = clamped_swiglu;
+  table.gated_activation[4] = gated_activation<Relu>;
+  table.activation[4] = activation<Relu>;
+  table.gated_activation[5] = clamped_swiglu;
   table.scale = scale;
   table.add = add;
   table.soft_cap = soft_cap;

@@ -44,6 +44,10 @@ struct SigmoidSlope {
   }
 };
 
+struct ReluSlope {
+  PL_INLINE Slope at(Vec x) { return {x < 0.0f ? Vec{} : x, x > 0.0f ? splat(1.0f) : Vec{}}; }
+};
+
 template <class Activation>
 void activation_gradient(const float* x, const float* dout, int64_t width, float* dx) {
   for_each_vector(width, [&](int64_t i, int64_t count) {
@@ -177,11 +181,13 @@ void add_gradient_kernels(KernelTable& table) {
   table.gated_gradient[1] = gated_gradient<GeluTanhSlope>;
   table.gated_gradient[2] = gated_gradient<GeluErfSlope>;
   table.gated_gradient[3] = gated_gradient<SigmoidSlope>;
-  table.gated_gradient[4] = clamped_swiglu_gradient;
+  table.gated_gradient[4] = gated_gradient<ReluSlope>;
+  table.gated_gradient[5] = clamped_swiglu_gradient;
   table.activation_gradient[0] = activation_gradient<SiluSlope>;
   table.activation_gradient[1] = activation_gradient<GeluTanhSlope>;
   table.activation_gradient[2] = activation_gradient<GeluErfSlope>;
   table.activation_gradient[3] = activation_gradient<SigmoidSlope>;
+  table.activation_gradient[4] = activation_gradient<ReluSlope>;
   table.soft_cap_gradient = soft_cap_gradient;
   table.norm_scale = norm_scale;
   table.rms_norm_gradient = rms_norm_gradient;

@@ -13,7 +13,7 @@ namespace paceline {
 // Indexes the arrays of kernels that differ by element type, in the order of DType.
 constexpr int kNumFloatTypes = 3;
 constexpr int kNumKvTypes = 4;  // the floats and int8
-constexpr int kNumActivations = 5;
+constexpr int kNumActivations = 6;
 constexpr int kNumRopePairs = 2;
 constexpr int kNumRoundings = 2;
 

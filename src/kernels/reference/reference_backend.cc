@@ -26,6 +26,8 @@ double activation_of(Activation kind, double x) {
       return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
     case Activation::sigmoid:
       return 1.0 / (1.0 + std::exp(-x));
+    case Activation::relu:
+      return x < 0.0 ? 0.0 : x;
     case Activation::clamped_swiglu:
       return x / (1.0 + std::exp(-1.702 * x));
   }

@@ -44,6 +44,8 @@ ValueAndSlope activation_slope(Activation kind, double x) {
       const double sigmoid = 1.0 / (1.0 + std::exp(-x));
       return {sigmoid, sigmoid * (1.0 - sigmoid)};
     }
+    case Activation::relu:
+      return {x < 0.0 ? 0.0 : x, x > 0.0 ? 1.0 : 0.0};
     case Activation::clamped_swiglu: {  // of the clamped gate
       constexpr double kSteepness = 1.702;
       const double sigmoid = 1.0 / (1.0 + std::exp(-kSteepness * x));

@@ -6,7 +6,7 @@
 namespace paceline::cuda {
 
 // The values of paceline::Activation.
-enum class ActivationKind : uint8_t { silu, gelu_tanh, gelu_erf, sigmoid, clamped_swiglu };
+enum class ActivationKind : uint8_t { silu, gelu_tanh, gelu_erf, sigmoid, relu, clamped_swiglu };
 
 PL_DEVICE float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 
@@ -14,6 +14,7 @@ PL_DEVICE float sigmoid(float x) { return 1.0f / (1.0f + exponential(-x)); }
 PL_DEVICE float activate(ActivationKind kind, float x) {
   if (kind == ActivationKind::silu) return x / (1.0f + exponential(-x));
   if (kind == ActivationKind::sigmoid) return sigmoid(x);
+  if (kind == ActivationKind::relu) return x < 0.0f ? 0.0f : x;
   // Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016): the tanh form and the exact one.
   if (kind == ActivationKind::gelu_tanh) {
     const float cubic = fused_multiply_add(x * x * x, 0.044715f, x);
@@ -34,6 +35,8 @@ PL_DEVICE void with_activation(ActivationKind kind, Body&& body) {
       return body.template operator()<ActivationKind::gelu_erf>();
     case ActivationKind::sigmoid:
       return body.template operator()<ActivationKind::sigmoid>();
+    case ActivationKind::relu:
+      return body.template operator()<ActivationKind::relu>();
     case ActivationKind::clamped_swiglu:
       return body.template operator()<ActivationKind::clamped_swiglu>();
   }
