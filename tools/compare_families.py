@@ -4,8 +4,8 @@
     python tools/compare_families.py --out DIR [--families NAME ...] [--count 100] [--seed 0] [--respell]
     PACELINE_MODEL_GOLDENS=DIR build/release/tests/test_models --gtest_filter='*TokensAreTransformers*'
 
-Writes folders as tests/goldens/models has them, without greedy tokens; the test compares logits to 1e-4. Models whose
-logits depend on the rounding of weights by more than a fifth of that are drawn again. Needs the versions of
+Writes folders as tests/goldens/models has them, with greedy tokens of models with states alone; the test compares logits
+to 1e-4. Models whose logits depend on the rounding of weights by more than a fifth of that are drawn again. Needs the versions of
 tools/goldens/requirements.txt.
 """
 
@@ -26,19 +26,24 @@ from safetensors.torch import save_file
 sys.path.insert(0, str(Path(__file__).resolve().parent / "goldens"))
 
 from feature_switches import is_mixture  # noqa: E402
-from make_model_goldens import (MODEL_CLASSES, Rejected, check_rounding, logits_of, randomise,  # noqa: E402
+from make_model_goldens import (MIN_MARGIN, MODEL_CLASSES, Rejected, check_rounding, logits_of, randomise,  # noqa: E402
                                 write_json)
 from mixture_specs import gpt_oss_rope  # noqa: E402
 from model_specs import GoldenSpec, linear_rope, llama3_rope, plain_rope, yarn_rope  # noqa: E402
 
 Config = dict[str, Any]
 PROMPT_LENGTH = 40
+LONGEST_PROMPT, NUM_GREEDY = 100, 6  # of models with states
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "smollm3", "olmo2", "olmo3",
             "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3", "qwen2_moe", "qwen3_moe",
-            "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared")
-HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm", "qwen2_moe", "olmoe")  # their classes have no head_dim of their own
+            "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared", "qwen3_5_text", "qwen3_5_moe_text",
+            "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe")
+DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
+HYBRIDS = (*DELTA_NETS, "lfm2", "lfm2_moe")
+HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe")  # their classes have no head_dim of their own
 DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3")
-EPS_KEYS = {"cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon"}
+EPS_KEYS = {"cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
+            "lfm2_moe": "norm_eps"}
 DTYPES = ("float32", "float32", "bfloat16", "float16")
 
 
@@ -93,17 +98,47 @@ def layer_types(draw: random.Random, count: int) -> list[str]:
     return [any_of(draw, "full_attention", "sliding_attention") for _ in range(count)]
 
 
+def random_states(draw: random.Random, family: str, shape: Config) -> Config:
+    """The layers that aren't attention, and their sizes."""
+    state = "linear_attention" if family in DELTA_NETS else "conv"
+    shape["num_hidden_layers"] = max(2, shape["num_hidden_layers"])
+    kinds = [any_of(draw, state, state, "full_attention") for _ in range(shape["num_hidden_layers"])]
+    kinds[0], kinds[-1] = draw.sample([state, "full_attention"], 2)
+    if family not in DELTA_NETS:
+        return {"layer_types": kinds, "conv_L_cache": draw.randint(2, 6), "conv_bias": draw.random() < 0.5}
+    key_heads = draw.randint(1, 4)
+    fields: Config = {"layer_types": kinds, "linear_conv_kernel_dim": draw.randint(2, 5),
+                      "linear_num_key_heads": key_heads, "linear_num_value_heads": key_heads * draw.randint(1, 4),
+                      "linear_key_head_dim": draw.randint(1, 40), "linear_value_head_dim": draw.randint(1, 40)}
+    if family == "olmo_hybrid":
+        fields["linear_allow_neg_eigval"] = draw.random() < 0.6
+        if draw.random() < 0.3:
+            del fields["linear_value_head_dim"]
+        if draw.random() < 0.3 and 3 * shape["hidden_size"] >= 4 * key_heads:
+            del fields["linear_key_head_dim"]
+    return fields
+
+
 def random_experts(draw: random.Random, family: str, layers: int) -> Config:
     """The fields of a mixture; none of a dense family."""
     flip = lambda: draw.random() < 0.5  # noqa: E731
     count = draw.randint(2, 9)
     fields: Config = {"num_experts_per_tok": draw.randint(1, min(4, count))}
-    if family in ("qwen2_moe", "qwen3_moe"):
+    if family == "qwen3_5_moe_text":
+        return fields | {"num_experts": count, "moe_intermediate_size": draw.randint(3, 40),
+                         "shared_expert_intermediate_size": draw.randint(3, 40)}
+    if family == "lfm2_moe":
+        return fields | {"num_experts": count, "moe_intermediate_size": draw.randint(3, 40), "norm_topk_prob": flip(),
+                         "use_expert_bias": flip(), "routed_scaling_factor": draw.uniform(0.5, 3),
+                         "num_dense_layers": draw.randint(0, layers)}
+    if family in ("qwen2_moe", "qwen3_moe", "qwen3_next"):
         fields |= {"num_experts": count, "moe_intermediate_size": draw.randint(3, 40), "norm_topk_prob": flip(),
                    "decoder_sparse_step": draw.randint(1, 2),
                    "mlp_only_layers": sorted(draw.sample(range(layers), draw.randint(0, layers - 1)))}
+        if family in ("qwen2_moe", "qwen3_next"):
+            fields["shared_expert_intermediate_size"] = draw.randint(3, 40)
         if family == "qwen2_moe":
-            fields |= {"shared_expert_intermediate_size": draw.randint(3, 40), "qkv_bias": flip()}
+            fields["qkv_bias"] = flip()
         return fields
     if family == "olmoe":
         return fields | {"num_experts": count, "norm_topk_prob": flip()}
@@ -123,18 +158,19 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
 
 
 def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
+    states = random_states(draw, family, shape) if family in HYBRIDS else {}
     layers = shape["num_hidden_layers"]
     head_dim = shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
     rope = random_rope(draw, family)
     if family == "gpt_oss":
         rope = gpt_oss_rope(any_of(draw, 1000.0, 150_000.0), draw.uniform(2, 10), any_of(draw, 16, 32, 64))
-    fields: Config = {"rope_parameters": rope, **random_experts(draw, family, layers)}
+    fields: Config = {"rope_parameters": rope, **states, **random_experts(draw, family, layers)}
     flip = lambda: draw.random() < 0.5  # noqa: E731
     window = draw.randint(3, 30)
     if family in ("llama", "granite", "smollm3"):
         fields |= {"attention_bias": flip(), "mlp_bias": flip()}
     if family in ("qwen3", "gemma2", "gemma3_text", "olmo2", "olmo3", "glm4", "cohere2", "qwen3_moe", "olmoe",
-                  "glm4_moe", "granitemoe", "granitemoeshared"):
+                  "glm4_moe", "granitemoe", "granitemoeshared", *DELTA_NETS):
         fields["attention_bias"] = flip()
     if family in ("mistral", "starcoder2", "ministral3", "phi3", "mixtral"):
         fields["sliding_window"] = any_of(draw, None, window)
@@ -156,7 +192,14 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     if family.startswith("granite"):
         fields |= {"embedding_multiplier": draw.uniform(0.5, 3), "attention_multiplier": draw.uniform(0.05, 0.7),
                    "residual_multiplier": draw.uniform(0.3, 1.5), "logits_scaling": draw.uniform(0.5, 4)}
-    if family in ("phi3", "glm4", "glm4_moe", "stablelm"):
+    if family in DELTA_NETS:
+        fields["hidden_act"] = any_of(draw, "silu", "silu", "gelu")
+    if family == "olmo_hybrid" and flip():
+        rope = fields["rope_parameters"] = {"rope_type": "default", "rope_theta": None}
+    if family == "lfm2":
+        fields |= {"block_auto_adjust_ff_dim": flip(), "block_multiple_of": draw.randint(1, 20),
+                   "block_ffn_dim_multiplier": any_of(draw, 1.0, draw.uniform(0.3, 2))}
+    if family in ("phi3", "glm4", "glm4_moe", "stablelm", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"):
         rope["partial_rotary_factor"] = random_share(draw, head_dim)
     if family == "exaone4":
         fields["sliding_window"] = any_of(draw, None, window)
@@ -190,7 +233,7 @@ def random_spec(draw: random.Random, family: str, index: int) -> GoldenSpec:
     if family == "phi3":  # its validation counts rotated elements by hidden size / heads
         shape["hidden_size"] = shape["num_attention_heads"] * shape["head_dim"]
     return GoldenSpec(name=f"{family}_{index}", family=family, config=shape | random_fields(draw, family, shape),
-                      features=(), weight_std=0.2)
+                      features=(), weight_std=0.1 if family in HYBRIDS else 0.2)
 
 
 def build(spec: GoldenSpec, generator: torch.Generator) -> transformers.PreTrainedModel:
@@ -210,7 +253,10 @@ def rounded(model: transformers.PreTrainedModel, dtype: str) -> None:
 
 
 # Names, and what the weights fix: transformers drops tensors that a config doesn't ask for, which is an error here.
-FIXED_FIELDS = ("moe_intermediate_size", "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
+FIXED_FIELDS = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim",
+                "linear_conv_kernel_dim", "layer_types", "conv_L_cache", "conv_bias", "use_expert_bias", "num_dense_layers",
+                "block_auto_adjust_ff_dim", "block_ffn_dim_multiplier", "block_multiple_of",
+                "moe_intermediate_size", "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
                 "shared_expert_intermediate_size", "shared_intermediate_size", "decoder_sparse_step", "mlp_only_layers",
                 "first_k_dense_replace", "qkv_bias", "use_qk_norm", "attention_bias", "mlp_bias", "use_bias", "use_qkv_bias", "qk_layernorm", "use_parallel_residual",
                 "model_type", "architectures", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
@@ -251,17 +297,32 @@ def respell(folder: Path, family: str, ids: list[int], draw: random.Random) -> t
         raise Rejected(str(error)) from error
 
 
+def decided_tokens(model: transformers.PreTrainedModel, ids: list[int]) -> list[int]:
+    """The first greedy tokens, as long as rounding can't overturn them."""
+    tokens: list[int] = []
+    while len(tokens) < NUM_GREEDY:
+        best = logits_of(model, ids + tokens)[-1].topk(2)
+        if best.values[0] - best.values[1] <= MIN_MARGIN:
+            break
+        tokens.append(int(best.indices[0]))
+    return tokens
+
+
 def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path, respells: bool) -> None:
     generator = torch.Generator().manual_seed(seed)
     model = build(spec, generator)
     dtype = draw.choice(DTYPES)
     rounded(model, dtype)
-    ids = torch.randint(0, spec.config["vocab_size"], (PROMPT_LENGTH,), generator=generator).tolist()
+    is_hybrid = spec.family in HYBRIDS
+    length = draw.randint(1, LONGEST_PROMPT) if is_hybrid else PROMPT_LENGTH
+    ids = torch.randint(0, spec.config["vocab_size"], (length,), generator=generator).tolist()
     logits = logits_of(model, ids)
     if not torch.isfinite(logits).all():
         raise Rejected("logits that aren't finite")
     check_rounding(model, logits, ids)
     rounded(model, dtype)
+    keeps_rope = (spec.config["rope_parameters"] or {}).get("rope_type") != "dynamic"  # while a text grows
+    greedy_ids = decided_tokens(model, ids) if is_hybrid and keeps_rope and not respells else []
     folder = out / spec.name
     shutil.rmtree(folder, ignore_errors=True)
     stacked = is_mixture(model.config) and draw.random() < 0.5
@@ -275,7 +336,7 @@ def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path, respells:
             shutil.rmtree(folder)
             raise
     save_file({"logits": logits.contiguous()}, folder / "golden.safetensors")
-    write_json(folder / "golden.json", {"prompt_ids": ids, "greedy_ids": []})
+    write_json(folder / "golden.json", {"prompt_ids": ids, "greedy_ids": greedy_ids})
 
 
 def main() -> None:

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <array>
-#include <span>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/recurrent.h"
 #include "layers/adapter_weights.h"
@@ -18,15 +19,31 @@ namespace paceline {
 class Backend;
 struct LoadContext;
 
+// Which matrices of its input files have.
+enum class DeltaProjections : uint8_t {
+  by_kind,      // in_proj_qkv, in_proj_z, in_proj_b, in_proj_a
+  by_key_head,  // in_proj_qkvz and in_proj_ba, with the rows of one key head behind another's
+  separate,     // q_proj, k_proj, v_proj, g_proj, b_proj, a_proj
+};
+
 struct DeltaNetConfig {
   int64_t key_heads = 0;
   int64_t value_heads = 0;
-  int64_t key_dim = 0;    // of a head
-  int64_t value_dim = 0;  // of a head
-  int64_t taps = 0;       // of the convolution over queries, keys and values
+  int64_t key_dim = 0;                       // of a head
+  int64_t value_dim = 0;                     // of a head
+  int64_t taps = 0;                          // of the convolution over queries, keys and values
+  Activation activation = Activation::silu;  // behind the convolution
+  float beta_scale = 1.0f;                   // 2: a state's eigenvalues may be negative
+  std::optional<float> norm_eps = {};        // of its output's norm; else the model's
+  // What files have.
+  DeltaProjections projections = DeltaProjections::by_kind;
+  bool has_split_convolution = false;  // q_conv1d, k_conv1d, v_conv1d instead of conv1d
+  std::string norm = "norm";
+  std::string output = "out_proj";
 
   // Channels of the convolution: queries, keys and values side by side.
-  int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
+  int64_t channels() const { return 2 * key_width() + value_width(); }
+  int64_t key_width() const { return key_heads * key_dim; }
   int64_t value_width() const { return value_heads * value_dim; }
   // Of the product of its input: the channels, the gates of its output, and two numbers a head.
   int64_t input_width() const { return channels() + value_width() + 2 * value_heads; }
@@ -36,9 +53,13 @@ struct DeltaNetConfig {
   bool operator==(const DeltaNetConfig&) const = default;
 };
 
+// The projections of its input, which are packed as one: queries, keys and values; gates of the
+// output; beta; decay. `name` is their prefix.
+std::vector<Projection> delta_projections(const DeltaNetConfig& config, const std::string& name);
+
 class GatedDeltaNet {
  public:
-  // `name` is the canonical prefix, e.g. "layers.0.linear_attn"; `norm_eps` that of its norm.
+  // `name` is the canonical prefix, e.g. "layers.0.linear_attn"; `norm_eps` the model's.
   GatedDeltaNet(const LoadContext& context, const std::string& name, int64_t hidden_size,
                 float norm_eps, const DeltaNetConfig& config);
 

@@ -20,6 +20,7 @@ OwnedTensor load_biases(const LoadContext& context, std::span<const Projection> 
   std::vector<float> biases;
   biases.reserve(static_cast<size_t>(out_features));
   for (const Projection& projection : projections) {
+    PL_CHECK(projection.order.empty(), "biases in the order of the file");
     const auto part = read_vector(context, projection.name + ".bias", projection.out_features);
     biases.insert(biases.end(), part.begin(), part.end());
   }
@@ -63,8 +64,9 @@ void Linear::pack_stored_matrices(const LoadContext& context,
     parts.clear();
   };
   for (const Projection& projection : projections) {
-    auto part = std::make_unique<StoredMatrix>(context, projection.name + ".weight",
-                                               projection.out_features, in_features);
+    auto part =
+        std::make_unique<StoredMatrix>(context, projection.name + ".weight",
+                                       projection.out_features, in_features, projection.order);
     if (!parts.empty() && !parts.front()->packs_with(*part)) pack_parts();
     parts.push_back(std::move(part));
   }

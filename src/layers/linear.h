@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/packed_matrix.h"
+#include "layers/stored_rows.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
@@ -18,6 +19,8 @@ struct LoadContext;
 struct Projection {
   std::string name;
   int64_t out_features = 0;
+  // The rows of the outputs in their order, where that isn't the file's; all of them.
+  std::vector<StoredRows> order = {};
 };
 
 class Linear {

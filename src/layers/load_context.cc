@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "layers/scratch.h"
+#include "weights/grouped_row_range.h"
 
 namespace paceline {
 
@@ -51,22 +52,31 @@ OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64
 }
 
 StoredMatrix::StoredMatrix(const LoadContext& context, std::string name, int64_t rows,
-                           int64_t columns)
+                           int64_t columns, std::vector<StoredRows> order)
     : weights_(context.weights), name_(std::move(name)) {
-  if (context.activations) grouped_ = weights_.read_grouped(name_, {rows, columns});
-  if (grouped_ != nullptr) return;
-  plain_ = context.quantizes ? weights_.read(name_, {rows, columns})
-                             : weights_.read_as_stored(name_, {rows, columns});
+  std::shared_ptr<const GroupedRows> grouped;
+  if (context.activations) grouped = weights_.read_grouped(name_, {rows, columns});
+  if (grouped != nullptr) {
+    for (const auto& [first, count] : order) {
+      grouped_.push_back(std::make_shared<GroupedRowRange>(grouped, first, count, 1));
+    }
+    if (order.empty()) grouped_.push_back(std::move(grouped));
+    return;
+  }
+  const Tensor plain = context.quantizes ? weights_.read(name_, {rows, columns})
+                                         : weights_.read_as_stored(name_, {rows, columns});
+  if (order.empty()) order = {{.first = 0, .count = rows}};
+  for (const auto& [first, count] : order) plain_.push_back(plain.slice(0, first, first + count));
 }
 
 StoredMatrix::~StoredMatrix() {
-  grouped_.reset();
+  grouped_.clear();
   weights_.release(name_);
 }
 
 bool StoredMatrix::packs_with(const StoredMatrix& other) const {
-  if ((grouped_ == nullptr) != (other.grouped_ == nullptr)) return false;
-  return grouped_ == nullptr || grouped_->grouping() == other.grouped_->grouping();
+  if (grouped_.empty() || other.grouped_.empty()) return grouped_.empty() == other.grouped_.empty();
+  return grouped_.front()->grouping() == other.grouped_.front()->grouping();
 }
 
 namespace {
@@ -86,11 +96,8 @@ PackedMatrix pack_stored(const LoadContext& context,
   std::vector<Tensor> plain;
   std::vector<const GroupedRows*> grouped;
   for (const auto& part : parts) {
-    if (part->grouped_ != nullptr) {
-      grouped.push_back(part->grouped_.get());
-    } else {
-      plain.push_back(part->plain_);
-    }
+    for (const auto& rows : part->grouped_) grouped.push_back(rows.get());
+    plain.insert(plain.end(), part->plain_.begin(), part->plain_.end());
   }
   PackedMatrix matrix = pack(context, plain, grouped);
   if (context.written != nullptr) {

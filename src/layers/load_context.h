@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "layers/stored_rows.h"
 #include "prepared/prepared_file.h"
 #include "prepared/prepared_writer.h"
 #include "weights/weight_reader.h"
@@ -36,12 +37,14 @@ struct LoadContext {
 std::optional<PackedMatrix> prepared_matrix(const LoadContext& context, std::string_view name,
                                             int64_t k);
 
-// One matrix [rows, columns] as stored in the checkpoint, plain or quantised; releases the
-// checkpoint's bytes at its end.
+// One matrix [rows, columns] of the checkpoint, plain or quantised; releases the checkpoint's bytes
+// at its end.
 class StoredMatrix {
  public:
+  // It is packed with all its rows in the order of `order`; without one, in that of the file.
   // Throws what WeightReader::read throws.
-  StoredMatrix(const LoadContext& context, std::string name, int64_t rows, int64_t columns);
+  StoredMatrix(const LoadContext& context, std::string name, int64_t rows, int64_t columns,
+               std::vector<StoredRows> order = {});
   ~StoredMatrix();
   StoredMatrix(const StoredMatrix&) = delete;
   StoredMatrix& operator=(const StoredMatrix&) = delete;
@@ -55,8 +58,9 @@ class StoredMatrix {
 
   WeightReader& weights_;
   std::string name_;
-  std::shared_ptr<const GroupedRows> grouped_;
-  Tensor plain_;  // without grouped_
+  // One of them, in parts: the matrix in the order in which its rows are packed.
+  std::vector<std::shared_ptr<const GroupedRows>> grouped_;
+  std::vector<Tensor> plain_;
 };
 
 // Stacks the matrices, which must pack with each other.

@@ -1,5 +1,6 @@
 #include "layers/short_convolution.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -8,12 +9,26 @@
 namespace paceline {
 namespace {
 
-// Files have [channels, 1, taps]; a row of taps is what a step reads.
-OwnedTensor load_taps(const LoadContext& context, const std::string& name,
+// Files have [channels, 1, taps]; those that mlx-lm converts have [channels, taps, 1].
+std::vector<float> read_taps(const LoadContext& context, const std::string& name, int64_t channels,
+                             int64_t taps) {
+  const auto found = context.weights.shape_of(name);
+  const bool is_of_mlx = found && *found == Extents{channels, taps, 1};
+  return read_elements(context, name,
+                       is_of_mlx ? Extents{channels, taps, 1} : Extents{channels, 1, taps});
+}
+
+// A row of taps is what a step reads.
+OwnedTensor load_taps(const LoadContext& context, std::span<const ConvolutionPart> parts,
                       const ConvolutionShape& shape) {
   const int64_t channels = shape.channels, taps = shape.taps;
+  const std::string name = parts.front().name + ".weight";
   if (auto prepared = prepared_vector(context, name, channels * taps)) return std::move(*prepared);
-  const std::vector<float> stored = read_elements(context, name, {channels, 1, taps});
+  std::vector<float> stored;
+  for (const ConvolutionPart& part : parts) {
+    const std::vector<float> read = read_taps(context, part.name + ".weight", part.channels, taps);
+    stored.insert(stored.end(), read.begin(), read.end());
+  }
   std::vector<float> rows(stored.size());
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t j = 0; j < taps; ++j) {
@@ -25,9 +40,14 @@ OwnedTensor load_taps(const LoadContext& context, const std::string& name,
 
 }  // namespace
 
+ShortConvolution::ShortConvolution(const LoadContext& context,
+                                   std::span<const ConvolutionPart> parts,
+                                   const ConvolutionShape& shape)
+    : shape_(shape), taps_(load_taps(context, parts, shape)) {}
+
 ShortConvolution::ShortConvolution(const LoadContext& context, const std::string& name,
                                    const ConvolutionShape& shape, bool has_bias)
-    : shape_(shape), taps_(load_taps(context, name + ".weight", shape)) {
+    : ShortConvolution(context, std::array<ConvolutionPart, 1>{{{name, shape.channels}}}, shape) {
   if (has_bias) bias_ = load_vector(context, name + ".bias", shape.channels);
 }
 

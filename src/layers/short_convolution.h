@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "kernels/recurrent.h"
@@ -11,8 +12,17 @@ namespace paceline {
 
 struct LoadContext;
 
+// The weight of some channels, by its canonical name without ".weight".
+struct ConvolutionPart {
+  std::string name;
+  int64_t channels = 0;
+};
+
 class ShortConvolution {
  public:
+  // Of the parts' channels side by side, without a bias.
+  ShortConvolution(const LoadContext& context, std::span<const ConvolutionPart> parts,
+                   const ConvolutionShape& shape);
   // `name` is the canonical prefix of its weight and, where there is one, its bias.
   ShortConvolution(const LoadContext& context, const std::string& name,
                    const ConvolutionShape& shape, bool has_bias);

@@ -76,13 +76,22 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config) 
 
 std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) {
   const DeltaNetConfig& delta = *config.delta_net;
-  const int64_t hidden = config.hidden_size, heads = delta.value_heads;
-  const int64_t gates = delta.channels(), betas = gates + delta.value_width();
-  return {{"linear_attn.in_proj_qkv", BlockProduct::qkv, 0, gates, hidden},
-          {"linear_attn.in_proj_z", BlockProduct::qkv, gates, delta.value_width(), hidden},
-          {"linear_attn.in_proj_b", BlockProduct::qkv, betas, heads, hidden},
-          {"linear_attn.in_proj_a", BlockProduct::qkv, betas + heads, heads, hidden},
-          {"linear_attn.out_proj", BlockProduct::output, 0, hidden, delta.value_width()}};
+  const std::string name = "linear_attn";
+  const int64_t hidden = config.hidden_size;
+  std::vector<BlockProjection> parts;
+  int64_t first_column = 0;
+  for (Projection& input : delta_projections(delta, name)) {
+    parts.push_back({.part = std::move(input.name),
+                     .product = BlockProduct::qkv,
+                     .first_column = first_column,
+                     .out_features = input.out_features,
+                     .in_features = hidden,
+                     .order = std::move(input.order)});
+    first_column += input.out_features;
+  }
+  parts.push_back(
+      {name + "." + delta.output, BlockProduct::output, 0, hidden, delta.value_width()});
+  return parts;
 }
 
 std::vector<BlockProjection> convolution_projections(const DecoderConfig& config) {

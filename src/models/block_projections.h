@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "layers/adapter_weights.h"
+#include "layers/stored_rows.h"
 #include "models/decoder_config.h"
 
 namespace paceline {
@@ -21,7 +22,8 @@ struct BlockProjection {
   int64_t first_column = 0;  // of the product
   int64_t out_features = 0;
   int64_t in_features = 0;
-  int64_t expert = kNoExpert;  // as in Mixture::experts
+  int64_t expert = kNoExpert;          // as in Mixture::experts
+  std::vector<StoredRows> order = {};  // as Projection::order
 };
 
 // Of one layer, in the order in which its block computes them; those of experts aren't among them.

@@ -52,7 +52,8 @@ std::optional<Norm> load_mlp_norm(const LoadContext& context, const DecoderConfi
 std::optional<Norm> load_first_norm(const LoadContext& context, const DecoderConfig& config,
                                     int64_t layer_index) {
   if (joins_previous(config, layer_index)) return std::nullopt;
-  return load_mixer_norm(context, config, layer_index, config.norms.before_attention);
+  return load_mixer_norm(context, config, layer_index,
+                         config.norms_of(layer_index).before_attention);
 }
 
 float mixer_scale(const DecoderConfig& config, int64_t layer_index) {
@@ -165,10 +166,13 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
       mlp_scale_(config.residual_scale * config.mlp_output_scale),
       before_attention_(load_first_norm(context, config, layer_index)),
       mixer_(load_mixer(context, config, layer_index)),
-      after_attention_(load_mixer_norm(context, config, layer_index, config.norms.after_attention)),
-      before_mlp_(load_mlp_norm(context, config, layer_index, config.norms.before_mlp)),
+      after_attention_(load_mixer_norm(context, config, layer_index,
+                                       config.norms_of(layer_index).after_attention)),
+      before_mlp_(
+          load_mlp_norm(context, config, layer_index, config.norms_of(layer_index).before_mlp)),
       mlp_(load_feed_forward(context, config, layer_index)),
-      after_mlp_(load_mlp_norm(context, config, layer_index, config.norms.after_mlp)) {}
+      after_mlp_(
+          load_mlp_norm(context, config, layer_index, config.norms_of(layer_index).after_mlp)) {}
 
 void DecoderBlock::add_branch(Backend& backend, const Addition& addition) const {
   const auto& [residual, branch, scale, after, next, out] = addition;

@@ -39,6 +39,10 @@ int64_t DecoderConfig::stored_layer(int64_t layer_index) const {
                                      [](const LayerConfig& layer) { return layer.joins_next; });
 }
 
+const BlockNorms& DecoderConfig::norms_of(int64_t layer_index) const {
+  return state_norms && has_state(layers[static_cast<size_t>(layer_index)]) ? *state_norms : norms;
+}
+
 namespace {
 
 LayerGroup group_of(const LayerConfig& layer) {

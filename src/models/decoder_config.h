@@ -107,7 +107,8 @@ struct DecoderConfig {
   std::optional<Mamba2Config> mamba2;                 // of the layers that are it
 
   BlockNorms norms;
-  std::string final_norm = "norm";  // its canonical name
+  std::optional<BlockNorms> state_norms;  // of the layers with states, where these have others
+  std::string final_norm = "norm";        // its canonical name
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
   int64_t num_unused_layers = 0;  // whose weights may come after those of `layers` in the files
@@ -121,6 +122,7 @@ struct DecoderConfig {
   std::vector<float> query_factors(Indices<int32_t> positions) const;
 
   bool operator==(const DecoderConfig&) const = default;
+  const BlockNorms& norms_of(int64_t layer_index) const;
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
   // The layer of the files that a layer is, or is a part of.
   int64_t stored_layer(int64_t layer_index) const;

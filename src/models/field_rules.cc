@@ -61,6 +61,7 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "linear_value_head_dim"},
     {.name = "linear_num_key_heads"},
     {.name = "linear_num_value_heads"},
+    {.name = "linear_allow_neg_eigval"},
     {.name = "conv_L_cache"},
     {.name = "conv_bias"},
     {.name = "full_attn_idxs"},
@@ -171,6 +172,11 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "add_cross_attention", .use = refused, .reason = kCrossAttention},
     // Training: dropout acts in it alone, and paceline train has LoRA's own.
     {.name = "initializer_range", .use = harmless},
+    {.name = "linear_a_log_min", .use = harmless},  // of parameters before training
+    {.name = "linear_a_log_max", .use = harmless},
+    {.name = "linear_dt_min", .use = harmless},
+    {.name = "linear_dt_max", .use = harmless},
+    {.name = "linear_dt_init_floor", .use = harmless},
     {.name = "attention_dropout", .use = harmless},
     {.name = "hidden_dropout", .use = harmless},
     {.name = "residual_dropout", .use = harmless},

@@ -114,6 +114,7 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "mamba_conv_bias", .type = flag},
     {.name = "mamba_proj_bias", .type = flag},
     {.name = "time_step_limit", .type = list},
+    {.name = "linear_allow_neg_eigval", .type = flag},
     {.name = "conv_L_cache", .min = 2, .max = 8},
     {.name = "conv_bias", .type = flag},
     {.name = "full_attn_idxs", .type = list},

@@ -91,10 +91,17 @@ DType packed_type(const Tensor& matrix) {
   return matrix.dtype() == DType::bf16 ? DType::bf16 : DType::f32;
 }
 
-// scale * B in float32.
-std::vector<float> scaled_elements(const LoraPair& pair) {
-  std::vector<float> elements(static_cast<size_t>(pair.b.view.num_elements()));
-  copy_elements(pair.b.view, Tensor(elements.data(), DType::f32, pair.b.view.shape()));
+// scale * B in float32, its rows in the order of the product's columns.
+std::vector<float> scaled_elements(const LoraPair& pair, const BlockProjection& at) {
+  const Tensor& b = pair.b.view;
+  std::vector<float> elements(static_cast<size_t>(b.num_elements()));
+  const Tensor out(elements.data(), DType::f32, b.shape());
+  int64_t row = 0;
+  for (const auto& [first, count] : at.order) {
+    copy_elements(b.slice(0, first, first + count), out.slice(0, row, row + count));
+    row += count;
+  }
+  if (at.order.empty()) copy_elements(b, out);
   for (float& element : elements) element *= pair.scale;
   return elements;
 }
@@ -106,14 +113,15 @@ class ProductPacking {
       : backend_(backend), matrices_(matrices) {}
 
   // In ascending order of the columns.
-  void add(const LoraPair& pair, int64_t first_column, std::vector<AdapterPair>& pairs) {
-    std::vector<float> scaled = scaled_elements(pair);
+  void add(const PlacedPair& placed, std::vector<AdapterPair>& pairs) {
+    const LoraPair& pair = *placed.pair;
+    std::vector<float> scaled = scaled_elements(pair, placed.projection);
     if (std::ranges::all_of(scaled, [](float element) { return element == 0.0f; })) return;
     const Tensor b(scaled.data(), DType::f32, pair.b.view.shape());
     const DType type = packed_type(pair.a.view);
     if (!parts_.empty() && type != type_) pack_parts(pairs);
     type_ = type;
-    pairs.push_back({.first_column = first_column,
+    pairs.push_back({.first_column = placed.projection.first_column,
                      .first_rank = ranks_,
                      .b = keep(backend_.pack_matrix(std::array{b}, packed_type(pair.b.view)))});
     parts_.push_back(pair.a.view);
@@ -166,7 +174,7 @@ AdapterWeights pack_adapter(const Adapter& adapter, const DecoderConfig& config,
       for (; i < pairs.size(); ++i) {
         const BlockProjection& at = pairs[i].projection;
         if (at.expert != first.expert || at.product != first.product) break;
-        packing.add(*pairs[i].pair, at.first_column, packed);
+        packing.add(pairs[i], packed);
       }
       packing.pack_parts(packed);
     }

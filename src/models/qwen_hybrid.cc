@@ -1,10 +1,11 @@
-// Qwen 3.5 and 3.6, dense and mixtures (transformers' modeling_qwen3_5 and _qwen3_5_moe): gated
-// delta nets, and every fourth layer attention whose output is gated. Vision towers and layers for
-// prediction of several tokens are left out.
+// Qwen3-Next, and Qwen 3.5 and 3.6, dense and mixtures (transformers' modeling_qwen3_next,
+// _qwen3_5 and _qwen3_5_moe): gated delta nets, and every fourth layer attention whose output is
+// gated. Vision towers and layers for prediction of several tokens are left out.
 #include <fmt/format.h>
 
 #include <cmath>
 
+#include "models/delta_net_fields.h"
 #include "models/family.h"
 #include "models/mixture_fields.h"
 
@@ -16,6 +17,12 @@ constexpr CommonDefaults kDenseDefaults = {.vocab_size = 248320,
                                            .num_kv_heads = 4,
                                            .head_dim = 256,
                                            .max_position = 32768};
+constexpr CommonDefaults kNextDefaults = {.vocab_size = 151936,
+                                          .num_heads = 16,
+                                          .num_kv_heads = 2,
+                                          .head_dim = 256,
+                                          .intermediate_size = 5632,
+                                          .max_position = 32768};
 constexpr CommonDefaults kMixtureDefaults = {.vocab_size = 248320,
                                              .num_heads = 16,
                                              .num_kv_heads = 2,
@@ -34,17 +41,14 @@ std::vector<LayerConfig> read_hybrid_layers(const HfConfig& config) {
   return layers;
 }
 
-DeltaNetConfig read_delta_net(const HfConfig& config) {
-  const DeltaNetConfig delta{.key_heads = config.integer("linear_num_key_heads", 16),
-                             .value_heads = config.integer("linear_num_value_heads", 32),
-                             .key_dim = config.integer("linear_key_head_dim", 128),
-                             .value_dim = config.integer("linear_value_head_dim", 128),
-                             .taps = config.integer("linear_conv_kernel_dim", 4)};
-  if (delta.value_heads % delta.key_heads != 0) {
-    config.invalid("linear_num_value_heads", fmt::format("{} isn't a multiple of the {} key heads",
-                                                         delta.value_heads, delta.key_heads));
+// What is added to stored weights of norms. Files have w of 1 + w; mlx-lm adds the 1 when it
+// converts a model, and its files can be told by the convolutions, which are [channels, taps, 1].
+double stored_norm_offset(const WeightReader& weights, const DecoderConfig& decoder) {
+  for (size_t i = 0; i < decoder.layers.size(); ++i) {
+    const auto taps = weights.shape_of(fmt::format("layers.{}.linear_attn.conv1d.weight", i));
+    if (taps && taps->rank() == 3) return (*taps)[2] == 1 ? 0.0 : 1.0;
   }
-  return delta;
+  return 1.0;
 }
 
 DecoderConfig read_hybrid(const HfConfig& config, const WeightReader& weights,
@@ -54,31 +58,49 @@ DecoderConfig read_hybrid(const HfConfig& config, const WeightReader& weights,
   decoder.head_dim = config.integer("head_dim", defaults.head_dim);
   decoder.attention_scale = 1.0f / std::sqrt(static_cast<float>(decoder.head_dim));
   decoder.activation = read_activation(config, "hidden_act", "silu");
-  decoder.norm_weight_offset =
-      static_cast<float>(config.number(kNormWeightOffsetField, 1.0));  // files have w of 1 + w
   decoder.qk_norm = QkNorm::head;
   decoder.attention_gate = true;
   decoder.qkv_bias = config.boolean("attention_bias", false);
   decoder.output_bias = decoder.qkv_bias;
   decoder.layers = read_hybrid_layers(config);
   decoder.delta_net = read_delta_net(config);
+  decoder.delta_net->activation = decoder.activation;
+  decoder.norm_weight_offset = static_cast<float>(
+      config.number(kNormWeightOffsetField, stored_norm_offset(weights, decoder)));
   read_ropes(config, {{.rotates_part = true, .default_share = kRotatedShare}}, decoder);
   return decoder;
 }
 
+DecoderConfig read_hybrid_mixture(const HfConfig& config, const WeightReader& weights,
+                                  const CommonDefaults& defaults, const MixtureDefaults& mixture) {
+  DecoderConfig decoder = read_hybrid(config, weights, defaults);
+  decoder.mixture = read_mixture(config, mixture);
+  decoder.mixture->routing.normalise = true;
+  decoder.mixture->routing.shared = SharedExpert::gated;
+  decoder.mixture->shared_size = config.integer("shared_expert_intermediate_size", 512);
+  return decoder;
+}
+
 }  // namespace
+
+DecoderConfig read_qwen3_next(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder =
+      read_hybrid_mixture(config, weights, kNextDefaults,
+                          {.num_experts = 512, .experts_per_token = 10, .expert_size = 512});
+  decoder.mixture->routing.normalise = config.boolean("norm_topk_prob", true);
+  decoder.delta_net->projections = DeltaProjections::by_key_head;
+  mix_sparse_layers(config, decoder.layers);
+  return decoder;
+}
 
 DecoderConfig read_qwen3_5(const HfConfig& config, const WeightReader& weights) {
   return read_hybrid(config, weights, kDenseDefaults);
 }
 
 DecoderConfig read_qwen3_5_moe(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_hybrid(config, weights, kMixtureDefaults);
-  decoder.mixture =
-      read_mixture(config, {.num_experts = 256, .experts_per_token = 8, .expert_size = 512});
-  decoder.mixture->routing.normalise = true;
-  decoder.mixture->routing.shared = SharedExpert::gated;
-  decoder.mixture->shared_size = config.integer("shared_expert_intermediate_size", 512);
+  DecoderConfig decoder =
+      read_hybrid_mixture(config, weights, kMixtureDefaults,
+                          {.num_experts = 256, .experts_per_token = 8, .expert_size = 512});
   mix_all_layers(decoder.layers);
   return decoder;
 }

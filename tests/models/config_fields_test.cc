@@ -50,6 +50,8 @@ const std::vector<std::string> kModels = {"llama_plain",
                                           "granitemoehybrid_mamba",
                                           "bamba_groups",
                                           "nemotron_h_moe",
+                                          "qwen3_next_stacked",
+                                          "olmo_hybrid_joined",
                                           "lfm2_tied",
                                           "lfm2_moe_tied"};
 

@@ -200,6 +200,14 @@ def _unlimited_steps(config: PreTrainedConfig) -> None:
     config.time_step_limit = (0.0, float("inf"))
 
 
+def _positive_eigenvalues(config: PreTrainedConfig) -> None:
+    config.linear_allow_neg_eigval = False
+
+
+def _default_rope(config: PreTrainedConfig) -> None:
+    config.rope_parameters = {"rope_type": "default", "rope_theta": 10_000.0}
+
+
 def _no_sinks(model: PreTrainedModel) -> None:
     for name, parameter in model.named_parameters():
         if name.endswith("sinks"):
@@ -255,6 +263,7 @@ SWITCHES: dict[str, Switch] = {
     "expert_groups": Switch(config=_one_expert_group),
     "choice_bias": Switch(model=_zero_choice_bias),
     "convolution": Switch(model=_last_tap_alone),
+    "negative_eigenvalues": Switch(config=_positive_eigenvalues),
     "convolution_bias": Switch(model=_zero_biases(".conv.", ".conv1d.")),
     "own_value": Switch(model=_zero_weights(".D")),
     "step_bias": Switch(model=_zero_weights(".dt_bias")),
@@ -268,6 +277,7 @@ SWITCHES: dict[str, Switch] = {
 OF_FAMILY: dict[tuple[str, str], Switch] = {
     ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),
+    ("olmo_hybrid", "no_rope"): Switch(config=_default_rope),
     ("granitemoehybrid", "no_rope"): Switch(config=_every_layer_rotates),
     ("exaone4", "no_rope"): Switch(model=_rotating_attention),
     ("cohere2", "no_rope"): Switch(model=_rotating_attention),

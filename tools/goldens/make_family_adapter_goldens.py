@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/goldens/family_adapters/: a small PEFT adapter for a model golden of every family.
 
-    python tools/goldens/make_family_adapter_goldens.py [--out DIR]
+    python tools/goldens/make_family_adapter_goldens.py [--only NAME ...] [--out DIR]
 
 Needs peft, torch, transformers and safetensors of requirements.txt. Each folder is an adapter on all
-linear modules of the layers (of mixtures of experts on attention and on dense layers), as PEFT saves
-it, in float16. logits/model.safetensors has, by golden, the logits that PEFT's model computes in
+linear modules of the layers (of mixtures of experts on attention or what stands for it, and on dense
+layers), as PEFT saves it, in float16. logits/model.safetensors has, by golden, the logits that PEFT's model computes in
 float32 for the last rows of the golden's prompt.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import peft
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from peft_models import GOLDENS, load_model, randomise, sort_lists
 
@@ -30,7 +30,10 @@ MODELS = [
     "mistral3_mistral", "mistral_window", "mixtral_plain", "olmo2_bias", "olmo3_window", "olmoe_plain", "phi3_window",
     "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
     "stablelm_parallel", "starcoder2_window_tied"]
+HYBRIDS = ["lfm2_bias", "lfm2_moe_tied", "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
+           "qwen3_next_sparse_step"]
 TARGETS = r".*layers\.\d+\.(self_attn|mlp)\.(\w+_proj|c_fc|c_proj)"
+MIXERS = r".*layers\.\d+\.(self_attn|linear_attn|conv)\.(\w+_proj|in_proj_\w+)"
 # Of this class PEFT makes parameters of the experts of a pattern that may match the mlp.
 OTHER_TARGETS = {"qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "granitemoehybrid_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|shared_mlp\.(input|output)_linear)"}
@@ -38,10 +41,12 @@ LAST_ROWS = 2
 
 
 def make(name: str, out: Path) -> torch.Tensor:
-    config = peft.LoraConfig(task_type="CAUSAL_LM", r=1, lora_alpha=3, target_modules=OTHER_TARGETS.get(name, TARGETS),
+    folder = GOLDENS / ("hybrids" if name in HYBRIDS else "models") / name
+    targets = MIXERS if name in HYBRIDS else OTHER_TARGETS.get(name, TARGETS)
+    config = peft.LoraConfig(task_type="CAUSAL_LM", r=1, lora_alpha=3, target_modules=targets,
                              exclude_modules=r".*vision.*", rank_pattern={"o_proj": 2},
                              alpha_pattern={r"layers\.0\.self_attn\..*": 4})
-    model = peft.get_peft_model(load_model(GOLDENS / "models" / name), config)
+    model = peft.get_peft_model(load_model(folder), config)
     model.eval()
     randomise(model, torch.float16)
     model.peft_config["default"].base_model_name_or_path = f"paceline/{name}"
@@ -50,7 +55,7 @@ def make(name: str, out: Path) -> torch.Tensor:
     sort_lists(out / name / "adapter_config.json")
     for parameter in model.parameters():
         parameter.data = parameter.data.float()
-    ids = json.loads((GOLDENS / "models" / name / "golden.json").read_text())["prompt_ids"]
+    ids = json.loads((folder / "golden.json").read_text())["prompt_ids"]
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([ids])).logits[0, -LAST_ROWS:].float().contiguous()
     print(f"{name}: logits up to {logits.abs().max():.3f}")
@@ -60,12 +65,19 @@ def make(name: str, out: Path) -> torch.Tensor:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=GOLDENS / "family_adapters")
-    out: Path = parser.parse_args().out
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="leaves the others as they are")
+    args = parser.parse_args()
+    out: Path = args.out
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=FutureWarning)
-    shutil.rmtree(out, ignore_errors=True)
-    (out / "logits").mkdir(parents=True)
-    save_file({name: make(name, out) for name in MODELS}, out / "logits" / "model.safetensors")
+    if not args.only:
+        shutil.rmtree(out, ignore_errors=True)
+    (out / "logits").mkdir(parents=True, exist_ok=True)
+    path = out / "logits" / "model.safetensors"
+    logits = load_file(path) if args.only else {}
+    for name in args.only or MODELS + HYBRIDS:
+        logits[name] = make(name, out)
+    save_file(logits, path)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,8 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "qwen3_5_moe_text": transformers.Qwen3_5MoeForCausalLM,
     "bamba": transformers.BambaForCausalLM,
     "nemotron_h": transformers.NemotronHForCausalLM,
+    "qwen3_next": transformers.Qwen3NextForCausalLM,
+    "olmo_hybrid": transformers.OlmoHybridForCausalLM,
     "lfm2": transformers.Lfm2ForCausalLM,
     "lfm2_moe": transformers.Lfm2MoeForCausalLM,
 }
@@ -167,7 +169,7 @@ def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generat
     scaled embedding would dominate the residual stream and the tied head repeat the last token.
     """
     gemma = spec.family.startswith("gemma")
-    zero_centred = gemma or spec.family.startswith("qwen3_5")
+    zero_centred = gemma or spec.family.startswith(("qwen3_5", "qwen3_next"))
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if gemma and name.endswith(POST_NORMS):
