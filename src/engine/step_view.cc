@@ -87,9 +87,12 @@ void StepView::add_running(Sequence& sequence) {
   const size_t begin = blocks_.size();
   for (int g = 0; g < cache_.num_groups(); ++g) {
     const int64_t length = sequence.blocks.length(g);
-    blocks_.push_back({.table = sequence.blocks.table(g),
+    const auto table = sequence.blocks.table(g);
+    const bool copies = cache_.copies_last_block(sequence.blocks, g, length + 1);
+    blocks_.push_back({.table = table,
                        .length = length,
-                       .copies_last = cache_.copies_last_block(sequence.blocks, g, length + 1)});
+                       .copies_last = copies,
+                       .is_published = copies && cache_.pool(g).is_published(table.back())});
   }
   running_views_.push_back({.arrival_id = sequence.arrival_id,
                             .priority = sequence.priority(),

@@ -59,17 +59,21 @@ class Planner {
 
 void Planner::reset_free() {
   scratch_.num_free.clear();
+  scratch_.copies.clear();
   for (const SchedGroup& group : view_.groups) scratch_.num_free.push_back(group.num_free);
 }
 
-// The blocks it needs after the victims so far have released theirs: a last block that it shared
-// with victims only needs no copy any more.
+// The blocks it needs after the victims so far have released theirs, and the sequences planned so
+// far have made their copies: a last block that it shared with these only needs no copy any more.
 SchedBlocks Planner::held_by(const SchedRunning& one, size_t group) const {
   SchedBlocks held = one.groups[group];
-  if (!held.copies_last || plan_.preempted.empty()) return held;
-  const auto last = static_cast<size_t>(held.table.back());
-  held.copies_last =
-      view_.groups[group].reference_counts[last] == 1 || scratch_.reference_counts[group][last] > 1;
+  if (!held.copies_last || held.is_published) return held;
+  const int32_t block = held.table.back();
+  const auto last = static_cast<size_t>(block);
+  int64_t holders = plan_.preempted.empty() ? view_.groups[group].reference_counts[last]
+                                            : scratch_.reference_counts[group][last];
+  holders -= std::ranges::count(scratch_.copies, std::pair{group, block});
+  held.copies_last = holders > 1;
   return held;
 }
 
@@ -100,7 +104,11 @@ int64_t Planner::fitting_count(const SchedRunning& one, int64_t count) const {
 void Planner::take_blocks(const SchedRunning& one, int64_t count) {
   for (size_t g = 0; g < view_.groups.size(); ++g) {
     const int64_t length = length_in(g, one.num_tokens, one.num_computed + count);
-    scratch_.num_free[g] -= blocks_to_grow(held_by(one, g), length, block_size(g));
+    const SchedBlocks held = held_by(one, g);
+    scratch_.num_free[g] -= blocks_to_grow(held, length, block_size(g));
+    if (held.copies_last && length > held.length) {
+      scratch_.copies.emplace_back(g, held.table.back());
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace paceline {
@@ -20,6 +21,7 @@ struct SchedBlocks {
   std::span<const int32_t> table;  // block ids; negative where the window has passed
   int64_t length = 0;              // reserved token slots
   bool copies_last = false;        // growing into the last block's slack costs one block more
+  bool is_published = false;       // it does whether or not others hold that block
 };
 
 struct SchedRunning {
@@ -112,6 +114,7 @@ struct PlanScratch {
   std::vector<int64_t> num_free;                       // per group
   std::vector<int32_t> candidates;                     // running sequences still in
   std::vector<std::vector<int32_t>> reference_counts;  // per group, copied when one is preempted
+  std::vector<std::pair<size_t, int32_t>> copies;      // group and block, of the sequences planned
   std::vector<int64_t> num_wished;                     // per slice of a decoding sequence
   std::vector<int32_t> adapters;                       // of the sequences in the step
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "sched/plan_step.h"
@@ -40,9 +41,14 @@ class RunningCase {
 
   int64_t num_free(size_t group, const std::vector<int32_t>& victims) const;
   int64_t holders_left(size_t group, int32_t block, const std::vector<int32_t>& victims) const;
-  bool copies_last(size_t sequence, size_t group, const std::vector<int32_t>& victims) const;
-  int64_t blocks_taken(size_t sequence, size_t group, int64_t count,
-                       const std::vector<int32_t>& victims) const;
+  // Sequences that have released their blocks, and a group and a block for each copy made.
+  struct Done {
+    const std::vector<int32_t>& victims;
+    std::vector<std::pair<size_t, int32_t>> copies = {};
+  };
+  bool last_is_published(size_t sequence, size_t group) const;
+  bool copies_last(size_t sequence, size_t group, const Done& done) const;
+  int64_t blocks_taken(size_t sequence, size_t group, int64_t count, const Done& done) const;
   bool plan_slices(StepPlan& plan) const;
 
   std::mt19937 random_;
@@ -133,7 +139,8 @@ void RunningCase::finish() {
     for (size_t g = 0; g < groups_.size(); ++g) {
       blocks_[i].push_back({.table = held_[i][g].table,
                             .length = held_[i][g].length,
-                            .copies_last = copies_last(i, g, {})});
+                            .copies_last = copies_last(i, g, {.victims = {}}),
+                            .is_published = last_is_published(i, g)});
     }
     running_[i].groups = blocks_[i];
   }
@@ -158,25 +165,30 @@ int64_t RunningCase::num_free(size_t group, const std::vector<int32_t>& victims)
   return free;
 }
 
-bool RunningCase::copies_last(size_t sequence, size_t group,
-                              const std::vector<int32_t>& victims) const {
+bool RunningCase::last_is_published(size_t sequence, size_t group) const {
+  const auto& table = held_[sequence][group].table;
+  return !table.empty() && table.back() >= 0 &&
+         published_[group][static_cast<size_t>(table.back())];
+}
+
+bool RunningCase::copies_last(size_t sequence, size_t group, const Done& done) const {
   const Held& held = held_[sequence][group];
   if (held.length % limits_.block_size == 0) return false;
+  if (last_is_published(sequence, group)) return true;
   const int32_t last = held.table.back();
-  // A formerly shared block counts as unpublished: the view doesn't have this information.
-  const bool is_published = published_[group][static_cast<size_t>(last)] &&
-                            (victims.empty() || counts_[group][static_cast<size_t>(last)] == 1);
-  return is_published || holders_left(group, last, victims) > 1;
+  const auto num_copies =
+      std::count(done.copies.begin(), done.copies.end(), std::pair{group, last});
+  return holders_left(group, last, done.victims) - num_copies > 1;
 }
 
 int64_t RunningCase::blocks_taken(size_t sequence, size_t group, int64_t count,
-                                  const std::vector<int32_t>& victims) const {
+                                  const Done& done) const {
   const Held& held = held_[sequence][group];
   const SchedRunning& one = running_[sequence];
   const int64_t end = groups_[group].window == 0 ? one.num_tokens : one.num_computed + count;
   int64_t blocks = 0;
   for (int64_t p = held.length; p < end; ++p) blocks += p % limits_.block_size == 0;
-  return blocks + (end > held.length && copies_last(sequence, group, victims) ? 1 : 0);
+  return blocks + (end > held.length && copies_last(sequence, group, done) ? 1 : 0);
 }
 
 // False when a sequence that isn't among plan.preempted lacks its next row.
@@ -184,10 +196,20 @@ bool RunningCase::plan_slices(StepPlan& plan) const {
   plan.slices.clear();
   std::vector<int64_t> free;
   for (size_t g = 0; g < groups_.size(); ++g) free.push_back(num_free(g, plan.preempted));
+  Done done{.victims = plan.preempted};
   const auto fits = [&](size_t i, int64_t count) {
     for (size_t g = 0; g < free.size(); ++g)
-      if (blocks_taken(i, g, count, plan.preempted) > free[g]) return false;
+      if (blocks_taken(i, g, count, done) > free[g]) return false;
     return true;
+  };
+  const auto take = [&](size_t i, int64_t count) {
+    for (size_t g = 0; g < free.size(); ++g) {
+      free[g] -= blocks_taken(i, g, count, done);
+      const int64_t end =
+          groups_[g].window == 0 ? running_[i].num_tokens : running_[i].num_computed + count;
+      if (end <= held_[i][g].length || !copies_last(i, g, done)) continue;
+      done.copies.emplace_back(g, held_[i][g].table.back());
+    }
   };
   int64_t num_decodes = 0, rows = limits_.max_rows;
   for (const bool decodes : {true, false}) {
@@ -206,7 +228,7 @@ bool RunningCase::plan_slices(StepPlan& plan) const {
       if (count == 0) continue;
       while (count > 0 && !fits(i, count)) --count;
       if (count == 0) return false;
-      for (size_t g = 0; g < free.size(); ++g) free[g] -= blocks_taken(i, g, count, plan.preempted);
+      take(i, count);
       plan.slices.push_back({.sequence = index, .first = one.num_computed, .count = count});
       num_decodes += decodes ? 1 : 0;
       rows -= decodes ? 0 : count;
