@@ -32,6 +32,9 @@ struct PrefixUse {
   enum class Write : uint8_t { none, while_held, keep } write = Write::keep;
   // Its blocks stay held when it ends, until Engine::release or until nothing else fits.
   bool hold = false;
+  // Beginnings of the prompt that others are known to have, in tokens: where layers have states,
+  // these are saved there. None: all of a prefix that is held, else shortly before the prompt ends.
+  std::vector<int64_t> shared_lengths = {};
 };
 
 // Which of a text's states, after the last norm, become its one vector; the names are those of
@@ -87,6 +90,10 @@ struct GenerateRequest {
 
   // Whether the logits of the prompt's last row are read.
   bool needs_last_row() const { return max_tokens > 0 || want_row || !columns.empty(); }
+  // Whether its blocks are all that it computes.
+  bool only_holds() const {
+    return prefix.hold && max_tokens == 0 && !needs_last_row() && !pooling && !score_from;
+  }
   // Whether rows of the prompt may come from the prefix cache. Pooled rows may not.
   bool may_skip_rows() const { return !pooling || *pooling == Pooling::last; }
 };

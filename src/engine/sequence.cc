@@ -19,6 +19,13 @@ bool reads_history(const SamplingOptions& options) {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
+// A chat's prompt ends with the beginning of the answer, which later turns may write otherwise:
+// that of Qwen 3.5 has up to 7 tokens, and later turns leave reasoning out.
+constexpr int64_t kAnswerBeginning = 8;
+
+// States exist at multiples of it, and so do boundaries of blocks.
+int64_t state_unit(int64_t block_size) { return std::lcm(block_size, kStateChunk); }
+
 void forbid(std::span<const TokenId> ids, SamplingOptions& sampling) {
   auto& biases = sampling.logit_bias;
   for (const TokenId id : ids) {
@@ -56,6 +63,10 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
   if (keeps_history) history.add_prompt(tokens);
   if (asked.constraint != nullptr) constraint = std::make_unique<SequenceConstraint>(asked);
   stats.prompt_tokens = prompt_length;
+  if (asked.only_holds()) {
+    const int64_t unit = cache.has_states() ? state_unit(cache.block_size()) : cache.block_size();
+    num_held = prompt_length / unit * unit;
+  }
   if (which > 0) {
     next_scored = prompt_length;
     return;
@@ -72,12 +83,22 @@ Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvC
 
 int64_t Sequence::next_saved_state(int64_t from, int64_t block_size) const {
   constexpr int64_t kSavedTokens = 512;
-  const int64_t unit = std::lcm(block_size, kStateChunk);
-  const int64_t of_prompt = prompt_length / unit * unit;
-  const int64_t apart = std::lcm(unit, kSavedTokens);
+  const PrefixUse& prefix = request().prefix;
+  const int64_t unit = state_unit(block_size);
   int64_t next = std::numeric_limits<int64_t>::max();
-  if (request().prefix.write == PrefixUse::Write::keep) next = (from / apart + 1) * apart;
-  return of_prompt > from ? std::min(next, of_prompt) : next;
+  const auto consider = [&](int64_t length) {
+    const int64_t position = length / unit * unit;
+    if (position > from) next = std::min(next, position);
+  };
+  if (prefix.write == PrefixUse::Write::keep) {
+    const int64_t apart = std::max(unit, kSavedTokens / unit * unit);
+    next = (from / apart + 1) * apart;
+  }
+  for (const int64_t length : prefix.shared_lengths) consider(length);
+  if (prefix.shared_lengths.empty()) {
+    consider(prefix.hold ? prompt_length : prompt_length - kAnswerBeginning);
+  }
+  return next;
 }
 
 void Sequence::update_bias() {

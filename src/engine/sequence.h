@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,8 +54,10 @@ struct Sequence {
   const GenerateRequest& request() const { return shared->request; }
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_output() const { return num_tokens() - prompt_length; }
-  // Tokens whose keys and values are needed: the last one's only if its row is read.
+  // Tokens whose keys and values are needed: the last one's only if its row is read, and of a
+  // prefix that is only held those that others can find.
   int64_t num_wanted() const {
+    if (num_held) return *num_held;
     const bool wants_last =
         request().needs_last_row() || request().prefix.hold || request().pooling.has_value();
     return wants_last ? num_tokens() : num_tokens() - 1;
@@ -72,8 +75,8 @@ struct Sequence {
     return arrival_id < other.arrival_id;
   }
   // The first position after `from` whose state is to be found later, a boundary of blocks: every
-  // 512 tokens, and where the prompt ends, as what follows a prompt differs most; of a prefix that
-  // is only held, its end. Its prompt may end before it.
+  // 512 tokens or a little less, and where others are likely to go on otherwise. Its prompt may end
+  // before it.
   int64_t next_saved_state(int64_t from, int64_t block_size) const;
   // Biases for the next token: end tokens may not come before min_tokens, others not first.
   void update_bias();
@@ -110,7 +113,8 @@ struct Sequence {
 
   std::vector<TokenId> tokens;  // prompt and output
   int64_t prompt_length;
-  int64_t num_computed = 0;  // whose keys and values are in the cache
+  std::optional<int64_t> num_held;  // of a prefix that is only held: its tokens in whole blocks
+  int64_t num_computed = 0;         // whose keys and values are in the cache
   int64_t next_scored = 0;
   std::vector<double> pooled;  // the states so far; empty before the first one
   int32_t num_unforked = 0;    // further choices that begin when the prompt has been computed

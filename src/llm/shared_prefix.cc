@@ -36,7 +36,8 @@ void SharedPrefix::see(const std::vector<TokenId>& prompt, const PrefixScope& sc
   const bool finds_it = id_.has_value() && begins_with(prompt, held_);
   if (!finds_it) {
     const auto block = static_cast<size_t>(engine_.block_size());
-    const size_t most = std::min(prompt.size(), last_.size());
+    // The row of the last token is computed in any case.
+    const size_t most = std::min(std::max<size_t>(prompt.size(), 1) - 1, last_.size());
     const auto end = prompt.begin() + static_cast<std::ptrdiff_t>(most);
     const auto common =
         static_cast<size_t>(std::mismatch(prompt.begin(), end, last_.begin()).first -

@@ -132,6 +132,8 @@ GenerateRequest ClassifyJob::request_for(std::vector<TokenId> prompt) const {
 
 void ClassifyJob::add_label_requests(const std::vector<std::vector<TokenId>>& labels) {
   GenerateRequest held = request_for(prompt_);
+  // The row of its last token is computed with each label.
+  if (held.prompt.size() > 1) held.prompt.pop_back();
   held.prefix.write = PrefixUse::Write::while_held;
   held.prefix.hold = true;
   hold_index_ = 0;

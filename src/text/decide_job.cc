@@ -147,13 +147,16 @@ void DecideJob::check_longest(size_t asked) const {
 GenerateRequest DecideJob::request(size_t index) const {
   const RowPlace place = places_[index];
   GenerateRequest request = request_at(place);
+  const Asked& asked = asked_[place.asked];
   // The nodes of a question follow each other: its blocks are found by all of them.
-  if (place.node == 0 && asked_[place.asked].rows.size() > 1) {
+  if (place.node == 0 && asked.rows.size() > 1) {
     request.prefix.write = PrefixUse::Write::keep;
+    request.prefix.shared_lengths.push_back(std::ssize(request.prompt));
   }
-  if (index == hold_indices_[asked_[place.asked].input]) {
+  if (index == hold_indices_[asked.input]) {
     request.prefix.write = PrefixUse::Write::keep;
     request.prefix.hold = true;
+    request.prefix.shared_lengths.push_back(std::ssize(inputs_[asked.input].tokens));
   }
   return request;
 }

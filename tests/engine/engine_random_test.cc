@@ -60,6 +60,11 @@ class RandomEngine : public EngineTest {
       if (below(2) == 0) shape.groups.push_back({.window = 1 + below(9), .num_blocks = 60});
       return shape;
     }
+    if (has_states_) {
+      shape.groups.push_back({.num_blocks = pools[1 + below(3)]});
+      shape.groups.push_back({.num_blocks = 1 + below(7), .is_recurrent = true});
+      return shape;
+    }
     if (below(4) != 0) shape.groups.push_back({.num_blocks = pools[below(4)]});
     if (shape.groups.empty() || below(3) == 0) {
       shape.groups.push_back({.window = 1 + below(9), .num_blocks = 14 + pools[below(4)]});
@@ -71,7 +76,7 @@ class RandomEngine : public EngineTest {
     // Few beginnings, so that prefixes are shared.
     std::vector<TokenId> prompt;
     const auto first = static_cast<TokenId>(below(2));
-    const int64_t shared = below(18), own = 1 + below(8);
+    const int64_t shared = below(has_states_ ? 37 : 18), own = 1 + below(8);
     for (int64_t i = 0; i < shared; ++i) {
       prompt.push_back(static_cast<TokenId>((first * 7 + i * 3) % kVocab));
     }
@@ -104,6 +109,7 @@ class RandomEngine : public EngineTest {
     request.prefix.read = below(6) != 0;
     if (below(5) == 0) request.prefix.scope.salt.low = 1;
     request.prefix.hold = below(12) == 0;
+    if (has_states_ && below(3) == 0) request.prefix.shared_lengths = {shared};
     if (both_ways_ || below(6) == 0) pool(request);
     if (constrains_ && request.max_tokens > 0 && below(4) != 0) {
       static const auto constraints = random_constraints();
@@ -173,6 +179,7 @@ class RandomEngine : public EngineTest {
   bool both_ways_ = false;
   bool draws_ = false;  // the runner draws; alone the engine does
   bool loops_ = false;
+  bool has_states_ = false;
   // The last two are equal, so they share prefixes.
   const std::vector<std::shared_ptr<const LoadedAdapter>> adapters_ = {
       nullptr, numbered_adapter(1), numbered_adapter(2), numbered_adapter(3), numbered_adapter(3)};
@@ -295,6 +302,14 @@ TEST_F(RandomEngine, RunsOfTheDecodeLoopChangeNoBit) {
   EXPECT_GT(runner_.loop.num_steps, 3 * runner_.loop.num_starts);
   drafts_ = constrains_ = true;
   run_random_engines(scaled(200, 10000));
+}
+
+// From one state on.
+TEST_F(RandomEngine, StatesAreThoseOfTheirSequences) {
+  has_states_ = true;
+  run_random_engines(scaled(400, 20000));
+  drafts_ = constrains_ = true;
+  run_random_engines(scaled(400, 20000));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // ScriptedRunner makes logits without weights: the next token is a pure function of token, position
-// and adapter. It tracks the contents of each cache slot, to detect a row that would read a wrong
-// key.
+// and adapter. It tracks the contents of each cache slot and of each state, to detect a row that
+// would read a wrong key or go on from a wrong state.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/state_chunk.h"
 #include "kv/kv_cache.h"
 #include "runner/decode_loop.h"
 #include "runner/loaded_adapter.h"
@@ -99,6 +100,7 @@ class ScriptedRunner : public Runner {
   void watch(const KvCache* cache) {
     cache_ = cache;
     slots_.assign(static_cast<size_t>(cache->num_groups()), {});
+    states_.assign(slots_.size(), {});
   }
 
   int64_t vocab_size() const override { return vocab_size_; }
@@ -210,6 +212,13 @@ class ScriptedRunner : public Runner {
     uint64_t chain = 0;  // a digest of all tokens up to it
   };
   using Slots = std::map<int64_t, Stored>;
+  // The state before the chunk that is open, and what its rows leave.
+  struct State {
+    int64_t begin = -1;
+    int32_t adapter = 0;
+    uint64_t chain = 0;            // a digest of all tokens below `begin`
+    std::vector<uint64_t> chains;  // of those up to each row of the chunk
+  };
 
   Sample draw_row(int64_t output, const RowDraw& row) {
     LogitsRow logits{.logits = this->logits(output, 1), .allowed = row.allowed};
@@ -264,6 +273,10 @@ class ScriptedRunner : public Runner {
   void store_and_check(const Batch& batch) {
     const int64_t block_size = cache_->block_size();
     for (size_t g = 0; g < slots_.size(); ++g) {
+      if (cache_->group(static_cast<int>(g)).is_recurrent) {
+        advance_states(batch, batch.groups[g], states_[g]);
+        continue;
+      }
       Slots& slots = slots_[g];
       check_slices(batch, batch.groups[g]);
       if (::testing::Test::HasFatalFailure()) return;
@@ -278,6 +291,55 @@ class ScriptedRunner : public Runner {
         }
       }
     }
+  }
+
+  void advance_states(const Batch& batch, const GroupBatch& group,
+                      std::map<int32_t, State>& states) {
+    for (const BlockMove& move : group.copies) states[move.to] = states[move.from];
+    for (const StateSlice& slice : group.states) {
+      advance_state(batch, slice, std::span(group.saves), states);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+
+  // The block must have the state of the sequence's rows so far; rows of the open chunk may be
+  // computed anew.
+  void advance_state(const Batch& batch, const StateSlice& slice,
+                     std::span<const StateSave> all_saves, std::map<int32_t, State>& states) {
+    const auto first_row = static_cast<size_t>(slice.first_row);
+    const int64_t first = slice.first_position;
+    State state = first == 0 ? State{.begin = 0, .adapter = row_adapters_[first_row], .chains = {}}
+                             : states[slice.block];
+    ASSERT_EQ(state.begin, first / kStateChunk * kStateChunk) << "the state of another position";
+    ASSERT_EQ(state.adapter, row_adapters_[first_row]) << "another adapter's state";
+    ASSERT_GE(std::ssize(state.chains), first - state.begin) << "rows of the chunk are missing";
+    state.chains.resize(static_cast<size_t>(first - state.begin));
+    auto saves = all_saves.subspan(static_cast<size_t>(slice.first_save),
+                                   static_cast<size_t>(slice.num_saves));
+    for (int64_t i = 0; i < slice.num_rows; ++i) {
+      const size_t row = first_row + static_cast<size_t>(i);
+      ASSERT_EQ(batch.positions[row], first + i);
+      const uint64_t before = state.chains.empty() ? state.chain : state.chains.back();
+      state.chains.push_back(mix(before, batch.tokens[row]));
+      ASSERT_EQ(state.chains.back(), chain_of_slot(batch, row)) << "another sequence's state";
+      const int64_t end = first + i + 1;
+      if (end % kStateChunk != 0) continue;
+      state.begin = end;
+      state.chain = state.chains.back();
+      state.chains.clear();
+      for (; !saves.empty() && saves.front().position == end; saves = saves.subspan(1)) {
+        ASSERT_NE(saves.front().block, slice.block);
+        states[saves.front().block] = state;
+      }
+    }
+    ASSERT_TRUE(saves.empty()) << "a state is to be saved where none is";
+    states[slice.block] = std::move(state);
+  }
+
+  // Of all tokens up to a row's own, as a group before the states, without a window, has stored it.
+  uint64_t chain_of_slot(const Batch& batch, size_t row) {
+    EXPECT_EQ(cache_->group(0).window, 0);
+    return slots_[0][batch.groups[0].slots[row]].chain;
   }
 
   // The slices must have every row once, in order, at the positions of the rows.
@@ -327,7 +389,8 @@ class ScriptedRunner : public Runner {
   Memory memory_;
   std::optional<Sampler> sampler_;
   const KvCache* cache_ = nullptr;
-  std::vector<Slots> slots_;  // per group
+  std::vector<Slots> slots_;                      // per group
+  std::vector<std::map<int32_t, State>> states_;  // per group, by block
   std::vector<std::pair<int32_t, int32_t>> outputs_;
   std::vector<int32_t> row_adapters_;  // numbers; 0: none
   std::vector<uint8_t> finite_;

@@ -110,5 +110,77 @@ TEST_F(HybridCache, ClassificationsShareTheirBeginning) {
   }
 }
 
+// Of a model with a tokenizer: what questions and labels compute beside what they share.
+class HybridTexts : public ::testing::Test {
+ protected:
+  HybridTexts() {
+    const std::filesystem::path bundled = source_path("models/paceline-10m");
+    std::filesystem::copy_file(bundled / "tokenizer.json", directory_.path() / "tokenizer.json");
+    const std::string config =
+        read_text_file(source_path("tests/goldens/hybrids/qwen3_5_text/config.json"), 1 << 20);
+    directory_.write(
+        "config.json",
+        std::regex_replace(std::regex_replace(config, std::regex("(vocab_size\": )256"), "$014099"),
+                           std::regex("(embeddings\": )256"), "$014096"));
+  }
+
+  LLM load(bool has_cache) {
+    return LLM::load({.model = directory_.path().string(),
+                      .load_format = LoadFormat::dummy,
+                      .prefix_caching = has_cache,
+                      .trace_file = has_cache ? trace() : "",
+                      .num_threads = 1});
+  }
+
+  std::string trace() const { return directory_.path() / "trace.jsonl"; }
+
+  // By an engine that has ended.
+  int64_t rows_computed() const {
+    const std::string text = read_text_file(trace(), 1 << 24);
+    const std::regex rows("\"num_rows\":(\\d+)");
+    int64_t sum = 0;
+    for (std::sregex_iterator step(text.begin(), text.end(), rows), end; step != end; ++step) {
+      sum += std::stoll((*step)[1]);
+    }
+    return sum;
+  }
+
+  TestDirectory directory_;
+};
+
+TEST_F(HybridTexts, QuestionsShareTheirInput) {
+  std::string input;
+  for (int i = 0; i < 60; ++i) input += "The rain came down on the old town. ";
+  std::vector<DecisionQuestion> questions;
+  for (const char* const asked : {"Is it old?", "Is it dry?", "Did it rain?", "Is it a town?"}) {
+    questions.push_back({.instructions = asked});
+  }
+  const auto ask = [&](bool has_cache) { return load(has_cache).decide(input, questions); };
+  const Decisions found = ask(true), expected = ask(false);
+  const auto shared = static_cast<int64_t>(load(false).tokenize(input).size());
+  EXPECT_LT(rows_computed(), shared + 4 * 60);
+  for (size_t i = 0; i < questions.size(); ++i) {
+    EXPECT_EQ(found.answers[i].logprobs, expected.answers[i].logprobs);
+  }
+}
+
+// Whatever remains of its last chunk.
+TEST_F(HybridTexts, LabelsShareTheirText) {
+  std::vector<int32_t> prompt;
+  for (int32_t i = 0; i < 64 + 16; ++i) {
+    prompt.push_back(300 + i);
+    if (i < 64 - 2) continue;
+    const ClassifyOptions asked = {.labels = {" and a good one", " and a bad one", " or not one"}};
+    const auto score = [&](bool has_cache) {
+      return std::get<Classification>(
+                 load(has_cache).classify(std::vector<Prompt>{prompt}, asked)[0])
+          .scores;
+    };
+    EXPECT_EQ(score(true), score(false));
+    const int64_t length = std::ssize(prompt);
+    EXPECT_LT(rows_computed(), length + 3 * (16 + 8)) << length;
+  }
+}
+
 }  // namespace
 }  // namespace paceline
