@@ -164,8 +164,10 @@ struct ModelInfo {
       0;  // the context that the model was trained for; max_model_len may be less
   int64_t num_parameters = 0;
   size_t weight_bytes = 0;    // as packed
-  size_t kv_cache_bytes = 0;  // reserved for keys and values
-  std::string dtype;          // of plain weights
+  size_t kv_cache_bytes = 0;  // reserved for keys and values, and for states
+  // Sequences whose states there is room for, running or cached, if layers have states.
+  int64_t num_states = 0;
+  std::string dtype;  // of plain weights
   // The format of packed matrices: bfloat16, q4x64 (4 bits in groups of 64), or several.
   std::string weight_format;
   size_t decode_bytes = 0;        // weights read for one decoded token

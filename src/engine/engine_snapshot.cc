@@ -50,6 +50,7 @@ PoolSnapshot pool_snapshot(const Engine& engine, int group) {
   PoolSnapshot snapshot{.num_blocks = pool.num_blocks(),
                         .block_size = engine.cache().block_size(),
                         .window = engine.cache().group(group).window,
+                        .holds_states = engine.cache().group(group).is_recurrent,
                         .runs = {}};
   for (size_t block = 0; block < holders.size(); ++block) {
     const auto id = static_cast<int32_t>(block);

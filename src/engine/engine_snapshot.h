@@ -34,7 +34,8 @@ struct PoolSnapshot {
 
   int64_t num_blocks = 0;
   int64_t block_size = 0;
-  int64_t window = 0;  // 0: none
+  int64_t window = 0;         // 0: none
+  bool holds_states = false;  // a block is a sequence's state, whatever block_size is
   // Runs of consecutive blocks: their holder (a sequence, or one of the above) and their number.
   std::vector<std::pair<int64_t, int64_t>> runs;
 };

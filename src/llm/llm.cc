@@ -113,6 +113,7 @@ ModelInfo LLM::model_info() const {
           .num_parameters = model.decoder->num_parameters(),
           .weight_bytes = model.weight_bytes,
           .kv_cache_bytes = model.kv_bytes,
+          .num_states = model.num_states,
           .dtype = std::string(dtype_name(model.weight_dtype)),
           .weight_format = weights.format,
           .decode_bytes = weights.bytes,

@@ -52,6 +52,18 @@ int64_t state_blocks(const DecoderConfig& config, const CacheRequest& request,
   return std::clamp<int64_t>(affordable, 1, most);
 }
 
+// Gives the states what the others leave of the budget, up to two of each sequence.
+void use_left_bytes(const DecoderConfig& config, const CacheRequest& request, size_t budget,
+                    std::vector<CacheGroup>& groups) {
+  CacheGroup& states = groups.back();
+  const size_t bytes = bytes_for(config, request, groups);
+  if (!states.is_recurrent || bytes >= budget) return;
+  const size_t more = (budget - bytes) / group_block_bytes(config, groups.size() - 1, request);
+  const int64_t most = 2 * request.max_num_seqs;
+  states.num_blocks =
+      std::max(states.num_blocks, std::min(most, states.num_blocks + static_cast<int64_t>(more)));
+}
+
 // The groups, if full-attention ones have `full_blocks`.
 std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequest& request,
                                     int64_t full_blocks, int64_t context) {
@@ -146,6 +158,7 @@ CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, s
   }
   CacheSize size;
   size.groups = groups_with(config, request, blocks, context);
+  use_left_bytes(config, request, budget, size.groups);
   const bool has_full_group = size.groups[0].window == 0;
   size.max_model_len = has_full_group ? std::min(context, blocks * request.block_size) : context;
   size.bytes = bytes_for(config, request, size.groups);

@@ -254,6 +254,7 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, const Cac
   for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
   const auto kv_layers = model.decoder->kv_layers(group_blocks);
   model.kv_bytes = size.bytes;
+  if (size.groups.back().is_recurrent) model.num_states = size.groups.back().num_blocks;
   model.cache = std::make_unique<KvCache>(options.block_size, size.groups);
   model.runner = std::make_unique<ModelRunner>(
       *model.decoder, *model.backend,

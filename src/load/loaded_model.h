@@ -82,6 +82,7 @@ struct LoadedModel {
   DType kv_dtype = DType::f32;
   size_t weight_bytes = 0;
   size_t kv_bytes = 0;
+  int64_t num_states = 0;  // of sequences, that the cache has room for; 0 where layers have none
   std::unique_ptr<AdapterSet> adapters;  // of LoadOptions::loras
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<ModelRunner> runner;

@@ -263,8 +263,8 @@ Requests = {object: 'list', data: [{sequence: integer, id: string "Of the answer
   max_model_len: integer, tokens_per_second: number, ttft_p50_s: number | null, ttft_p99_s: number
   | null, step_age_s: number, prefix_queries: integer, prefix_hits: integer, preemptions: integer,
   max_drafted_tokens: integer, drafted_tokens: integer, accepted_tokens: integer},
-  pools: [{num_blocks: integer, block_size: integer, window: integer | null, blocks: [[integer]]
-  "[holder, number of blocks], in their order."}], steps: [{step: integer, ms: number,
+  pools: [{num_blocks: integer, block_size: integer | null, window: integer | null, blocks:
+  [[integer]] "[holder, number of blocks], in their order."}], steps: [{step: integer, ms: number,
   slices: [[integer]] "[sequence, rows]", drafts?: [[integer]] "[sequence, drafted rows,
   accepted]"}] "The last steps."}
 OpenApi = {openapi: string, info: object, security: array, paths: object, components: object}

@@ -126,19 +126,31 @@ double seconds(std::chrono::milliseconds time) {
 }
 
 struct BlockCounts {
-  int64_t num_blocks = 0;
-  int64_t num_held = 0;  // by sequences
+  int64_t num_blocks = 0;  // of keys and values
+  double usage = 0;        // the held share of them, or of the states where it is larger
 };
+
+double share_of(int64_t part, int64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
 
 BlockCounts count_blocks(const EngineSnapshot& snapshot) {
   BlockCounts counts;
+  int64_t num_held = 0;
   for (const PoolSnapshot& pool : snapshot.pools) {
-    counts.num_blocks += pool.num_blocks;
+    int64_t held = 0;
     for (const auto& [holder, count] : pool.runs) {
       const bool is_held = holder != PoolSnapshot::kFree && holder != PoolSnapshot::kCached;
-      counts.num_held += is_held ? count : 0;
+      held += is_held ? count : 0;
     }
+    if (pool.holds_states) {
+      counts.usage = std::max(counts.usage, share_of(held, pool.num_blocks));
+      continue;
+    }
+    counts.num_blocks += pool.num_blocks;
+    num_held += held;
   }
+  counts.usage = std::max(counts.usage, share_of(num_held, counts.num_blocks));
   return counts;
 }
 
@@ -195,7 +207,7 @@ void write_engine(MetricsWriter& out, const HostedModel& model, const EngineSnap
     num_deferred += sequence.is_deferred;
   }
   const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
-  const auto [num_blocks, num_held] = count_blocks(snapshot);
+  const BlockCounts blocks = count_blocks(snapshot);
   const EngineLimits& limits = model.text.engine.limits();
   out.gauge("num_requests_running", "Sequences in the running batch.", num_running);
   out.gauge("num_requests_running_limit", "Limit of running sequences (--max-num-seqs).",
@@ -209,13 +221,12 @@ void write_engine(MetricsWriter& out, const HostedModel& model, const EngineSnap
             model.text.engine.queue().num_tokens());
   out.gauge("queue_tokens_limit", "Limit of waiting prompt tokens (--max-num-queued-tokens).",
             model.text.engine.queue().max_tokens());
-  out.gauge(
-      "kv_cache_usage_perc", "K/V-cache usage by sequences. 1 means 100 percent usage.",
-      num_blocks == 0 ? 0.0 : static_cast<double>(num_held) / static_cast<double>(num_blocks));
+  out.gauge("kv_cache_usage_perc", "K/V-cache usage by sequences. 1 means 100 percent usage.",
+            blocks.usage);
   if (!snapshot.pools.empty()) {
     out.info("cache_config_info", "Configuration of the K/V cache.",
              {{"block_size", std::to_string(snapshot.pools[0].block_size)},
-              {"num_gpu_blocks", std::to_string(num_blocks)},
+              {"num_gpu_blocks", std::to_string(blocks.num_blocks)},
               {"cache_dtype", model.cache_dtype},
               {"enable_prefix_caching", limits.prefix_cache ? "True" : "False"}});
   }

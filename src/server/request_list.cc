@@ -53,7 +53,9 @@ void write_sequence(JsonWriter& writer, const EngineLink& link, const SequenceSn
 
 void write_pool(JsonWriter& writer, const PoolSnapshot& pool) {
   writer.begin_object().member("num_blocks", pool.num_blocks);
-  writer.member("block_size", pool.block_size).key("window");
+  writer.key("block_size");
+  pool.holds_states ? writer.null() : writer.integer(pool.block_size);
+  writer.key("window");
   pool.window == 0 ? writer.null() : writer.integer(pool.window);
   writer.key("blocks").begin_array();
   for (const auto& [holder, count] : pool.runs) {

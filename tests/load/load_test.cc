@@ -460,6 +460,9 @@ TEST(CacheSizing, StatesGetAtMostWhatKeysAndValuesGet) {
   // Two sequences of 4,096 tokens need no more than a state each, and one for 512 tokens.
   request.memory_bytes.reset();
   EXPECT_EQ(size_cache(config, request, size_t{1} << 40).groups[1].num_blocks, 2 * (2 + 8));
+  // Where contexts are short, states have what keys and values leave.
+  const CacheRequest brief{.max_num_seqs = 8, .max_model_len = 32, .dtype = DType::bf16};
+  EXPECT_EQ(size_cache(config, brief, size_t{1} << 40).groups[1].num_blocks, 2 * 8);
   request.memory_bytes = 1000;
   expect_error(ErrorCode::exhausted, {"(a block of 16 tokens, and a state of a sequence)"},
                [&] { size_cache(config, request, size_t{1} << 40); });

@@ -57,7 +57,9 @@ export class BlockMap {
     this.#runs = runs;
     const numHidden = pool.num_blocks - this.#numShown;
     const hidden = numHidden > 0 ? `; ${count(numHidden)} more at the end are free` : "";
-    setText(this.#summary, `${kind}${counted(pool.num_blocks, "block")} of ${counted(pool.block_size, "token")}; ` +
+    const blocks = pool.block_size === null ? counted(pool.num_blocks, "state")
+      : `${counted(pool.num_blocks, "block")} of ${counted(pool.block_size, "token")}`;
+    setText(this.#summary, `${kind}${blocks}; ` +
       `${count(numBlocksHeld(pool))} in use, ${count(numBlocksWith(pool, CACHED))} cached${hidden}`);
   }
 
