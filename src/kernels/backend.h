@@ -18,6 +18,7 @@ namespace paceline {
 
 class DecodeSlots;
 class GradientOps;
+class RecurrentGradientOps;
 class RecurrentOps;
 struct DecodeShape;
 class RowSampler;
@@ -46,6 +47,8 @@ class Backend {
   virtual GradientOps& gradients();
   // The operations of recurrent layers (recurrent.h); nullptr where there are none.
   virtual RecurrentOps* recurrent() { return nullptr; }
+  // Those of their backward pass (recurrent_gradients.h); nullptr where there are none.
+  virtual RecurrentGradientOps* recurrent_gradients() { return nullptr; }
   // Draws tokens where the logits are (row_sampler.h); nullptr where sampling/Sampler does, on rows
   // that are read.
   virtual RowSampler* row_sampler() { return nullptr; }

@@ -32,6 +32,7 @@ CpuBackend::CpuBackend(Isa isa, ThreadPool& threads, Memory& memory)
       name_(fmt::format("cpu/{}", isa_name(isa))),
       gradients_(kernels_, threads, memory),
       recurrent_(kernels_, threads, memory),
+      recurrent_gradients_(kernels_, threads, memory),
       tuner_(fixed_streams()),
       input_rows_(memory),
       up_rows_(memory),

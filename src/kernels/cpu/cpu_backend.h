@@ -10,6 +10,7 @@
 #include "kernels/cpu/cpu_gradients.h"
 #include "kernels/cpu/cpu_product.h"
 #include "kernels/cpu/cpu_recurrent.h"
+#include "kernels/cpu/cpu_recurrent_gradients.h"
 #include "kernels/cpu/expert_mixer.h"
 #include "kernels/cpu/gated_product.h"
 #include "kernels/cpu/growing_buffer.h"
@@ -39,6 +40,7 @@ class CpuBackend final : public Backend {
   Memory& memory() override { return memory_; }
   GradientOps& gradients() override { return gradients_; }
   RecurrentOps* recurrent() override { return &recurrent_; }
+  RecurrentGradientOps* recurrent_gradients() override { return &recurrent_gradients_; }
   std::vector<std::string> measured_choices() const override { return tuner_.describe(); }
 
  private:
@@ -132,6 +134,7 @@ class CpuBackend final : public Backend {
   std::string name_;
   CpuGradients gradients_;
   CpuRecurrent recurrent_;
+  CpuRecurrentGradients recurrent_gradients_;
   StreamTuner tuner_;
   GrowingBuffer input_rows_;
   GrowingBuffer up_rows_;     // when gate and up of a feed-forward network need different forms

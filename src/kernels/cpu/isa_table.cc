@@ -21,6 +21,7 @@ KernelTable make_kernel_table() {
   add_log_sum_exp_kernels(table);
   add_routing_kernels(table);
   add_recurrent_kernels(table);
+  add_recurrent_gradient_kernels(table);
   add_roofline_kernels(table);
   add_tile_kernels(table);
   add_attention_tile_kernels(table);

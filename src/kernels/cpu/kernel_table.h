@@ -256,6 +256,51 @@ struct DeltaTask {
   float* scratch = nullptr;  // delta_scratch(...) floats of this thread
 };
 
+// RecurrentGradientOps::delta_rule_gradient for a sequence on one value head. Pointers are at the
+// first row and this head; strides count elements.
+struct DeltaGradientTask {
+  bool corrects = true;
+  int64_t key_dim = 0, value_dim = 0;
+  int64_t num_rows = 0;
+  const float* q = nullptr;
+  int64_t q_stride = 0;
+  const float* k = nullptr;
+  int64_t k_stride = 0;
+  const float* v = nullptr;
+  int64_t v_stride = 0;
+  const float* log_decay = nullptr;
+  int64_t log_decay_stride = 0;
+  const float* beta = nullptr;
+  int64_t beta_stride = 0;
+  float skip = 0.0f;
+  const float* dout = nullptr;
+  int64_t dout_stride = 0;
+  bool adds_keys = false;  // to the dq and dk that are there
+  float* dq = nullptr;
+  int64_t dq_stride = 0;
+  float* dk = nullptr;
+  int64_t dk_stride = 0;
+  float* dv = nullptr;
+  int64_t dv_stride = 0;
+  float* dlog_decay = nullptr;
+  int64_t dlog_decay_stride = 0;
+  float* dbeta = nullptr;
+  int64_t dbeta_stride = 0;
+  float* scratch = nullptr;  // delta_gradient_scratch(...) floats of this thread
+};
+
+// RecurrentGradientOps::decay_gates_gradient of a row; the slope is 0 where x + bias is outside
+// [low, high].
+struct GateGradientTask {
+  const float* x = nullptr;
+  const float* bias = nullptr;
+  const float* rates = nullptr;
+  float low = 0.0f, high = 0.0f;
+  const float* dout = nullptr;
+  int64_t width = 0;
+  float* dx = nullptr;
+};
+
 struct NormRow {
   float mean = 0.0f;
   float scale = 0.0f;  // 1 / sqrt(variance + eps)
@@ -362,6 +407,9 @@ struct KernelTable {
   void (*multiply)(const float* x, const float* y, int64_t width, float* out);
   void (*delta_rule)(const DeltaTask& task);
   int64_t (*delta_scratch)(int64_t padded_key, int64_t padded_value);
+  void (*decay_gates_gradient)(const GateGradientTask& task);
+  void (*delta_rule_gradient)(const DeltaGradientTask& task);
+  int64_t (*delta_gradient_scratch)(int64_t key_dim, int64_t value_dim, int64_t num_rows);
 
   void (*softmax)(const float* x, int64_t width, float* out);  // of finite numbers
   void (*sigmoid)(const float* x, int64_t width, float* out);

@@ -4,6 +4,7 @@
 #include "kernels/backend.h"
 #include "kernels/reference/reference_gradients.h"
 #include "kernels/reference/reference_recurrent.h"
+#include "kernels/reference/reference_recurrent_gradients.h"
 
 namespace paceline {
 
@@ -17,6 +18,7 @@ class ReferenceBackend final : public Backend {
   Memory& memory() override { return memory_; }
   GradientOps& gradients() override { return gradients_; }
   RecurrentOps* recurrent() override { return &recurrent_; }
+  RecurrentGradientOps* recurrent_gradients() override { return &recurrent_gradients_; }
 
  private:
   std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
@@ -69,6 +71,7 @@ class ReferenceBackend final : public Backend {
   std::optional<ActivationType> activations_;
   ReferenceGradients gradients_;
   ReferenceRecurrent recurrent_;
+  ReferenceRecurrentGradients recurrent_gradients_;
   Memory memory_;
   ThreadPool threads_{1};
 };
