@@ -173,6 +173,21 @@ TEST_P(RecurrentTest, DeltaRuleHasTheSameBitsHoweverItIsCut) {
   }
 }
 
+TEST(RecurrentReference, DeltaRuleHasTheSameBitsHoweverItIsCut) {
+  Memory memory;
+  const auto reference = make_reference_backend();
+  const DeltaCase delta(memory, {.key_heads = 1, .value_heads = 3, .key_dim = 8, .value_dim = 12},
+                        50, 11);
+  const OwnedTensor whole = allocate_tensor(memory, DType::f32, {50, 3, 12});
+  const OwnedTensor parts = allocate_tensor(memory, DType::f32, {50, 3, 12});
+  const OwnedTensor blocks = garbage_blocks(memory, 2, delta.shape.block_elements());
+  run(*reference->recurrent(), delta, 0, 50, 0, {}, blocks.view, whole.view);
+  for (const auto& [begin, end] : {std::pair{0, 9}, {9, 35}, {35, 50}}) {
+    run(*reference->recurrent(), delta, begin, end, 1, {}, blocks.view, parts.view);
+  }
+  EXPECT_SAME_BITS(to_vector(parts.view), to_vector(whole.view));
+}
+
 TEST_P(RecurrentTest, PositionsAreTakenBack) {
   Draws draws(5);
   const DeltaShape shape{.key_heads = 1, .value_heads = 2, .key_dim = 16, .value_dim = 24};

@@ -42,9 +42,8 @@ class DeltaHead {
         blocks_(blocks),
         out_(out) {}
 
-  void run() {
-    const int64_t end = slice_.first_position + slice_.num_rows;
-    for (int64_t p = slice_.first_position; p < end; ++p) {
+  void run(int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
       step(p);
       if ((p + 1) % kStateChunk == 0) close(p + 1);
     }
@@ -212,8 +211,14 @@ void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInput
                                        const StateSlices& states, const Tensor& blocks,
                                        const Tensor& out) {
   for (const StateSlice& slice : states.slices) {
-    for (int64_t head = 0; head < shape.value_heads; ++head) {
-      DeltaHead(shape, inputs, states, slice, head, blocks, out).run();
+    // Heads share the keys of the open chunk, which the next one overwrites.
+    const int64_t last = slice.first_position + slice.num_rows;
+    int64_t end = 0;
+    for (int64_t begin = slice.first_position; begin < last; begin = end) {
+      end = std::min(last, chunk_of(begin) + kStateChunk);
+      for (int64_t head = 0; head < shape.value_heads; ++head) {
+        DeltaHead(shape, inputs, states, slice, head, blocks, out).run(begin, end);
+      }
     }
   }
 }
