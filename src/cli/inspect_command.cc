@@ -193,7 +193,7 @@ std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderC
   }
   std::vector<std::pair<std::string_view, std::string>> rows = {
       {"family", json_quote(c.family)},
-      {"layers", number(c.num_layers())},
+      {"layers", number(c.num_stored_layers())},
       {"hidden_size", number(c.hidden_size)},
       {"intermediate_size", number(c.intermediate_size)},
       {"heads", number(c.num_heads)},

@@ -67,6 +67,7 @@ void Mamba2::forward(Backend& backend, const Tensor& x, const StateSlices& slice
   const Tensor input = scratch.take_rows(rows, config_.input_width());
   input_.forward(backend, x, input);
   adapters.add(backend, BlockProduct::qkv, x, input);
+  scale_parts(backend, input);
   const Tensor gates = input.slice(1, 0, inner);
   const Tensor decays = input.slice(1, inner + channels, config_.input_width());
 
@@ -91,6 +92,18 @@ void Mamba2::forward(Backend& backend, const Tensor& x, const StateSlices& slice
   gate(backend, gates, read);
   output_.forward(backend, read, out);
   adapters.add(backend, BlockProduct::output, read, out);
+}
+
+void Mamba2::scale_parts(Backend& backend, const Tensor& input) const {
+  const int64_t inner = config_.inner(), keys = config_.groups * config_.state_size;
+  const std::array<int64_t, 5> widths = {inner, inner, keys, keys, config_.heads};
+  int64_t first = 0;
+  for (size_t i = 0; i < widths.size(); ++i) {
+    const Tensor part = input.slice(1, first, first + widths[i]);
+    const float scale = config_.input_scales[i];
+    if (scale != 1.0f) backend.scale(part, std::array{scale}, part);
+    first += widths[i];
+  }
 }
 
 void Mamba2::gate(Backend& backend, const Tensor& gates, const Tensor& read) const {

@@ -34,6 +34,8 @@ struct Mamba2Config {
   Activation activation = Activation::silu;  // after the convolution
   GatedNorm norm = GatedNorm::gate_first;    // each group of heads has its own mean square
   float norm_eps = 1e-5f;
+  // Of the parts of the product of its input: gates, x, B, C, time steps.
+  std::array<float, 5> input_scales = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
   float output_scale = 1.0f;  // of what the layer adds to the residual stream; its block applies it
   GateRange time_steps;
 
@@ -62,6 +64,7 @@ class Mamba2 {
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 
  private:
+  void scale_parts(Backend& backend, const Tensor& input) const;  // [rows, input_width], in place
   // read [rows, inner], in place; gates [rows, inner].
   void gate(Backend& backend, const Tensor& gates, const Tensor& read) const;
   void normalise(Backend& backend, const Tensor& read) const;

@@ -106,7 +106,7 @@ ModelInfo LLM::model_info() const {
   const WeightInfo weights = weight_info(*model.decoder);
   return {.path = model.path.string(),
           .family = config.family,
-          .num_layers = config.num_layers(),
+          .num_layers = config.num_stored_layers(),
           .vocab_size = config.vocab_size,
           .max_model_len = model.engine->limits().max_model_len,
           .full_context = config.max_position,

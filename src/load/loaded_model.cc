@@ -492,7 +492,7 @@ WeightFacts weight_facts(const LoadedModel& model) {
                                                                     : "BF16";
   WeightFacts facts{.family = config.family,
                     .num_parameters = model.decoder->num_parameters(),
-                    .num_layers = config.num_layers(),
+                    .num_layers = config.num_stored_layers(),
                     .width = config.hidden_size,
                     .type = std::string(model.is_quantised ? "quantized" : plain),
                     .num_bytes = model.weight_bytes,

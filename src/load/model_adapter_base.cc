@@ -72,13 +72,13 @@ std::optional<std::string> gguf_module_name(const GgufArchitecture& architecture
 
 AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix) {
   AdapterBase base;
-  base.num_layers = config.num_layers();
-  for (int64_t layer = 0; layer < base.num_layers; ++layer) {
+  base.num_layers = config.num_stored_layers();
+  for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
     for (const auto& projections :
          {block_projections(config, layer), shared_projections(config, layer),
           router_projections(config, layer)}) {
       for (const BlockProjection& part : projections) {
-        base.modules.push_back(fmt::format("layers.{}.{}", layer, part.part));
+        base.modules.push_back(fmt::format("layers.{}.{}", config.stored_layer(layer), part.part));
       }
     }
   }
@@ -87,10 +87,10 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
   base.size_of = [config, head](std::string_view module) -> std::optional<MatrixSize> {
     if (module == kHeadModule) return head;
     const auto split = split_layer_module(module);
-    if (!split || split->layer >= config.num_layers()) return std::nullopt;
-    const auto part = find_projection(config, split->layer, split->part);
-    if (!part) return std::nullopt;
-    return MatrixSize{.out = part->out_features, .in = part->in_features};
+    if (!split || split->layer >= config.num_stored_layers()) return std::nullopt;
+    const auto found = find_stored_projection(config, split->layer, split->part);
+    if (!found) return std::nullopt;
+    return MatrixSize{.out = found->projection.out_features, .in = found->projection.in_features};
   };
   set_prefixes(base, prefix);
   set_expert_names(base, config.family);

@@ -213,6 +213,26 @@ std::optional<BlockProjection> find_projection(const DecoderConfig& config, int6
   return find_among(chosen_expert(config, expert->expert).all());
 }
 
+std::optional<StoredProjection> find_stored_projection(const DecoderConfig& config,
+                                                       int64_t stored_layer,
+                                                       std::string_view part) {
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    if (config.stored_layer(i) != stored_layer) continue;
+    if (auto found = find_projection(config, i, part))
+      return StoredProjection{i, std::move(*found)};
+  }
+  return std::nullopt;
+}
+
+std::string stored_projection_names(const DecoderConfig& config, int64_t stored_layer) {
+  std::vector<BlockProjection> all;
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    if (config.stored_layer(i) != stored_layer) continue;
+    for (BlockProjection& part : block_projections(config, i)) all.push_back(std::move(part));
+  }
+  return projection_names(all);
+}
+
 std::string projection_names(const std::vector<BlockProjection>& projections) {
   std::string names;
   for (const BlockProjection& projection : projections) {

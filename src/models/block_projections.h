@@ -43,6 +43,16 @@ std::vector<BlockProjection> router_projections(const DecoderConfig& config, int
 std::optional<BlockProjection> find_projection(const DecoderConfig& config, int64_t layer_index,
                                                std::string_view part);
 
+// The same by the layer of the files, which may be several of the config's.
+struct StoredProjection {
+  int64_t layer = 0;  // of the config
+  BlockProjection projection;
+};
+std::optional<StoredProjection> find_stored_projection(const DecoderConfig& config,
+                                                       int64_t stored_layer, std::string_view part);
+// The block_projections() of a layer of the files, by name, for messages.
+std::string stored_projection_names(const DecoderConfig& config, int64_t stored_layer);
+
 // An expert's name in the model's files, within its block.
 std::string expert_name(const MixtureConfig& config, int64_t expert);
 // What its projections are called there.

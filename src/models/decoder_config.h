@@ -126,6 +126,7 @@ struct DecoderConfig {
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
   // The layer of the files that a layer is, or is a part of.
   int64_t stored_layer(int64_t layer_index) const;
+  int64_t num_stored_layers() const { return stored_layer(num_layers()); }
   // Whether some layers have states instead of keys and values.
   bool has_states() const;
 };

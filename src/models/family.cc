@@ -52,6 +52,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"granitemoeshared", read_granite_moe_shared},
     {"granitemoehybrid", read_granite_moe_hybrid},
     {"bamba", read_bamba},
+    {"falcon_h1", read_falcon_h1},
     {"nemotron_h", read_nemotron_h},
 });
 

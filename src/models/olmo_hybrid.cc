@@ -16,7 +16,8 @@ constexpr CommonDefaults kOlmoHybridDefaults = {
 // Without `layer_types` every fourth layer is attention, and the last one where there are fewer.
 std::vector<LayerConfig> read_delta_layers(const HfConfig& config) {
   std::vector<LayerConfig> layers = uniform_layers(read_num_layers(config), 0);
-  if (read_mixers(config, {"linear_attention", MixerKind::delta_net}, layers)) return layers;
+  if (read_mixers(config, {.name = "linear_attention", .kind = MixerKind::delta_net}, layers))
+    return layers;
   for (size_t i = 0; i < layers.size(); ++i) {
     if ((i + 1) % kAttentionInterval != 0) layers[i].mixer = MixerKind::delta_net;
   }

@@ -33,21 +33,22 @@ PlacedPair place_pair(const LoraPair& pair, const DecoderConfig& config) {
                             "can be adapted when serving. Train it without {}",
                             pair.module, pair.module));
   }
-  if (name->layer >= config.num_layers()) {
+  if (name->layer >= config.num_stored_layers()) {
     throw Error(ErrorCode::invalid,
                 fmt::format("{}: the adapter changes this module, which the model lacks; it has {} "
                             "layers",
-                            pair.module, config.num_layers()));
+                            pair.module, config.num_stored_layers()));
   }
-  auto projection = find_projection(config, name->layer, name->part);
-  if (!projection) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: the adapter changes this module, which layer {} lacks or which "
-                            "can't be adapted; {} can",
-                            pair.module, name->layer,
-                            projection_names(block_projections(config, name->layer))));
+  auto found = find_stored_projection(config, name->layer, name->part);
+  if (!found) {
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("{}: the adapter changes this module, which layer {} lacks or which "
+                    "can't be adapted; {} can",
+                    pair.module, name->layer, stored_projection_names(config, name->layer)));
   }
-  const auto [out, in] = std::pair(projection->out_features, projection->in_features);
+  BlockProjection& projection = found->projection;
+  const auto [out, in] = std::pair(projection.out_features, projection.in_features);
   if (pair.out() != out || pair.in() != in || pair.b.view.size(1) != pair.rank()) {
     throw Error(
         ErrorCode::invalid,
@@ -58,7 +59,7 @@ PlacedPair place_pair(const LoraPair& pair, const DecoderConfig& config) {
     throw Error(ErrorCode::invalid, fmt::format("{}: found rank {}, expected 1 to {}", pair.module,
                                                 pair.rank(), kSegmentLength));
   }
-  return {.pair = &pair, .layer = name->layer, .projection = std::move(*projection)};
+  return {.pair = &pair, .layer = found->layer, .projection = std::move(projection)};
 }
 
 // Sorts the pairs of a layer by expert, product and column. Throws Error invalid where two change

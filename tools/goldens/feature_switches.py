@@ -196,6 +196,14 @@ def _last_tap_alone(model: PreTrainedModel) -> None:
             parameter.data[..., :-1] = 0
 
 
+def _unit_multipliers(config: PreTrainedConfig) -> None:
+    for name in ("key_multiplier", "attention_in_multiplier", "attention_out_multiplier", "ssm_in_multiplier",
+                 "ssm_out_multiplier"):
+        setattr(config, name, 1.0)
+    config.ssm_multipliers = [1.0] * 5
+    config.mlp_multipliers = [1.0] * 2
+
+
 def _unlimited_steps(config: PreTrainedConfig) -> None:
     config.time_step_limit = (0.0, float("inf"))
 
@@ -265,6 +273,7 @@ SWITCHES: dict[str, Switch] = {
     "convolution": Switch(model=_last_tap_alone),
     "negative_eigenvalues": Switch(config=_positive_eigenvalues),
     "convolution_bias": Switch(model=_zero_biases(".conv.", ".conv1d.")),
+    "multipliers": Switch(config=_unit_multipliers),
     "own_value": Switch(model=_zero_weights(".D")),
     "step_bias": Switch(model=_zero_weights(".dt_bias")),
     "step_limit": Switch(config=_unlimited_steps),

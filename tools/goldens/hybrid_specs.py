@@ -46,6 +46,14 @@ NEMOTRON: dict[str, Any] = {
     "ssm_state_size": 20,
 }
 
+FALCON: dict[str, Any] = {
+    "num_key_value_heads": 2,
+    "intermediate_size": 40,
+    "mamba_n_heads": 6,
+    "mamba_d_state": 12,
+    "rope_parameters": plain_rope(10_000.0),
+}
+
 MAMBA2_FEATURES = ("convolution", "own_value", "step_bias")
 
 
@@ -201,6 +209,38 @@ HYBRID_SPECS = (
         config={"num_hidden_layers": 3, "num_key_value_heads": 2, "intermediate_size": 40, "attn_layer_indices": [1],
                 "attention_bias": True, "mlp_bias": True, "mamba_n_heads": 8, "mamba_n_groups": 4,
                 "mamba_d_state": 8, "rope_parameters": plain_rope(10_000.0), "tie_word_embeddings": False},
+        features=(*MAMBA2_FEATURES, "convolution_bias"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="falcon_h1_multipliers",
+        family="falcon_h1",
+        config={**FALCON, "num_hidden_layers": 2, "mamba_d_ssm": 48, "mamba_rms_norm": True,
+                "mamba_norm_before_gate": False, "mamba_n_groups": 2, "lm_head_multiplier": 0.5,
+                "embedding_multiplier": 1.5, "key_multiplier": 0.6, "attention_in_multiplier": 1.3,
+                "attention_out_multiplier": 0.8, "ssm_in_multiplier": 1.25, "ssm_out_multiplier": 0.7,
+                "ssm_multipliers": [0.7, 1.2, 0.9, 1.4, 0.8], "mlp_multipliers": [1.3, 0.6],
+                "tie_word_embeddings": False},
+        features=(*MAMBA2_FEATURES, "convolution_bias", "multipliers"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="falcon_h1_plain",
+        family="falcon_h1",
+        config={**FALCON, "num_hidden_layers": 2, "mamba_d_ssm": None, "mamba_n_heads": 8, "attention_bias": True, "mlp_bias": True,
+                "mamba_proj_bias": True, "projectors_bias": True, "mamba_conv_bias": False,
+                "tie_word_embeddings": True},
+        features=(*MAMBA2_FEATURES, "state_bias", "tied_head"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="falcon_h1_norm_first",
+        family="falcon_h1",
+        config={**FALCON, "num_hidden_layers": 1, "mamba_d_ssm": 48, "mamba_rms_norm": True,
+                "mamba_n_groups": 3, "tie_word_embeddings": False},
         features=(*MAMBA2_FEATURES, "convolution_bias"),
         variants=(),
         weight_std=0.2,
