@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weights/gguf_metadata.h"
+#include "weights/gguf_order.h"
 
 namespace paceline {
 
@@ -45,6 +46,9 @@ struct GgufModule {
   std::string module;  // "layers.3.self_attn.q_proj"
   // As in GgufTensorName: the number of heads whose rows are interleaved in the file; 0: none.
   int64_t interleaved_heads = 0;
+  // Likewise the heads that the file has in turns of their groups, in its outputs or its inputs.
+  std::optional<GgufHeadGroups> row_groups = {};
+  std::optional<GgufHeadGroups> column_groups = {};
   // The matrices of all experts of a layer; `module` is without the expert's number
   // ("layers.3.mlp.experts.up_proj").
   bool is_stack = false;

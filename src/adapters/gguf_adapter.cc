@@ -56,9 +56,8 @@ struct NamedMatrix {
   std::string module;  // without the expert, of a stack
   bool is_stack = false;
   LoraSide side = LoraSide::a;
-  std::string name;  // in the checkpoint
+  GgufTensorName name;  // in the checkpoint
   const GgufTensorInfo* tensor = nullptr;
-  int64_t interleaved_heads = 0;
 };
 
 NamedMatrix name_matrix(const GgufFile& file, const GgufTensorInfo& tensor,
@@ -83,12 +82,19 @@ NamedMatrix name_matrix(const GgufFile& file, const GgufTensorInfo& tensor,
                 fmt::format("{}: tensor {} adapts {}, which the base model lacks",
                             file.metadata().file(), quoted_name(name), quoted_name(weight)));
   }
+  GgufTensorName stored{.name = fmt::format("{}{}", module->module, is_a ? kGgufA : kGgufB),
+                        .file_name = tensor.name};
+  if (is_a) {
+    stored.column_groups = module->column_groups;
+  } else {
+    stored.interleaved_heads = module->interleaved_heads;
+    stored.row_groups = module->row_groups;
+  }
   return {.module = module->module,
           .is_stack = module->is_stack,
           .side = is_a ? LoraSide::a : LoraSide::b,
-          .name = fmt::format("{}{}", module->module, is_a ? kGgufA : kGgufB),
-          .tensor = &tensor,
-          .interleaved_heads = is_a ? 0 : module->interleaved_heads};
+          .name = std::move(stored),
+          .tensor = &tensor};
 }
 
 // llama.cpp multiplies each row with the matrices of its experts (build_lora_mm_id).
@@ -131,13 +137,13 @@ Adapter read_gguf_adapter(const std::filesystem::path& path, const AdapterBase& 
   std::vector<GgufTensorName> names;
   for (const GgufTensorInfo& tensor : file->tensors()) {
     const NamedMatrix& matrix = matrices.emplace_back(name_matrix(*file, tensor, base));
-    names.push_back({matrix.name, tensor.name, matrix.interleaved_heads});
+    names.push_back(matrix.name);
   }
   const auto checkpoint = make_gguf_checkpoint(file, std::move(names), memory);
   PairCollector collector(metadata.file(), base, limits);
   for (const NamedMatrix& matrix : matrices) {
     const Extents shape = matrix.tensor->extents;
-    const Tensor view = checkpoint->read(matrix.name, shape);
+    const Tensor view = checkpoint->read(matrix.name.name, shape);
     StoredLoraMatrix stored{.tensor = matrix.tensor->name,
                             .dtype = view.dtype(),
                             .shape = shape,

@@ -9,10 +9,15 @@
 namespace paceline {
 
 OwnedTensor load_decay_rates(const LoadContext& context, const std::string& name, int64_t heads) {
-  if (auto prepared = prepared_vector(context, name, heads)) return std::move(*prepared);
-  std::vector<float> rates = read_vector(context, name, heads);
-  for (float& rate : rates) rate = static_cast<float>(std::exp(double{rate}));
-  return store_vector(context, name, rates);
+  const std::string logarithms = name + ".A_log", negatives = name + ".A";
+  if (auto prepared = prepared_vector(context, logarithms, heads)) return std::move(*prepared);
+  const bool is_in_gguf =
+      !context.weights.contains(logarithms) && context.weights.contains(negatives);
+  std::vector<float> rates = read_vector(context, is_in_gguf ? negatives : logarithms, heads);
+  for (float& rate : rates) {
+    rate = is_in_gguf ? -rate : static_cast<float>(std::exp(double{rate}));
+  }
+  return store_vector(context, logarithms, rates);
 }
 
 Tensor heads_at(const Tensor& x, int64_t first, int64_t heads, int64_t size) {

@@ -9,7 +9,8 @@ namespace paceline {
 
 struct LoadContext;
 
-// Rates of decay, exp of the vector `name` [heads]: files have their logarithms.
+// Rates of decay [heads] of the layer `name`: exp of its A_log. GGUF files have the rates'
+// negatives, A.
 OwnedTensor load_decay_rates(const LoadContext& context, const std::string& name, int64_t heads);
 
 // Columns of x [rows, width] from `first` on as [rows, heads, size].

@@ -106,7 +106,7 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name
       input_(context, delta_projections(config, name), hidden_size, Linear::Bias::none),
       convolution_(context, convolution_parts(context, config, name), convolution_shape(config)),
       decay_bias_(load_vector(context, name + ".dt_bias", config.value_heads)),
-      decay_rates_(load_decay_rates(context, name + ".A_log", config.value_heads)),
+      decay_rates_(load_decay_rates(context, name, config.value_heads)),
       query_scale_(unit_scale(context, config.key_dim,
                               1.0 / std::sqrt(static_cast<double>(config.key_dim)))),
       key_scale_(unit_scale(context, config.key_dim, 1.0)),

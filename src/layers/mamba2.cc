@@ -47,7 +47,7 @@ Mamba2::Mamba2(const LoadContext& context, const std::string& name, int64_t hidd
                           config.input_bias)),
       convolution_(context, name + ".conv1d", channels_shape(config), config.convolution_bias),
       step_bias_(load_vector(context, name + ".dt_bias", config.heads)),
-      decay_rates_(load_decay_rates(context, name + ".A_log", config.heads)),
+      decay_rates_(load_decay_rates(context, name, config.heads)),
       skip_(load_vector(context, name + ".D", config.heads)),
       step_rates_(write_vector(context.backend,
                                std::vector<float>(static_cast<size_t>(config.heads), -1.0f))),

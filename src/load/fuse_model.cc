@@ -92,7 +92,7 @@ class FusedShards {
         entry.shape.rank() == 2 ? base_.read_grouped(entry.name, entry.shape) : nullptr;
     OwnedTensor numbers = allocate_tensor(memory_, DType::f32, entry.shape);
     if (rows == nullptr) copy_elements(base_.read(entry.name, entry.shape), numbers.view);
-    if (step.minus_one) subtract_one(numbers.view);
+    undo_gguf_form(step.form, numbers.view);
     if (rows == nullptr && step.pair == nullptr) return numbers;
     std::optional<PairDelta> delta;
     if (step.pair != nullptr) delta.emplace(*step.pair);
@@ -105,12 +105,6 @@ class FusedShards {
       }
     });
     return numbers;
-  }
-
-  // Sums 1 + w were rounded to float32 when they were stored; the difference is exact.
-  static void subtract_one(const Tensor& numbers) {
-    auto* const elements = numbers.elements<float>();
-    for (int64_t i = 0; i < numbers.num_elements(); ++i) elements[i] -= 1.0f;
   }
 
   OwnedTensor rounded(const OwnedTensor& numbers, DType dtype, const FuseStep& step) {

@@ -153,10 +153,10 @@ class Planner {
     if (options_.format && can_be_quantized(step.entry, options_.format->group_size)) {
       tensor.format = options_.format;
     }
-    step.minus_one =
-        source_.gguf() != nullptr && is_stored_plus_one(*source_.gguf(), step.entry.name);
-    step.is_copied = step.pair == nullptr && !was_quantized && !tensor.format && !step.minus_one &&
-                     tensor.dtype == step.entry.dtype;
+    if (source_.gguf() != nullptr) step.form = gguf_form(*source_.gguf(), step.entry.name);
+    if (step.form == GgufForm::rate) tensor.name += "_log";
+    step.is_copied = step.pair == nullptr && !was_quantized && !tensor.format &&
+                     step.form == GgufForm::same && tensor.dtype == step.entry.dtype;
   }
 
   void push(FuseStep step, WrittenTensor tensor) {

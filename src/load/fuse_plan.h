@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "load/fuse_model.h"
+#include "load/gguf_conversion.h"
 #include "load/model_copy.h"
 #include "weights/checkpoint.h"
 #include "weights/weight_reader.h"
@@ -16,7 +17,7 @@ struct FuseStep {
   const LoraPair* pair = nullptr;  // null: the adapter leaves the tensor as it is
   int64_t first_row = 0;           // of the pair's rows, where it changes other tensors too
   bool is_copied = false;          // the stored bytes, unchanged
-  bool minus_one = false;          // a norm stored as 1 + w and written as w
+  GgufForm form = GgufForm::same;  // of the base's numbers
 };
 
 struct FusePlan {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "load/gguf_fields.h"
 #include "load/gguf_layers.h"
+#include "load/gguf_mixers.h"
 #include "load/gguf_tokens.h"
 #include "models/hf_config.h"
 #include "text/generation_options.h"
@@ -35,7 +36,7 @@ int64_t num_layers(const GgufFields& fields) {
 GgufHeads heads_of(const GgufFields& fields) {
   const int64_t query = fields.layer_size("attention.head_count");
   const bool grouped = fields.metadata().contains(fields.key("attention.head_count_kv"));
-  return {query, grouped ? fields.layer_size("attention.head_count_kv") : query};
+  return {query, grouped ? gguf_key_heads(fields) : query};
 }
 
 int64_t head_dim_of(const GgufFields& fields) {
@@ -70,6 +71,10 @@ double rotated_share(int64_t rotated, int64_t head_dim) {
 void add_rotated(const GgufFields& fields, int64_t head_dim, Json::Object& config) {
   const int64_t rotated = fields.integer("rope.dimension_count").value_or(head_dim);
   if (rotated == head_dim && fields.architecture().rope != GgufRope::partial) return;
+  constexpr int64_t kMaxHeadDim = int64_t{1} << 24;  // rotated_share() needs exact doubles
+  if (head_dim > kMaxHeadDim) {
+    fields.corrupt("attention.key_length", fmt::format("{}, at most {}", head_dim, kMaxHeadDim));
+  }
   if (rotated < 2 || rotated > head_dim) {
     fields.corrupt("rope.dimension_count",
                    fmt::format("{}, expected 2 to the head's {}", rotated, head_dim));
@@ -215,12 +220,14 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
   const GgufHeads heads = heads_of(fields);
   const auto [type, hf_class] = find_model_type(fields);
   const auto has = [&](std::string_view name) { return file.find_tensor(name) != nullptr; };
+  const bool has_bias = std::ranges::any_of(file.tensors(), [](const GgufTensorInfo& tensor) {
+    return tensor.name.ends_with(".attn_q.bias");  // not every layer need be attention
+  });
   Json::Object config = {
       {"model_type", Json(std::string(type))},
       {"architectures", Json(Json::Array{Json(std::string(hf_class))})},
       {"vocab_size", Json(vocabulary_size(file))},
       {"hidden_size", Json(fields.size("embedding_length"))},
-      {"intermediate_size", Json(fields.layer_size("feed_forward_length"))},
       {"num_hidden_layers", Json(num_layers(fields))},
       {"num_attention_heads", Json(heads.query)},
       {"num_key_value_heads", Json(heads.key)},
@@ -228,10 +235,14 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
       {"max_position_embeddings", Json(fields.size("context_length"))},
       {"rms_norm_eps", Json(fields.number("attention.layer_norm_rms_epsilon").value_or(1e-6))},
       {"rope_theta", Json(fields.number("rope.freq_base").value_or(1e4))},
-      {std::string(architecture.bias_field), Json(has("blk.0.attn_q.bias"))},
+      {std::string(architecture.bias_field), Json(has_bias)},
       {"mlp_bias", Json(has("blk.0.ffn_gate.bias"))},
       {"tie_word_embeddings", Json(!has("output.weight"))},
       {"dtype", Json(std::string(main_dtype(file)))}};
+  constexpr std::string_view kWidth = "feed_forward_length";
+  if (!has_experts(fields) || fields.metadata().contains(fields.key(kWidth))) {
+    config.emplace_back("intermediate_size", fields.layer_size(kWidth));
+  }
   add_rotated(fields, head_dim, config);
   return config;
 }
@@ -240,14 +251,16 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
 // loading of the hyperparameters takes.
 void add_mixture(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
   const int64_t used = fields.size("expert_used_count");
-  const int64_t width = fields.layer_size("feed_forward_length");
+  const auto size_or_width = [&](std::string_view key, int64_t parts) {
+    const auto size = fields.integer(key);
+    return size ? *size : fields.layer_size("feed_forward_length") / parts;
+  };
   config.emplace_back(std::string(fields.architecture().experts_field),
                       fields.size("expert_count"));
   config.emplace_back("num_experts_per_tok", used);
-  config.emplace_back("moe_intermediate_size",
-                      fields.integer("expert_feed_forward_length").value_or(width / used));
+  config.emplace_back("moe_intermediate_size", size_or_width("expert_feed_forward_length", used));
   config.emplace_back("shared_expert_intermediate_size",
-                      fields.integer("expert_shared_feed_forward_length").value_or(width));
+                      size_or_width("expert_shared_feed_forward_length", 1));
   config.emplace_back("norm_topk_prob", fields.metadata()
                                             .boolean(fields.key("expert_weights_norm"))
                                             .value_or(fields.architecture().normalises_experts));
@@ -287,18 +300,22 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
                  .context = fields.size("context_length")},
                 config);
   add_own_fields(file, fields, config);
-  add_gguf_windows(fields, layers, config);
+  if (architecture.mixers == GgufMixers::attention) {
+    add_gguf_windows(fields, layers, config);
+  } else {
+    add_gguf_mixers(file, fields, layers, config);
+  }
   if (has_experts(fields)) add_mixture(file, fields, config);
   add_special_ids(file.metadata(), config);
+  if (architecture.norms_plus_one && norms == NormWeights::as_in_file) {
+    config.emplace_back(std::string(kNormWeightOffsetField), 0.0);
+  }
   if (!architecture.four_norms) {
     if (!is_own_key(architecture, "attention.scale")) check_scale(fields, head_dim);
     config.emplace_back("hidden_act", std::string(architecture.activation));
     return Json(std::move(config));
   }
   add_four_norm_fields(fields, layers, head_dim, config);
-  if (norms == NormWeights::as_in_file) {
-    config.emplace_back(std::string(kNormWeightOffsetField), 0.0);
-  }
   return Json(std::move(config));
 }
 
@@ -326,6 +343,10 @@ Json gguf_generation_config(const GgufMetadata& metadata) {
 
 GgufHeads gguf_heads(const GgufFile& file) {
   return heads_of(GgufFields(file.metadata(), find_gguf_architecture(file.metadata())));
+}
+
+int64_t num_gguf_layers(const GgufFile& file) {
+  return num_layers(GgufFields(file.metadata(), find_gguf_architecture(file.metadata())));
 }
 
 std::optional<std::string> gguf_pooling(const GgufMetadata& metadata) {

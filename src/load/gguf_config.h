@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// How norm weights are stored in architectures with four norms, which compute 1 + w.
+// How norm weights are stored in architectures whose norms compute 1 + w.
 enum class NormWeights {
   as_in_file,  // 1 + w; the config has kNormWeightOffsetField
   as_in_hugging_face,
@@ -30,6 +30,9 @@ struct GgufHeads {
   int64_t key = 0;
 };
 GgufHeads gguf_heads(const GgufFile& file);
+
+// Without the layers behind them that predict further tokens.
+int64_t num_gguf_layers(const GgufFile& file);
 
 // sentence-transformers' name of the file's pooling_type (llama.cpp's enumeration); nothing: the
 // file says none, or is a reranker's. Throws Error unsupported for one that isn't known.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,7 +28,7 @@ struct Step {
   CheckpointEntry entry;
   std::string name;          // as written
   DType dtype = DType::f32;  // as written
-  bool minus_one = false;    // a norm stored as 1 + w and written as w
+  GgufForm form = GgufForm::same;
 
   int64_t num_elements() const {
     int64_t product = 1;
@@ -44,20 +45,16 @@ std::vector<Step> plan_steps(const Checkpoint& weights, const GgufFile& file,
     steps.push_back({.entry = entry,
                      .name = transformers_name(architecture, entry.name),
                      .dtype = dtype.value_or(entry.dtype),
-                     .minus_one = is_stored_plus_one(file, entry.name)});
+                     .form = gguf_form(file, entry.name)});
   }
   return steps;
 }
 
-// `tensor` in another type, minus 1 where step.minus_one. Sums 1 + w were rounded to float32 when
-// they were stored; the difference is exact, and adding 1 gives the stored bits again.
+// `tensor` in another type, with Hugging Face's numbers.
 OwnedTensor converted(const Tensor& tensor, const Step& step, Memory& memory) {
   OwnedTensor numbers = allocate_tensor(memory, DType::f32, tensor.shape());
   copy_elements(tensor, numbers.view);
-  if (step.minus_one) {
-    auto* elements = numbers.view.elements<float>();
-    for (int64_t i = 0; i < numbers.view.num_elements(); ++i) elements[i] -= 1.0f;
-  }
+  undo_gguf_form(step.form, numbers.view);
   if (step.dtype == DType::f32) return numbers;
   OwnedTensor out = allocate_tensor(memory, step.dtype, tensor.shape());
   copy_elements(numbers.view, out.view);
@@ -79,7 +76,7 @@ ConvertedSizes write_weights(const ModelSource& source, const GgufConversion& co
   uint64_t done = 0;
   for (const Step& step : steps) {
     const Tensor stored = weights.read(step.entry.name, step.entry.shape);
-    if (step.dtype == stored.dtype() && !step.minus_one) {
+    if (step.dtype == stored.dtype() && step.form == GgufForm::same) {
       writer.write(step.name, stored.bytes());
     } else {
       writer.write(step.name, converted(stored, step, memory).view.bytes());
@@ -117,8 +114,24 @@ void write_converted_files(const ModelSource& source, const fs::path& directory)
   }
 }
 
-bool is_stored_plus_one(const GgufFile& file, std::string_view name) {
-  return find_gguf_architecture(file.metadata()).four_norms && name.ends_with("norm.weight");
+GgufForm gguf_form(const GgufFile& file, std::string_view name) {
+  constexpr std::string_view kPlainNorm = ".linear_attn.norm.weight";
+  if (name.ends_with(kGgufDecayRates)) return GgufForm::rate;
+  const bool has_sums = find_gguf_architecture(file.metadata()).norms_plus_one &&
+                        name.ends_with("norm.weight") && !name.ends_with(kPlainNorm);
+  return has_sums ? GgufForm::plus_one : GgufForm::same;
+}
+
+void undo_gguf_form(GgufForm form, const Tensor& numbers) {
+  if (form == GgufForm::same) return;
+  auto* const elements = numbers.elements<float>();
+  for (int64_t i = 0; i < numbers.num_elements(); ++i) {
+    if (form == GgufForm::plus_one) {
+      elements[i] -= 1.0f;
+    } else {
+      elements[i] = static_cast<float>(std::log(-double{elements[i]}));
+    }
+  }
 }
 
 ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& conversion) {

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "load/model_source.h"
+#include "tensor/tensor.h"
 
 namespace paceline {
 
@@ -40,7 +41,16 @@ ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& con
 Json converted_config(const GgufFile& file, std::optional<DType> dtype);
 // Writes generation_config.json and the tokenizer's files.
 void write_converted_files(const ModelSource& source, const std::filesystem::path& directory);
-// Whether the file stores 1 + w of a norm that Hugging Face stores as w.
-bool is_stored_plus_one(const GgufFile& file, std::string_view name);
+// What a GGUF file stores of the numbers that Hugging Face's files have.
+enum class GgufForm : uint8_t {
+  same,
+  plus_one,  // 1 + w of a norm's w
+  rate,      // -exp(x) of a logarithm x
+};
+// Of the tensor that checkpoint_name() has named so.
+GgufForm gguf_form(const GgufFile& file, std::string_view name);
+// Turns numbers in float32 into Hugging Face's. Sums 1 + w were rounded when they were stored; the
+// difference is exact, and adding 1 gives the stored bits again. Logarithms are rounded.
+void undo_gguf_form(GgufForm form, const Tensor& numbers);
 
 }  // namespace paceline

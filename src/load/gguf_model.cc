@@ -1,16 +1,33 @@
 #include "load/gguf_model.h"
 
+#include <charconv>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
 #include "load/gguf_config.h"
+#include "load/gguf_mixers.h"
 #include "load/gguf_tokenizer.h"
 #include "models/gguf_architecture.h"
 #include "weights/gguf_checkpoint.h"
 
 namespace paceline {
+namespace {
+
+// Whether a tensor belongs to a layer behind the first `layers`.
+bool is_behind(std::string_view name, int64_t layers) {
+  constexpr std::string_view kLayer = "blk.";
+  int64_t layer = 0;
+  if (!name.starts_with(kLayer)) return false;
+  const auto parsed =
+      std::from_chars(name.data() + kLayer.size(), name.data() + name.size(), layer);
+  return parsed.ec == std::errc() && layer >= layers;
+}
+
+}  // namespace
 
 ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file) {
   ModelFiles::Makers makers;
@@ -39,16 +56,24 @@ ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file) {
 std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> file,
                                               Memory& memory) {
   const GgufArchitecture& architecture = find_gguf_architecture(file->metadata());
+  const GgufFields fields(file->metadata(), architecture);
+  const bool has_delta_nets = architecture.mixers == GgufMixers::delta_nets;
+  const auto delta_net = has_delta_nets ? std::optional(gguf_delta_net(fields)) : std::nullopt;
+  const int64_t num_layers = has_delta_nets ? num_gguf_layers(*file) : 0;
   const GgufHeads heads = architecture.interleaved_rotary ? gguf_heads(*file) : GgufHeads();
   std::vector<GgufTensorName> names;
   for (const GgufTensorInfo& tensor : file->tensors()) {
     auto name = checkpoint_name(architecture, tensor.name);
-    if (!name) continue;
+    if (!name || (has_delta_nets && is_behind(tensor.name, num_layers))) continue;
     int64_t interleaved = 0;
     if (name->find(".self_attn.q_proj.") != name->npos) interleaved = heads.query;
     if (name->find(".self_attn.k_proj.") != name->npos) interleaved = heads.key;
     const bool is_row = name->ends_with(".shared_expert_gate.weight");
     names.push_back({std::move(*name), tensor.name, interleaved, is_row});
+    if (delta_net) set_delta_net_order(*delta_net, names.back());
+    if (architecture.mixers == GgufMixers::convolutions) {
+      names.back().is_kernel = names.back().name.ends_with(".conv.conv.weight");
+    }
   }
   return make_gguf_checkpoint(std::move(file), std::move(names), memory);
 }

@@ -22,6 +22,10 @@ constexpr Patterns1 kUpToThreeDigits = {
 constexpr Patterns1 kOneDigit = {
     R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)re"
     R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
+// Qwen 3.5's, whose words have marks.
+constexpr Patterns1 kOneDigitAndMarks = {
+    R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}|)re"
+    R"re( ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
 constexpr Patterns1 kTekken = {
     R"re([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)re"
     R"re([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}|)re"
@@ -101,6 +105,7 @@ constexpr auto kSplits = std::to_array<GgufSplit>({
     whole_words_split("falcon3"),
     whole_words_split("pixtral"),
     whole_words_split("midm-2.0"),
+    whole_words_split("lfm2"),
     {.name = "dbrx", .patterns = kUpToThreeDigits},
     {.name = "glm4", .patterns = kUpToThreeDigits},
     {.name = "chatglm-bpe", .patterns = kUpToThreeDigits},
@@ -110,6 +115,7 @@ constexpr auto kSplits = std::to_array<GgufSplit>({
     composed_split("megrez"),
     composed_split("kormo"),
     composed_split("f2llmv2"),
+    {.name = "qwen35", .patterns = kOneDigitAndMarks, .composed = true},
     {.name = "deepseek-v3", .patterns = kDeepseekV3},
     {.name = "deepseek-llm", .patterns = kDeepseekLlm, .digits = GgufSplit::Digits::last},
     {.name = "deepseek-coder", .patterns = kDeepseekCoder, .digits = GgufSplit::Digits::last},

@@ -6,6 +6,7 @@
 
 #include "adapters/expert_names.h"
 #include "base/error.h"
+#include "load/gguf_mixers.h"
 #include "load/loaded_model.h"
 #include "models/block_projections.h"
 #include "models/gguf_architecture.h"
@@ -53,6 +54,7 @@ void set_expert_names(AdapterBase& base, std::string_view family) {
 // Whether models of the family are written as files of the architecture.
 bool is_of_family(const GgufArchitecture& architecture, std::string_view family) {
   return family.starts_with(architecture.name) || family == architecture.model_type ||
+         fmt::format("{}_text", family) == architecture.model_type ||
          family == architecture.windowed_type || family == architecture.mixture_type;
 }
 
@@ -66,6 +68,14 @@ std::optional<std::string> gguf_module_name(const GgufArchitecture& architecture
   name->resize(name->size() - kWeight.size());
   if (name->starts_with(kPrefix)) name->erase(0, kPrefix.size());
   return name;
+}
+
+std::optional<GgufDeltaNet> delta_net_of(const DecoderConfig& config) {
+  if (!config.delta_net) return std::nullopt;
+  return GgufDeltaNet{.key_heads = config.delta_net->key_heads,
+                      .value_heads = config.delta_net->value_heads,
+                      .key_dim = config.delta_net->key_dim,
+                      .value_dim = config.delta_net->value_dim};
 }
 
 }  // namespace
@@ -95,7 +105,7 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
   set_prefixes(base, prefix);
   set_expert_names(base, config.family);
   base.gguf_module = [size_of = base.size_of, family = config.family, heads = config.num_heads,
-                      kv_heads = config.num_kv_heads](
+                      kv_heads = config.num_kv_heads, delta_net = delta_net_of(config)](
                          const GgufMetadata& metadata,
                          std::string_view tensor) -> std::optional<GgufModule> {
     const GgufArchitecture& architecture = find_gguf_architecture(metadata);
@@ -108,6 +118,12 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
     if (!name) return std::nullopt;
     GgufModule module{.module = std::move(*name)};
     module.is_stack = !size_of(module.module) && size_of(with_expert(module.module, 0));
+    if (delta_net) {
+      GgufTensorName order{.name = "model." + module.module + ".", .file_name = {}};
+      set_delta_net_order(*delta_net, order);
+      module.row_groups = order.row_groups;
+      module.column_groups = order.column_groups;
+    }
     if (!architecture.interleaved_rotary) return module;
     if (module.module.ends_with(kQueryPart)) module.interleaved_heads = heads;
     if (module.module.ends_with(kKeyPart)) module.interleaved_heads = kv_heads;

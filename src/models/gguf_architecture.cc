@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -40,6 +41,7 @@ constexpr GgufArchitecture kGemma2 = {.name = "gemma2",
                                       .model_type = "gemma2",
                                       .hf_class = "Gemma2ForCausalLM",
                                       .four_norms = true,
+                                      .norms_plus_one = true,
                                       .activation = "gelu_pytorch_tanh",
                                       .default_window = 4096,
                                       .window_pattern = 2,
@@ -50,6 +52,7 @@ constexpr GgufArchitecture kGemma3 = {.name = "gemma3",
                                       .model_type = "gemma3_text",
                                       .hf_class = "Gemma3ForCausalLM",
                                       .four_norms = true,
+                                      .norms_plus_one = true,
                                       .two_ropes = true,
                                       .activation = "gelu_pytorch_tanh",
                                       .window_pattern = 6,
@@ -205,6 +208,97 @@ constexpr GgufArchitecture kGptOss = {.name = "gpt-oss",
                                       .rope = GgufRope::untruncated,
                                       .window_pattern = 2};
 
+// Tensors of gated delta nets (gguf-py's tensor_mapping.py). ssm_a is -exp(A_log).
+constexpr std::array<GgufNamePair, 9> kDeltaNetNames = {{
+    {"post_attention_norm", "post_attention_layernorm"},
+    {"attn_qkv", "linear_attn.in_proj_qkv"},
+    {"attn_gate", "linear_attn.in_proj_z"},
+    {"ssm_beta", "linear_attn.in_proj_b"},
+    {"ssm_alpha", "linear_attn.in_proj_a"},
+    {"ssm_conv1d", "linear_attn.conv1d"},
+    {"ssm_norm", "linear_attn.norm"},
+    {"ssm_out", "linear_attn.out_proj"},
+    {"ffn_gate_up_exps", "mlp.experts.gate_up_proj"},
+}};
+constexpr std::array<GgufNamePair, 2> kDeltaNetWholeNames = {{
+    {"ssm_a", "linear_attn.A"},
+    {"ssm_dt.bias", "linear_attn.dt_bias"},
+}};
+constexpr GgufArchitecture kQwen35 = {.name = "qwen35",
+                                      .model_type = "qwen3_5_text",
+                                      .hf_class = "Qwen3_5ForCausalLM",
+                                      .tensors = kDeltaNetNames,
+                                      .whole_tensors = kDeltaNetWholeNames,
+                                      .rope = GgufRope::partial,
+                                      .norms_plus_one = true,
+                                      .mixers = GgufMixers::delta_nets};
+constexpr GgufArchitecture kQwen35Moe = {.name = "qwen35moe",
+                                         .model_type = "qwen3_5_moe_text",
+                                         .hf_class = "Qwen3_5MoeForCausalLM",
+                                         .has_mixtures = true,
+                                         .normalises_experts = true,
+                                         .tensors = kDeltaNetNames,
+                                         .whole_tensors = kDeltaNetWholeNames,
+                                         .rope = GgufRope::partial,
+                                         .norms_plus_one = true,
+                                         .mixers = GgufMixers::delta_nets};
+
+constexpr std::array<GgufNamePair, 15> kLfm2Names = {{
+    {"attn_norm", "operator_norm"},
+    {"attn_output", "self_attn.out_proj"},
+    {"attn_q_norm", "self_attn.q_layernorm"},
+    {"attn_k_norm", "self_attn.k_layernorm"},
+    {"shortconv.in_proj", "conv.in_proj"},
+    {"shortconv.conv", "conv.conv"},
+    {"shortconv.out_proj", "conv.out_proj"},
+    {"ffn_norm", "ffn_norm"},
+    {"ffn_gate", "feed_forward.w1"},
+    {"ffn_up", "feed_forward.w3"},
+    {"ffn_down", "feed_forward.w2"},
+    {"ffn_gate_inp", "feed_forward.gate"},
+    {"ffn_gate_exps", "feed_forward.experts.gate_proj"},
+    {"ffn_up_exps", "feed_forward.experts.up_proj"},
+    {"ffn_down_exps", "feed_forward.experts.down_proj"},
+}};
+// The final norm, which other architectures call output_norm; so do some files of these.
+constexpr std::array<GgufNamePair, 3> kLfm2WholeNames = {{
+    {"token_embd_norm.weight", "embedding_norm.weight"},
+    {"output_norm.weight", "embedding_norm.weight"},
+    {"exp_probs_b.bias", "feed_forward.expert_bias"},
+}};
+constexpr std::array<GgufNamePair, 3> kLfm2ExpertNames = {{
+    {".gate_proj.", ".w1."},
+    {".down_proj.", ".w2."},
+    {".up_proj.", ".w3."},
+}};
+constexpr std::array<GgufNamePair, 2> kLfm2Fields = {{
+    {"attention.layer_norm_rms_epsilon", "norm_eps"},
+    {"expert_weights_scale", "routed_scaling_factor"},
+}};
+constexpr std::array<GgufNamePair, 1> kLfm2Sizes = {{
+    {"shortconv.l_cache", "conv_L_cache"},
+}};
+constexpr GgufArchitecture kLfm2 = {.name = "lfm2",
+                                    .model_type = "lfm2",
+                                    .hf_class = "Lfm2ForCausalLM",
+                                    .tensors = kLfm2Names,
+                                    .whole_tensors = kLfm2WholeNames,
+                                    .fields = kLfm2Fields,
+                                    .sizes = kLfm2Sizes,
+                                    .mixers = GgufMixers::convolutions};
+constexpr GgufArchitecture kLfm2Moe = {.name = "lfm2moe",
+                                       .model_type = "lfm2_moe",
+                                       .hf_class = "Lfm2MoeForCausalLM",
+                                       .mixture_names = kLfm2ExpertNames,
+                                       .has_mixtures = true,
+                                       .normalises_experts = true,
+                                       .expert_gating = 2,
+                                       .tensors = kLfm2Names,
+                                       .whole_tensors = kLfm2WholeNames,
+                                       .fields = kLfm2Fields,
+                                       .sizes = kLfm2Sizes,
+                                       .mixers = GgufMixers::convolutions};
+
 constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
     {kLlama,
      kMistral,
@@ -234,7 +328,11 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      {.name = "olmoe", .model_type = "olmoe", .hf_class = "OlmoeForCausalLM", .has_mixtures = true},
      kGraniteMoe,
      kGlmMoe,
-     kGptOss});
+     kGptOss,
+     kQwen35,
+     kQwen35Moe,
+     kLfm2,
+     kLfm2Moe});
 
 using NamePair = std::pair<std::string_view, std::string_view>;
 
@@ -316,9 +414,9 @@ const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata) {
 
 std::string transformers_name(const GgufArchitecture& architecture, std::string_view name) {
   std::string renamed(name);
-  const bool is_of_mixture =
-      name.find(".mlp.gate.") != name.npos || name.find(".mlp.experts.") != name.npos;
-  if (!is_of_mixture) return renamed;
+  if (name.ends_with(kGgufDecayRates)) return renamed + "_log";
+  const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  if (!has(".mlp.gate.") && !has(".mlp.experts.") && !has(".feed_forward.experts.")) return renamed;
   for (const GgufNamePair& part : architecture.mixture_names) {
     const size_t at = renamed.find(part.theirs);
     if (at != renamed.npos) renamed.replace(at, part.theirs.size(), part.ours);
@@ -329,28 +427,33 @@ std::string transformers_name(const GgufArchitecture& architecture, std::string_
 std::optional<std::string> checkpoint_name(const GgufArchitecture& architecture,
                                            std::string_view gguf_name) {
   constexpr std::string_view kLayer = "blk.";
-  const size_t dot = gguf_name.rfind('.');
-  if (dot == gguf_name.npos) return std::string(gguf_name);
-  const std::string_view kind = gguf_name.substr(dot + 1);  // "weight", "bias"
-  const std::string_view stem = gguf_name.substr(0, dot);
+  std::string_view layer, whole = gguf_name;  // "3" and "attn_q.weight"
+  if (whole.starts_with(kLayer)) {
+    const size_t end = std::min(whole.find('.', kLayer.size()), whole.size());
+    layer = whole.substr(kLayer.size(), end - kLayer.size());
+    whole.remove_prefix(std::min(end + 1, whole.size()));
+  }
+  const std::string prefix = layer.empty() ? "model." : fmt::format("model.layers.{}.", layer);
+  for (const GgufNamePair& own : architecture.whole_tensors) {
+    if (own.theirs == whole) return fmt::format("{}{}", prefix, own.ours);
+  }
+  const size_t dot = whole.rfind('.');
+  if (dot == whole.npos) return std::string(gguf_name);
+  const std::string_view kind = whole.substr(dot + 1);  // "weight", "bias"
+  const std::string_view stem = whole.substr(0, dot);
   if (stem == "rope_freqs" || stem == "rope_factors_long" || stem == "rope_factors_short" ||
-      stem.ends_with(".attn_rot_embd"))
+      stem == "attn_rot_embd")
     return std::nullopt;
-  if (!stem.starts_with(kLayer)) {
+  if (layer.empty()) {
     const std::string_view name = find_name(kOutsideLayers, stem);
     return name.empty() ? std::string(gguf_name) : fmt::format("{}.{}", name, kind);
   }
-  const std::string_view rest = stem.substr(kLayer.size());  // "3.attn_q"
-  const size_t index_end = rest.find('.');
-  if (index_end == rest.npos) return std::string(gguf_name);
-  const std::string_view index = rest.substr(0, index_end);
-  const std::string_view whole = gguf_name.substr(kLayer.size() + index_end + 1);
   if (const std::string_view name = find_name(kWholeInLayers, whole); !name.empty()) {
-    return fmt::format("model.layers.{}.{}", index, name);
+    return fmt::format("{}{}", prefix, name);
   }
-  const std::string_view name = find_in_layer(architecture, rest.substr(index_end + 1));
+  const std::string_view name = find_in_layer(architecture, stem);
   if (name.empty()) return std::string(gguf_name);
-  return fmt::format("model.layers.{}.{}.{}", index, name, kind);
+  return fmt::format("{}{}.{}", prefix, name, kind);
 }
 
 }  // namespace paceline

@@ -27,6 +27,13 @@ enum class GgufRope : uint8_t {
   untruncated,   // YaRN between dimensions that aren't whole numbers
 };
 
+// What mixes positions in the layers.
+enum class GgufMixers : uint8_t {
+  attention,
+  delta_nets,    // or attention: attention.recurrent_layers, or every full_attention_interval-th
+  convolutions,  // where attention.head_count_kv is 0
+};
+
 struct GgufArchitecture {
   std::string_view name;                 // general.architecture, and the prefix of its keys
   std::string_view model_type;           // of config.json
@@ -47,14 +54,17 @@ struct GgufArchitecture {
   // Rows of the query and key projections that rotate together are neighbours.
   bool interleaved_rotary = false;
   std::span<const GgufNamePair> tensors = {};  // of layers, where they differ from the usual ones
-  std::span<const GgufNamePair> fields = {};   // keys that are fields of config.json, where present
-  std::span<const GgufNamePair> sizes = {};    // the same of integers
+  // Further ones, of layers and outside, with the kind ("exp_probs_b.bias") and all.
+  std::span<const GgufNamePair> whole_tensors = {};
+  std::span<const GgufNamePair> fields = {};  // keys that are fields of config.json, where present
+  std::span<const GgufNamePair> sizes = {};   // the same of integers
   GgufRope rope = GgufRope::plain;
   bool may_not_rotate = false;  // rope.scaling.finetuned: false means that no layer rotates
   std::string_view bias_field = "attention_bias";  // of config.json: q, k and v have biases
   bool may_be_parallel = false;  // use_parallel_residual: blocks without a norm before the MLP
-  // Each branch has a norm before and after it, and the files hold 1 + w.
-  bool four_norms = false;
+  bool four_norms = false;       // each branch has a norm before and after it
+  bool norms_plus_one = false;   // files hold 1 + w of norms that compute 1 + w
+  GgufMixers mixers = GgufMixers::attention;
   bool two_ropes = false;  // layers with a window have a rope of their own
   std::string_view activation = "silu";
   int64_t default_window = 0;  // of windowed layers, when the file has no window; 0: none
@@ -65,6 +75,9 @@ struct GgufArchitecture {
   // sqrt(head size). No key of the file says so.
   int64_t widely_scaled_layers = 0;
 };
+
+// Ends the name of the decay rates of a gated delta net, which files have as -exp(A_log).
+inline constexpr std::string_view kGgufDecayRates = ".linear_attn.A";
 
 // The file's general.architecture. Throws Error unsupported naming it and the supported ones.
 const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata);

@@ -15,10 +15,9 @@ using KindNames = std::span<const std::string_view>;
 
 // Some of its layers aren't attention.
 constexpr auto kRecurrentNames = std::to_array<std::string_view>(
-    {"bailing_hybrid", "falcon-h1", "falcon_mamba", "granitehybrid",   "jamba",   "kimi-linear",
-     "kimi_linear",    "lfm2moe",   "mamba",        "mamba2",          "minimax", "plamo2",
-     "qwen35",         "qwen35moe", "qwen3next",    "recurrent_gemma", "rwkv",    "rwkv6",
-     "rwkv7",          "xlstm",     "zamba",        "zamba2"});
+    {"bailing_hybrid", "falcon-h1", "falcon_mamba", "granitehybrid", "jamba", "kimi-linear",
+     "kimi_linear", "mamba", "mamba2", "minimax", "plamo2", "qwen3next", "recurrent_gemma", "rwkv",
+     "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"});
 // Keys and values are kept as one compressed vector.
 constexpr auto kLatentNames = std::to_array<std::string_view>(
     {"deepseek2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "kimi_k2",

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "weights/gguf_rows.h"
 #include "weights/quoted_name.h"
+#include "weights/reordered_columns.h"
 
 namespace paceline {
 namespace {
@@ -17,8 +18,29 @@ namespace {
 struct Source {
   const GgufTensorInfo* tensor = nullptr;
   GgufRowOrder order;
+  std::optional<GgufHeadGroups> columns;  // null: as in the file
   bool is_reordered = false;
 };
+
+// Copies a row of elements of `size` bytes, in the matrix's order of columns.
+void copy_row(const std::byte* from, std::byte* to, size_t row_bytes, size_t size,
+              const std::optional<GgufHeadGroups>& columns) {
+  if (!columns) {
+    std::memcpy(to, from, row_bytes);
+    return;
+  }
+  columns->for_each_run([&](int64_t column, int64_t in_file, int64_t count) {
+    std::memcpy(to + static_cast<size_t>(column) * size, from + static_cast<size_t>(in_file) * size,
+                static_cast<size_t>(count) * size);
+  });
+}
+
+// The shape that a name gives to the file's tensor.
+Extents shape_in_checkpoint(const GgufTensorName& name, const Extents& extents) {
+  if (name.is_row && extents.rank() == 1) return {1, extents[0]};
+  if (name.is_kernel && extents.rank() == 2) return {extents[0], 1, extents[1]};
+  return extents;
+}
 
 // Not thread-safe.
 class GgufCheckpoint : public Checkpoint {
@@ -38,6 +60,7 @@ class GgufCheckpoint : public Checkpoint {
 
  private:
   void add(GgufTensorName&& name);
+  void set_order(const GgufTensorName& name, Source& source) const;
   [[noreturn]] void fail(ErrorCode code, std::string_view name, const std::string& what) const;
   std::optional<size_t> find(std::string_view name) const;
   size_t find(std::string_view name, const Extents& shape) const;
@@ -67,22 +90,42 @@ void GgufCheckpoint::add(GgufTensorName&& name) {
                      quoted_name(name.name)));
   }
   Source source{.tensor = tensor};
-  const int64_t heads = name.interleaved_heads;
-  if (heads != 0) {
-    const int64_t rows = tensor->extents.rank() == 0 ? 0 : tensor->extents[0];
+  set_order(name, source);
+  const Extents shape = shape_in_checkpoint(name, tensor->extents);
+  entries_.push_back({.name = std::move(name.name),
+                      .dtype = plain_dtype(tensor->type).value_or(DType::f32),
+                      .shape = shape});
+  sources_.push_back(source);
+}
+
+void GgufCheckpoint::set_order(const GgufTensorName& name, Source& source) const {
+  const Extents& extents = source.tensor->extents;
+  const int64_t rows = extents.rank() == 0 ? 0 : extents[0];
+  if (const int64_t heads = name.interleaved_heads; heads != 0) {
     if (heads < 0 || heads > rows / 2 || rows % (2 * heads) != 0) {
       fail(ErrorCode::corrupt, name.file_name,
            fmt::format("has shape {}, whose rows don't divide into {} heads of an even size",
-                       to_string(tensor->extents), heads));
+                       to_string(extents), heads));
     }
     source.order = GgufRowOrder(rows, heads);
     source.is_reordered = true;
   }
-  const bool is_row = name.is_row && tensor->extents.rank() == 1;
-  entries_.push_back({.name = std::move(name.name),
-                      .dtype = plain_dtype(tensor->type).value_or(DType::f32),
-                      .shape = is_row ? Extents{1, tensor->extents[0]} : tensor->extents});
-  sources_.push_back(source);
+  const auto check = [&](const GgufHeadGroups& groups, int64_t found, std::string_view what) {
+    if (found == groups.num_rows()) return;
+    fail(ErrorCode::corrupt, name.file_name,
+         fmt::format("has shape {}, whose {} aren't {} heads of {} behind {} others",
+                     to_string(extents), what, groups.heads, groups.size, groups.first));
+  };
+  if (name.row_groups) {
+    check(*name.row_groups, rows, "rows");
+    source.order = GgufRowOrder(*name.row_groups);
+    source.is_reordered = true;
+  }
+  if (name.column_groups) {
+    check(*name.column_groups, extents.rank() == 2 ? extents[1] : 0, "columns");
+    source.columns = name.column_groups;
+    source.is_reordered = true;
+  }
 }
 
 void GgufCheckpoint::fail(ErrorCode code, std::string_view name, const std::string& what) const {
@@ -112,7 +155,7 @@ std::optional<Extents> GgufCheckpoint::shape_of(std::string_view name) const {
   return entries_[*index].shape;
 }
 
-// Copies the tensor's rows in their final order, as numbers.
+// Copies the tensor's rows and columns in their final order, as numbers.
 Buffer GgufCheckpoint::copy_of(const Source& source) const {
   const GgufTensorInfo& tensor = *source.tensor;
   if (const GgufBlockFormat* format = find_block_format(tensor.type)) {
@@ -121,18 +164,26 @@ Buffer GgufCheckpoint::copy_of(const Source& source) const {
     const auto num_rows = static_cast<size_t>(rows.num_rows());
     Buffer copy(memory_, num_rows * length * sizeof(float));
     auto* values = static_cast<float*>(copy.get());
+    std::vector<float> in_file(source.columns ? length : 0);
     for (size_t row = 0; row < num_rows; ++row) {
-      rows.read_values(static_cast<int64_t>(row), {values + row * length, length});
+      float* const to = values + row * length;
+      float* const read = source.columns ? in_file.data() : to;
+      rows.read_values(static_cast<int64_t>(row), {read, length});
+      if (!source.columns) continue;
+      copy_row(reinterpret_cast<const std::byte*>(read), reinterpret_cast<std::byte*>(to),
+               length * sizeof(float), sizeof(float), source.columns);
     }
     return copy;
   }
   const auto num_rows = static_cast<size_t>(tensor.extents[0]);
   const size_t row_bytes = tensor.bytes.size() / num_rows;
+  const size_t element_bytes = dtype_bytes(plain_dtype(tensor.type).value());
   Buffer copy(memory_, tensor.bytes.size());
   for (size_t row = 0; row < num_rows; ++row) {
     const auto file_row = static_cast<size_t>(source.order.in_file(static_cast<int64_t>(row)));
-    std::memcpy(static_cast<std::byte*>(copy.get()) + row * row_bytes,
-                tensor.bytes.data() + file_row * row_bytes, row_bytes);
+    copy_row(tensor.bytes.data() + file_row * row_bytes,
+             static_cast<std::byte*>(copy.get()) + row * row_bytes, row_bytes, element_bytes,
+             source.columns);
   }
   return copy;
 }
@@ -155,7 +206,9 @@ std::shared_ptr<const GroupedRows> GgufCheckpoint::read_grouped(std::string_view
   const Source& source = sources_[find(name, shape)];
   const GgufBlockFormat* format = find_block_format(source.tensor->type);
   if (format == nullptr || shape.rank() < 2) return nullptr;
-  return std::make_shared<GgufRows>(*source.tensor, *format, source.order);
+  auto rows = std::make_shared<GgufRows>(*source.tensor, *format, source.order);
+  if (!source.columns) return rows;
+  return ReorderedColumns::make(std::move(rows), *source.columns);
 }
 
 void GgufCheckpoint::release(std::string_view name) {

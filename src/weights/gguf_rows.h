@@ -7,31 +7,10 @@
 
 #include "tensor/grouped_rows.h"
 #include "weights/gguf_blocks.h"
+#include "weights/gguf_order.h"
 #include "weights/gguf_parse.h"
 
 namespace paceline {
-
-// Maps rows of the matrix to rows of the file.
-class GgufRowOrder {
- public:
-  // As in the file.
-  GgufRowOrder() = default;
-  // Undoes the row order of query and key projections that convert_hf_to_gguf.py writes for
-  // architecture llama: in each head (of an even number of rows) the file has row j of the first
-  // half, then row j of the second.
-  GgufRowOrder(int64_t num_rows, int64_t interleaved_heads)
-      : half_head_(num_rows / interleaved_heads / 2) {}
-
-  int64_t in_file(int64_t row) const {
-    if (half_head_ == 0) return row;
-    const int64_t half = row / half_head_;  // even: the first of a head
-    const int64_t index = row % half_head_;
-    return (half - half % 2) * half_head_ + 2 * index + half % 2;
-  }
-
- private:
-  int64_t half_head_ = 0;
-};
 
 class GgufRows : public GroupedRows {
  public:

@@ -154,7 +154,9 @@ std::vector<WeightType> make_weight_types() {
                       .groups_per_factor = groups_per_factor};
     if (has_offsets) grouping.zero_point.reset();
     types.push_back({fmt::format("q{}x{}{}{}{}", bits, size, has_offsets ? " offsets" : "",
-                                 groups_per_factor > 1 ? " multiples" : "",
+                                 groups_per_factor == 1            ? ""
+                                 : size * groups_per_factor == 256 ? " multiples"
+                                                                   : " multiples of fewer",
                                  activations == ActivationType::bf16 ? " as bfloat16" : ""),
                      DType::bf16, PackedGroups{grouping, activations}});
   };
@@ -182,6 +184,9 @@ std::vector<WeightType> make_weight_types() {
     add(6, 16, false, activations, 16);
     add(8, 32, false, activations, 8);
   }
+  // The same where columns are reordered by heads of 128 (ReorderedColumns).
+  add(4, 32, true, ActivationType::int8, 4);
+  add(6, 16, false, ActivationType::int8, 8);
   return types;
 }
 

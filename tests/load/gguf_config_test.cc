@@ -269,7 +269,13 @@ TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
                          "attention.sliding_window_pattern",
                          "rope.dimension_count",
                          "rope.scaling.original_context_length",
-                         "expert_count"};
+                         "expert_count",
+                         "ssm.conv_kernel",
+                         "ssm.inner_size",
+                         "ssm.state_size",
+                         "ssm.group_count",
+                         "ssm.time_step_rank",
+                         "full_attention_interval"};
   const auto floats = {"attention.layer_norm_rms_epsilon",
                        "attention.scale",
                        "attn_logit_softcapping",
@@ -297,9 +303,13 @@ TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
       ++num_refused;
     }
   };
-  for (const std::string arch : {"llama", "qwen2", "gemma2", "gemma3"}) {
+  for (const std::string arch : {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2"}) {
     const auto file_without = [&](const std::string& key) {
       GgufWriter writer = small_file(arch, key);
+      for (const std::string size : {"ssm.conv_kernel", "ssm.inner_size", "ssm.state_size",
+                                     "ssm.group_count", "ssm.time_step_rank"}) {
+        if (size != key) writer.number(arch + "." + size, uint32_t{4});
+      }
       writer.string(arch + ".rope.scaling.type", "yarn");
       if (key != "rope.scaling.factor") writer.number(arch + ".rope.scaling.factor", 4.0f);
       return writer;
@@ -378,6 +388,88 @@ TEST_F(GgufConfig, LlamaWithExpertsIsMixtral) {
   EXPECT_EQ(config.mixture->expert_size, 64);
   writer.number("llama.expert_gating_func", uint32_t{2});
   expect_refused(ErrorCode::unsupported, {"llama.expert_gating_func"}, writer);
+}
+
+// The keys of gated delta nets, with one of another value.
+GgufWriter delta_net_file(std::string_view other = {}, uint32_t value = 0) {
+  GgufWriter writer = small_file("qwen35");
+  for (const auto& [key, usual] :
+       std::vector<std::pair<std::string, uint32_t>>{{"conv_kernel", 4},
+                                                     {"state_size", 8},
+                                                     {"group_count", 2},
+                                                     {"time_step_rank", 6},
+                                                     {"inner_size", 72}}) {
+    writer.number("qwen35.ssm." + key, key == other ? value : usual);
+  }
+  return writer;
+}
+
+std::vector<MixerKind> mixers_of(const DecoderConfig& config) {
+  std::vector<MixerKind> mixers;
+  for (const LayerConfig& layer : config.layers) mixers.push_back(layer.mixer);
+  return mixers;
+}
+
+TEST_F(GgufConfig, DeltaNetsHaveTheirSizesAndPlaces) {
+  using enum MixerKind;
+  GgufWriter writer = delta_net_file();
+  writer.floats("blk.3.attn_q.bias", {64}, std::vector<float>(64));
+  const DecoderConfig config = decoder(writer);
+  EXPECT_EQ(
+      config.delta_net,
+      (DeltaNetConfig{.key_heads = 2, .value_heads = 6, .key_dim = 8, .value_dim = 12, .taps = 4}));
+  EXPECT_EQ(config.norm_weight_offset, 0.0f);  // the file holds 1 + w
+  EXPECT_TRUE(config.qkv_bias);
+  EXPECT_EQ(config.rotary_dim, 8);
+  EXPECT_EQ(mixers_of(config),
+            (std::vector{delta_net, delta_net, delta_net, attention, delta_net, delta_net}));
+  EXPECT_EQ(decoder(delta_net_file().number("qwen35.full_attention_interval", uint32_t{2}))
+                .layers[1]
+                .mixer,
+            attention);
+  writer.numbers("qwen35.attention.recurrent_layers",
+                 std::vector<bool>{false, true, true, false, true, false, false});
+  EXPECT_EQ(mixers_of(decoder(writer)),
+            (std::vector{attention, delta_net, delta_net, attention, delta_net, attention}));
+}
+
+TEST_F(GgufConfig, DeltaNetsOfOtherSizesAreRefused) {
+  expect_refused(ErrorCode::corrupt,
+                 {"qwen35.ssm.inner_size: 73, expected a multiple of the 6 heads of "
+                  "qwen35.ssm.time_step_rank"},
+                 delta_net_file("inner_size", 73));
+  expect_refused(ErrorCode::corrupt,
+                 {"qwen35.ssm.time_step_rank: 6, expected a multiple of the 4 key heads"},
+                 delta_net_file("group_count", 4));
+  expect_refused(ErrorCode::corrupt, {"qwen35.ssm.state_size: 0"}, delta_net_file("state_size", 0));
+  expect_refused(ErrorCode::corrupt, {"qwen35.ssm.inner_size: missing"}, small_file("qwen35"));
+  GgufWriter few = delta_net_file();
+  few.numbers("qwen35.attention.recurrent_layers", std::vector<bool>{true});
+  expect_refused(ErrorCode::corrupt, {"recurrent_layers: 1 numbers for 6 layers"}, few);
+  GgufWriter windowed = delta_net_file();
+  windowed.number("qwen35.attention.sliding_window", uint32_t{8});
+  expect_refused(ErrorCode::unsupported, {"sliding_window: windows beside layers with states"},
+                 windowed);
+}
+
+TEST_F(GgufConfig, LayersWithoutKeyHeadsAreConvolutions) {
+  using enum MixerKind;
+  const auto with_heads = [&](const std::vector<int32_t>& heads) {
+    GgufWriter writer = small_file("lfm2", "attention.head_count_kv");
+    return writer.numbers("lfm2.attention.head_count_kv", heads)
+        .number("lfm2.shortconv.l_cache", uint32_t{3});
+  };
+  const DecoderConfig config = decoder(with_heads({0, 0, 2, 0, 2, 0}));
+  EXPECT_EQ(mixers_of(config), (std::vector{convolution, convolution, attention, convolution,
+                                            attention, convolution}));
+  EXPECT_EQ(config.num_kv_heads, 2);
+  EXPECT_EQ(config.intermediate_size, 64);
+  EXPECT_EQ(config.convolution, (GatedConvolutionConfig{.taps = 3, .bias = false}));
+  expect_refused(ErrorCode::unsupported, {"head_count_kv: layers that differ (2 and 4)"},
+                 with_heads({0, 2, 4, 0, 0, 0}));
+  expect_refused(ErrorCode::corrupt, {"head_count_kv: 0 in every layer"},
+                 with_heads({0, 0, 0, 0, 0, 0}));
+  expect_refused(ErrorCode::corrupt, {"head_count_kv: 2 numbers for 6 layers"}, with_heads({0, 2}));
 }
 
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {

@@ -26,9 +26,11 @@ std::string whole_file(const std::string& arch, bool pieces) {
   for (const char* key :
        {"block_count", "context_length", "embedding_length", "feed_forward_length",
         "attention.head_count", "attention.head_count_kv", "attention.key_length",
-        "attention.sliding_window", "rope.dimension_count"}) {
+        "rope.dimension_count", "ssm.conv_kernel", "ssm.inner_size", "ssm.state_size",
+        "ssm.group_count", "ssm.time_step_rank", "shortconv.l_cache"}) {
     writer.number(arch + "." + key, uint32_t{4});
   }
+  if (arch.starts_with("gemma")) writer.number(arch + ".attention.sliding_window", uint32_t{4});
   for (const char* key : {"attention.layer_norm_rms_epsilon", "rope.freq_base",
                           "rope.scaling.factor", "attention.scale", "attn_logit_softcapping"}) {
     writer.number(arch + "." + key, 0.5f);
@@ -67,7 +69,7 @@ void read_everything(const std::filesystem::path& path) {
 TEST(GgufModelDamage, EndsInTextsOrInAnError) {
   const TestDirectory directory;
   std::mt19937 draw(7);
-  for (const char* arch : {"llama", "qwen3", "gemma2", "gemma3"}) {
+  for (const char* arch : {"llama", "qwen3", "gemma2", "gemma3", "qwen35", "lfm2"}) {
     for (const bool pieces : {false, true}) {
       const std::string whole = whole_file(arch, pieces);
       for (int round = 0; round < scaled(60, 6000); ++round) {

@@ -34,22 +34,32 @@ OWN_NAMES = {
     "granitemoe": {"mlp.router": "ffn_gate_inp", "mlp.router.layer": "ffn_gate_inp",
                    "shared_mlp.gate_proj": "ffn_gate_shexp", "shared_mlp.up_proj": "ffn_up_shexp",
                    "shared_mlp.output_linear": "ffn_down_shexp"}}
-WITHOUT_KIND = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias"}
+DELTA_NETS = {"post_attention_layernorm": "post_attention_norm", "linear_attn.in_proj_qkv": "attn_qkv",
+              "linear_attn.in_proj_z": "attn_gate", "linear_attn.in_proj_b": "ssm_beta",
+              "linear_attn.in_proj_a": "ssm_alpha", "linear_attn.conv1d": "ssm_conv1d", "linear_attn.norm": "ssm_norm",
+              "linear_attn.out_proj": "ssm_out"}
+CONVOLUTIONS = {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "self_attn.out_proj": "attn_output",
+                "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm",
+                "conv.in_proj": "shortconv.in_proj", "conv.conv": "shortconv.conv", "conv.out_proj": "shortconv.out_proj"}
+OWN_NAMES |= {"qwen35": DELTA_NETS, "qwen35moe": DELTA_NETS, "lfm2": CONVOLUTIONS, "lfm2moe": CONVOLUTIONS}
+WITHOUT_KIND = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+                "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
 INTERLEAVED = ("llama", "smollm3", "granite", "granitemoe", "mistral3")
-OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output"}
+OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm"}
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
                  "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
                  "mixtral": "llama", "glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "granitemoe": "granitemoe",
                  "granitemoeshared": "granitemoe",
                  "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2", "olmo3": "olmo2",
                  "granite": "granite", "glm4": "glm4", "exaone4": "exaone4", "cohere2": "cohere2",
-                 "stablelm": "stablelm", "starcoder2": "starcoder2", "ministral3": "mistral3"}
+                 "stablelm": "stablelm", "starcoder2": "starcoder2", "ministral3": "mistral3",
+                 "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "lfm2": "lfm2", "lfm2_moe": "lfm2moe"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
-                 ".mlp.output_linear.weight": ".mlp.experts.down_proj"}
+                 ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
 
 
 def pack_string(text):
@@ -120,6 +130,32 @@ def interleave(content, rows, heads):
     width, size = len(content) // rows, rows // heads
     order = [head * size + half * (size // 2) + i for head in range(heads) for i in range(size // 2) for half in (0, 1)]
     return b"".join(content[row * width:(row + 1) * width] for row in order)
+
+
+def in_turns(content, count, config, size, first=0):
+    """Reorders the value heads of a delta net, `size` of `count` parts each behind `first` others: the first of each key
+    head, then the second of each."""
+    groups, heads = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    order = [group * (heads // groups) + turn for turn in range(heads // groups) for group in range(groups)]
+    width = len(content) // count
+    begin = first * width
+    return content[:begin] + b"".join(content[begin + head * size * width:begin + (head + 1) * size * width]
+                                      for head in order)
+
+
+def delta_net_content(part, shape, content, config):
+    """A tensor of a delta net, by its name in the file."""
+    size, keys = config["linear_value_head_dim"], config["linear_num_key_heads"] * config["linear_key_head_dim"]
+    if part in ("ssm_beta", "ssm_alpha", "ssm_a", "ssm_dt"):
+        return in_turns(content, shape[0], config, 1)
+    if part in ("attn_qkv", "ssm_conv1d"):
+        return in_turns(content, shape[0], config, size, 2 * keys)
+    if part == "attn_gate":
+        return in_turns(content, shape[0], config, size)
+    if part == "ssm_out":
+        width = len(content) // shape[0]
+        return b"".join(in_turns(content[at:at + width], shape[1], config, size) for at in range(0, len(content), width))
+    return content
 
 
 def gguf_name(name, arch):
@@ -253,11 +289,12 @@ def config_metadata(config):
                        "embedding_length": "hidden_size", "feed_forward_length": "intermediate_size",
                        "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_key_value_heads",
                        "vocab_size": "vocab_size"}.items():
-        add(key, U32, config[field])
+        if field in config:
+            add(key, U32, config[field])
     add("attention.key_length", U32, head_dim)
     add("attention.value_length", U32, head_dim)
-    if "rms_norm_eps" in config:
-        add("attention.layer_norm_rms_epsilon", F32, config["rms_norm_eps"])
+    if "rms_norm_eps" in config or "norm_eps" in config:
+        add("attention.layer_norm_rms_epsilon", F32, config.get("rms_norm_eps") or config["norm_eps"])
     else:
         add("attention.layer_norm_epsilon", F32, config.get("layer_norm_eps") or config["norm_epsilon"])
     if "partial_rotary_factor" in scaling:
@@ -290,6 +327,8 @@ def config_metadata(config):
                            "leading_dense_block_count": "first_k_dense_replace"}.items():
             if field in config:
                 add(key, U32, config[field])
+        if "num_dense_layers" in config:
+            add("leading_dense_block_count", U32, config["num_dense_layers"])
         if config.get("shared_intermediate_size"):
             add("expert_shared_feed_forward_length", U32, config["shared_intermediate_size"])
         if "routed_scaling_factor" in config:
@@ -298,6 +337,24 @@ def config_metadata(config):
         if "norm_topk_prob" in config:
             add("expert_weights_norm", BOOL, config["norm_topk_prob"])
     types = config.get("layer_types") or []
+    if arch.startswith("qwen35"):
+        for key, field in {"conv_kernel": "linear_conv_kernel_dim", "state_size": "linear_key_head_dim",
+                           "group_count": "linear_num_key_heads", "time_step_rank": "linear_num_value_heads"}.items():
+            add(f"ssm.{key}", U32, config[field])
+        add("ssm.inner_size", U32, config["linear_value_head_dim"] * config["linear_num_value_heads"])
+        add("full_attention_interval", U32, 4)
+        if any((kind == "full_attention") != ((i + 1) % 4 == 0) for i, kind in enumerate(types)):
+            add("attention.recurrent_layers", ARRAY, (BOOL, [kind == "linear_attention" for kind in types]))
+    if arch.startswith("lfm2"):
+        heads = config["num_key_value_heads"]
+        out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length"))]
+        add("attention.head_count_kv", ARRAY, (I32, [0 if kind == "conv" else heads for kind in types]))
+        add("shortconv.l_cache", U32, config["conv_L_cache"])
+        width = config["intermediate_size"]
+        if config.get("block_auto_adjust_ff_dim"):
+            unit = config["block_multiple_of"]
+            width = unit * -(-int(config["block_ffn_dim_multiplier"] * (2 * width // 3)) // unit)
+        add("feed_forward_length", U32, width)
     if config.get("sliding_window") and ("sliding_attention" in types or config["model_type"] in ALL_WINDOWS):
         add("attention.sliding_window", U32, config["sliding_window"])
     if arch in ("olmo2", "exaone4", "cohere2") and types:
@@ -317,10 +374,10 @@ def config_metadata(config):
 
 
 def tensors_of(directory, config, quantized=False):
-    """The weights as the converter writes them; those of Gemma's norms as float32 with 1 added. `quantized`: matrices
-    as Q8_0."""
+    """The weights as the converter writes them; those of norms that compute 1 + w as float32 with 1 added.
+    `quantized`: matrices as Q8_0."""
     arch = ARCHITECTURES[config["model_type"]]
-    four_norms = arch.startswith("gemma")
+    plus_one = arch.startswith(("gemma", "qwen35"))
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
     out = []
     for name, (dtype, shape, content) in sorted(stack_experts(read_safetensors(directory)).items()):
@@ -334,7 +391,14 @@ def tensors_of(directory, config, quantized=False):
             shape = shape[1:]
         if len(shape) == 1 and dtype != "F32":
             dtype, content = "F32", struct.pack(f"<{shape[0]}f", *floats(content, dtype))
-        if four_norms and part.endswith("norm"):
+        if part == "ssm_conv1d" or name.endswith("shortconv.conv.weight"):
+            shape = [shape[0], shape[2]]
+        if name.endswith(".ssm_a"):
+            part = "ssm_a"
+            content = struct.pack(f"<{shape[0]}f", *(-math.exp(value) for value in floats(content, "F32")))
+        if arch.startswith("qwen35"):
+            content = delta_net_content(part, shape, content, config)
+        if plus_one and part.endswith("norm") and part != "ssm_norm":
             content = struct.pack(f"<{shape[0]}f", *(value + 1.0 for value in floats(content, "F32")))
         if quantized and len(shape) >= 2 and shape[-1] % 32 == 0 and part != "ffn_gate_inp":
             dtype, content = "Q8_0", q8_0(content, dtype)

@@ -2,11 +2,12 @@
 import json
 import unittest
 
-from gguf_files import (F32, STRING, convert, read_safetensors, text_config, tokenizer_metadata,
+from gguf_files import (ARCHITECTURES, F32, STRING, convert, read_safetensors, text_config, tokenizer_metadata,
                         write_gguf)
 from program import BUNDLED, ROOT, ProgramTest, lines
 
 GOLDENS = ROOT / "tests/goldens/models"
+HYBRIDS = ROOT / "tests/goldens/hybrids"  # of layers with states
 TOKENIZERS = ROOT / "../shared/tokenizers"
 SPLITS = {"qwen3": "qwen2", "llama3.2": "llama-bpe", "gpt2": "gpt-2", "deepseek_v3": "deepseek-v3", "gemma3": "",
           "mistral_v1": ""}
@@ -17,9 +18,9 @@ class GgufTest(ProgramTest):
         """The log-probability of each token of the prompt."""
         return self.answers("score", "-m", model, "--kv-cache-dtype", "float32", *options, stdin=lines({"ids": ids}))[0]
 
-    def twin(self, name, config=None):
+    def twin(self, name, config=None, goldens=GOLDENS):
         """A golden's directory, with another config where one is given, its GGUF and its prompt."""
-        golden = GOLDENS / name
+        golden = goldens / name
         folder = self.directory / name
         folder.mkdir()
         for file in golden.glob("model*"):
@@ -53,6 +54,27 @@ class GgufTest(ProgramTest):
             with self.subTest(folder.name):
                 twin, gguf, ids = self.twin(folder.name, config)
                 self.assertEqual(self.scores(gguf, ids), self.scores(twin, ids))
+
+    def test_golden_hybrids_score_as_their_safetensors(self):
+        for folder in sorted(HYBRIDS.iterdir()):
+            if text_config(folder)["model_type"] not in ARCHITECTURES:
+                continue
+            with self.subTest(folder.name):
+                twin, gguf, ids = self.twin(folder.name, goldens=HYBRIDS)
+                scores = self.scores(twin, ids)
+                self.assertEqual(self.scores(gguf, ids), scores)
+                out = self.directory / f"{folder.name}-out"
+                self.succeed("convert", "-m", gguf, "-o", out)
+                pairs = zip(self.scores(out, ids)["logprobs"][1:], scores["logprobs"][1:], strict=True)
+                self.assertLess(max(abs(ours - theirs) for ours, theirs in pairs), 1e-5)  # of A_log the last bits
+                written, stored = read_safetensors(out), read_safetensors(folder)
+                if folder.name.endswith("stacked"):
+                    continue  # written one by one
+                self.assertEqual(sorted(written), sorted(stored))
+                for key, value in stored.items():
+                    self.assertEqual(written[key][:2], value[:2], key)
+                    if not key.endswith((".A_log", "norm.weight")):  # w of a rounded 1 + w
+                        self.assertEqual(written[key], value, key)
 
     def test_divided_frequencies_are_llama_3_s_scaling(self):
         twin, gguf, ids = self.twin("llama_scaled_tied")

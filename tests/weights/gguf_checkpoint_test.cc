@@ -96,6 +96,34 @@ TEST(GgufCheckpoint, HeadsThatDontDivideTheRowsAreRefused) {
   });
 }
 
+// Two groups of two heads of two; the file has heads 0, 2, 1 and 3.
+TEST(GgufCheckpoint, GroupsOfHeadsComeTogether) {
+  const std::vector<float> in_file = {8, 0, 1, 4, 5, 2, 3, 6, 7};
+  const std::vector<float> in_order = {8, 0, 1, 2, 3, 4, 5, 6, 7};
+  OnDisk disk(GgufWriter()
+                  .floats("rows", {9, 1}, in_file)
+                  .floats("vector", {9}, in_file)
+                  .floats("columns", {1, 9}, in_file));
+  const GgufHeadGroups groups{.first = 1, .groups = 2, .heads = 4, .size = 2};
+  const auto checkpoint =
+      disk.named({{.name = "kernel", .file_name = "rows", .is_kernel = true, .row_groups = groups},
+                  {.name = "vector", .file_name = "vector", .row_groups = groups},
+                  {.name = "columns", .file_name = "columns", .column_groups = groups}});
+  EXPECT_EQ(checkpoint->shape_of("kernel"), (Extents{9, 1, 1}));
+  for (const char* name : {"kernel", "vector", "columns"}) {
+    const Tensor read = checkpoint->read(name, *checkpoint->shape_of(name));
+    EXPECT_EQ(std::vector<float>(read.elements<float>(), read.elements<float>() + 9), in_order)
+        << name;
+  }
+  const GgufHeadGroups more{.groups = 2, .heads = 4, .size = 3};
+  expect_error(ErrorCode::corrupt,
+               {"tensor \"rows\" has shape [9, 1], whose rows aren't 4 heads of 3"},
+               [&] { disk.named({{.name = "a", .file_name = "rows", .row_groups = more}}); });
+  expect_error(ErrorCode::corrupt, {"tensor \"vector\" has shape [9], whose columns"}, [&] {
+    disk.named({{.name = "a", .file_name = "vector", .column_groups = groups}});
+  });
+}
+
 TEST(GgufCheckpoint, EveryHeadSizeIsAPermutation) {
   for (int64_t heads = 1; heads <= 4; ++heads) {
     for (int64_t half = 1; half <= 5; ++half) {

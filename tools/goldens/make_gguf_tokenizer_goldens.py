@@ -81,9 +81,12 @@ DIGITS = {"type": "Digits", "individual_digits": True}
 SPLITS = [
     (["default", "gpt-2", "exaone4", "a.x-4.0", "mellum", "trillion", "granite-docling"], [], {}),
     (["olmo"], [], {"nfc": True}),
-    (["llama-bpe", "llama3", "llama-v3", "smaug-bpe", "falcon3", "pixtral", "midm-2.0"], [CL100K], {"ignore_merges": True, "bos": True}),
+    (["llama-bpe", "llama3", "llama-v3", "smaug-bpe", "falcon3", "pixtral", "midm-2.0", "lfm2"], [CL100K], {"ignore_merges": True, "bos": True}),
     (["dbrx", "glm4", "chatglm-bpe"], [CL100K], {}),
     (["qwen2", "deepseek-r1-qwen", "stablelm2", "megrez", "kormo", "f2llmv2"], [CL100K.replace("{1,3}", "")], {"nfc": True}),
+    # PRETOKENIZE_REGEX of transformers' tokenization_qwen3_5.py
+    (["qwen35"], [r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""],
+     {"nfc": True}),
     (["deepseek-v3"], [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
                        r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^" "\r\n" r"\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+["
                        "\r\n" r"]*|\s*[" "\r\n" r"]+|\s+(?!\S)|\s+"], {}),

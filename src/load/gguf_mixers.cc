@@ -1,0 +1,140 @@
+#include "load/gguf_mixers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kKeyHeads = "attention.head_count_kv";
+constexpr std::string_view kSsmInner = "ssm.inner_size";
+constexpr std::string_view kSsmHeads = "ssm.time_step_rank";
+constexpr std::string_view kSsmGroups = "ssm.group_count";
+
+// A list with a number for each layer; nothing when the key has none.
+std::optional<std::vector<int64_t>> layer_list(const GgufFields& fields, std::string_view key,
+                                               int64_t layers) {
+  if (!fields.metadata().is_array(fields.key(key))) return std::nullopt;
+  auto listed = fields.metadata().integers(fields.key(key));
+  if (!listed || std::ssize(*listed) < layers) {
+    fields.corrupt(
+        key, fmt::format("{} numbers for {} layers", listed ? listed->size() : size_t{0}, layers));
+  }
+  return listed;
+}
+
+// Which layers aren't attention.
+std::vector<bool> recurrent_layers(const GgufFields& fields, int64_t layers) {
+  const bool has_delta_nets = fields.architecture().mixers == GgufMixers::delta_nets;
+  const std::string_view key = has_delta_nets ? "attention.recurrent_layers" : kKeyHeads;
+  std::vector<bool> recurrent;
+  if (const auto listed = layer_list(fields, key, layers)) {
+    for (int64_t i = 0; i < layers; ++i) {
+      recurrent.push_back(((*listed)[static_cast<size_t>(i)] != 0) == has_delta_nets);
+    }
+    return recurrent;
+  }
+  constexpr int64_t kUsualInterval = 4;
+  const int64_t interval = fields.integer("full_attention_interval").value_or(kUsualInterval);
+  for (int64_t i = 0; i < layers; ++i) {
+    recurrent.push_back(has_delta_nets && (interval < 1 || (i + 1) % interval != 0));
+  }
+  return recurrent;
+}
+
+bool has_tensor(const GgufFile& file, std::string_view ending) {
+  return std::ranges::any_of(file.tensors(), [ending](const GgufTensorInfo& tensor) {
+    return tensor.name.ends_with(ending);
+  });
+}
+
+void add_delta_net_fields(const GgufFields& fields, Json::Object& config) {
+  const GgufDeltaNet sizes = gguf_delta_net(fields);
+  config.emplace_back("linear_num_key_heads", sizes.key_heads);
+  config.emplace_back("linear_num_value_heads", sizes.value_heads);
+  config.emplace_back("linear_key_head_dim", sizes.key_dim);
+  config.emplace_back("linear_value_head_dim", sizes.value_dim);
+  config.emplace_back("linear_conv_kernel_dim", fields.size("ssm.conv_kernel"));
+}
+
+// The files' sizes of the MLPs are those of their matrices.
+void add_convolution_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  config.emplace_back("block_auto_adjust_ff_dim", false);
+  config.emplace_back("conv_bias", has_tensor(file, ".shortconv.conv.bias"));
+  if (!fields.architecture().has_mixtures) return;
+  config.emplace_back("use_expert_bias", has_tensor(file, ".exp_probs_b.bias"));
+  config.emplace_back("num_dense_layers", fields.integer("leading_dense_block_count").value_or(0));
+}
+
+}  // namespace
+
+int64_t gguf_key_heads(const GgufFields& fields) {
+  const auto listed = layer_list(fields, kKeyHeads, 0);
+  if (fields.architecture().mixers != GgufMixers::convolutions || !listed) {
+    return fields.layer_size(kKeyHeads);
+  }
+  int64_t heads = 0;
+  for (const int64_t count : *listed) {
+    if (heads != 0 && count != 0 && count != heads) {
+      fields.unsupported(kKeyHeads, fmt::format("layers that differ ({} and {})", heads, count));
+    }
+    heads = std::max(heads, count);
+  }
+  constexpr int64_t kMostHeads = int64_t{1} << 24;
+  if (heads < 1 || heads > kMostHeads) {
+    fields.corrupt(kKeyHeads,
+                   fmt::format("{} in every layer, expected 1 to {} in some", heads, kMostHeads));
+  }
+  return heads;
+}
+
+void add_gguf_mixers(const GgufFile& file, const GgufFields& fields, int64_t layers,
+                     Json::Object& config) {
+  const bool has_delta_nets = fields.architecture().mixers == GgufMixers::delta_nets;
+  Json::Array types;
+  for (const bool is_recurrent : recurrent_layers(fields, layers)) {
+    const std::string_view other = has_delta_nets ? "linear_attention" : "conv";
+    types.emplace_back(std::string(is_recurrent ? other : "full_attention"));
+  }
+  config.emplace_back("layer_types", std::move(types));
+  if (fields.integer("attention.sliding_window").value_or(0) > 0) {
+    fields.unsupported("attention.sliding_window", "windows beside layers with states");
+  }
+  if (has_delta_nets) return add_delta_net_fields(fields, config);
+  add_convolution_fields(file, fields, config);
+}
+
+GgufDeltaNet gguf_delta_net(const GgufFields& fields) {
+  const int64_t inner = fields.size(kSsmInner), heads = fields.size(kSsmHeads);
+  const int64_t groups = fields.size(kSsmGroups);
+  if (inner % heads != 0) {
+    fields.corrupt(kSsmInner, fmt::format("{}, expected a multiple of the {} heads of {}", inner,
+                                          heads, fields.key(kSsmHeads)));
+  }
+  if (heads % groups != 0) {
+    fields.corrupt(kSsmHeads, fmt::format("{}, expected a multiple of the {} key heads of {}",
+                                          heads, groups, fields.key(kSsmGroups)));
+  }
+  return {.key_heads = groups,
+          .value_heads = heads,
+          .key_dim = fields.size("ssm.state_size"),
+          .value_dim = inner / heads};
+}
+
+void set_delta_net_order(const GgufDeltaNet& sizes, GgufTensorName& name) {
+  const auto is = [&](std::string_view part) { return name.name.find(part) != name.name.npos; };
+  if (!is(".linear_attn.")) return;
+  name.is_kernel = is(".conv1d.");
+  GgufHeadGroups groups{.groups = sizes.key_heads, .heads = sizes.value_heads};
+  if (!groups.is_reordered() || is(".linear_attn.norm.")) return;
+  const bool is_single = is(".in_proj_a.") || is(".in_proj_b.") || is(".A") || is(".dt_bias");
+  groups.size = is_single ? 1 : sizes.value_dim;
+  if (is(".in_proj_qkv.") || name.is_kernel) groups.first = 2 * sizes.key_heads * sizes.key_dim;
+  (is(".out_proj.") ? name.column_groups : name.row_groups) = groups;
+}
+
+}  // namespace paceline
