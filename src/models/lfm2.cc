@@ -107,6 +107,9 @@ DecoderConfig read_lfm2_moe(const HfConfig& config, const WeightReader& weights)
   routing.normalise = config.boolean("norm_topk_prob", true);
   routing.scale = static_cast<float>(config.number("routed_scaling_factor", 1.0));
   decoder.mixture->has_choice_bias = config.boolean("use_expert_bias", true);
+  if (weights.contains("layers.0.feed_forward.gate_proj.weight")) {  // mlx-lm's files
+    decoder.mlp_names = MlpNames();
+  }
   const auto dense = static_cast<size_t>(config.integer("num_dense_layers", 2));
   decoder.mixture->names = find_mixture_names(weights, dense);
   for (size_t i = dense; i < decoder.layers.size(); ++i) decoder.layers[i].is_mixture = true;

@@ -51,6 +51,17 @@ double stored_norm_offset(const WeightReader& weights, const DecoderConfig& deco
   return 1.0;
 }
 
+// What is added to the norms' weights. Files have w of 1 + w, but those of mlx_lm.convert the sums.
+// The place of a convolution's taps tells the two layouts apart, as in mlx-lm's Model.sanitize.
+double norm_offset(const WeightReader& weights, const std::vector<LayerConfig>& layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i].mixer != MixerKind::delta_net) continue;
+    const auto taps = weights.shape_of(fmt::format("layers.{}.linear_attn.conv1d.weight", i));
+    return taps && taps->rank() == 3 && (*taps)[2] == 1 ? 0.0 : 1.0;
+  }
+  return 1.0;
+}
+
 DecoderConfig read_hybrid(const HfConfig& config, const WeightReader& weights,
                           const CommonDefaults& defaults) {
   constexpr double kRotatedShare = 0.25;
@@ -63,6 +74,8 @@ DecoderConfig read_hybrid(const HfConfig& config, const WeightReader& weights,
   decoder.qkv_bias = config.boolean("attention_bias", false);
   decoder.output_bias = decoder.qkv_bias;
   decoder.layers = read_hybrid_layers(config);
+  decoder.norm_weight_offset = static_cast<float>(
+      config.number(kNormWeightOffsetField, norm_offset(weights, decoder.layers)));
   decoder.delta_net = read_delta_net(config);
   decoder.delta_net->activation = decoder.activation;
   decoder.norm_weight_offset = static_cast<float>(

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "load/gguf_model.h"
 #include "models/family.h"
 #include "tests/expect_error.h"
 #include "tests/weights/gguf_writer.h"
@@ -431,6 +432,21 @@ TEST_F(GgufConfig, DeltaNetsHaveTheirSizesAndPlaces) {
                  std::vector<bool>{false, true, true, false, true, false, false});
   EXPECT_EQ(mixers_of(decoder(writer)),
             (std::vector{attention, delta_net, delta_net, attention, delta_net, attention}));
+}
+
+TEST_F(GgufConfig, LayersThatPredictFurtherTokensAreLeftOut) {
+  GgufWriter writer = delta_net_file();
+  writer.number("qwen35.nextn_predict_layers", uint32_t{1});
+  writer.floats("blk.5.nextn.eh_proj.weight", {1, 1}, {0})
+      .floats("blk.5.attn_q.weight", {1, 1}, {0});
+  writer.floats("blk.4.ffn_up.weight", {1, 1}, {0});
+  EXPECT_EQ(decoder(writer).num_layers(), 5);
+  const auto weights = open_gguf_weights(
+      std::make_shared<const GgufFile>(directory_.path() / "model.gguf"), memory_);
+  std::vector<std::string> names;
+  for (const CheckpointEntry& entry : weights->entries()) names.push_back(entry.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"model.embed_tokens.weight",
+                                             "model.layers.4.mlp.up_proj.weight"}));
 }
 
 TEST_F(GgufConfig, DeltaNetsOfOtherSizesAreRefused) {
