@@ -37,13 +37,13 @@ LONGEST_PROMPT, NUM_GREEDY = 100, 6  # of models with states
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "smollm3", "olmo2", "olmo3",
             "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3", "qwen2_moe", "qwen3_moe",
             "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared", "qwen3_5_text", "qwen3_5_moe_text",
-            "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe")
+            "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
-HYBRIDS = (*DELTA_NETS, "lfm2", "lfm2_moe")
+HYBRIDS = (*DELTA_NETS, "lfm2", "lfm2_moe", "lfm3")
 HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe")  # their classes have no head_dim of their own
-DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3")
+DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3", "lfm3")
 EPS_KEYS = {"cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
-            "lfm2_moe": "norm_eps"}
+            "lfm2_moe": "norm_eps", "lfm3": "norm_eps"}
 DTYPES = ("float32", "float32", "bfloat16", "float16")
 
 
@@ -104,6 +104,8 @@ def random_states(draw: random.Random, family: str, shape: Config) -> Config:
     shape["num_hidden_layers"] = max(2, shape["num_hidden_layers"])
     kinds = [any_of(draw, state, state, "full_attention") for _ in range(shape["num_hidden_layers"])]
     kinds[0], kinds[-1] = draw.sample([state, "full_attention"], 2)
+    if family == "lfm3":
+        kinds = [any_of(draw, kind, "sliding_attention") for kind in kinds]
     if family not in DELTA_NETS:
         return {"layer_types": kinds, "conv_L_cache": draw.randint(2, 6), "conv_bias": draw.random() < 0.5}
     key_heads = draw.randint(1, 4)
@@ -170,7 +172,7 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     if family in ("llama", "granite", "smollm3"):
         fields |= {"attention_bias": flip(), "mlp_bias": flip()}
     if family in ("qwen3", "gemma2", "gemma3_text", "olmo2", "olmo3", "glm4", "cohere2", "qwen3_moe", "olmoe",
-                  "glm4_moe", "granitemoe", "granitemoeshared", *DELTA_NETS):
+                  "glm4_moe", "granitemoe", "granitemoeshared", "lfm3", *DELTA_NETS):
         fields["attention_bias"] = flip()
     if family in ("mistral", "starcoder2", "ministral3", "phi3", "mixtral"):
         fields["sliding_window"] = any_of(draw, None, window)
@@ -184,8 +186,15 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
         fields |= {"sliding_window": window, "query_pre_attn_scalar": draw.randint(1, 40),
                    "attn_logit_softcapping": any_of(draw, None, 3.0), "final_logit_softcapping": any_of(draw, None, 5.0)}
     if family in DEPENDS_ON_LAYERS:
-        fields |= {"sliding_window": window, "layer_types": layer_types(draw, layers), "rope_parameters": {
+        fields |= {"sliding_window": window, "rope_parameters": {
             "full_attention": rope, "sliding_attention": plain_rope(any_of(draw, 50.0, 10_000.0))}}
+        fields.setdefault("layer_types", layer_types(draw, layers))
+    if family == "lfm3":
+        fields |= {"use_sandwich_norm": flip(), "use_attention_gate": flip()}
+        if flip():
+            fields["rope_parameters"][any_of(draw, "full_attention", "sliding_attention")] = {
+                "rope_type": "proportional", "rope_theta": any_of(draw, 100.0, 10_000.0),
+                "factor": any_of(draw, 1.0, 2.5), "partial_rotary_factor": draw.random()}
     if family == "smollm3":
         fields |= {"no_rope_layers": [draw.randint(0, 1) for _ in range(layers)], "use_sliding_window": flip(),
                    "sliding_window": any_of(draw, None, window)}

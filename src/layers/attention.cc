@@ -1,6 +1,7 @@
 #include "layers/attention.h"
 
 #include <array>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "layers/load_context.h"
@@ -17,11 +18,16 @@ Linear load_qkv(const LoadContext& context, const std::string& name,
     const std::array<Projection, 1> whole = {{{name + ".qkv_proj", q_width + 2 * kv_width}}};
     return Linear(context, whole, config.hidden_size, bias);
   }
-  const std::array<Projection, 3> parts = {{
+  std::vector<Projection> parts = {
       {name + ".q_proj", q_width},
       {name + ".k_proj", kv_width},
       {name + ".v_proj", kv_width},
-  }};
+  };
+  if (config.head_gates) {
+    parts.push_back({.name = name + "." + config.names.gate,
+                     .out_features = config.num_heads,
+                     .has_bias = false});
+  }
   return Linear(context, parts, config.hidden_size, bias);
 }
 
@@ -58,6 +64,10 @@ SelfAttention::SelfAttention(const LoadContext& context, const std::string& name
       qkv_(load_qkv(context, name, config)),
       output_(load_output(context, name, config)) {
   if (config.sinks) sinks_ = load_vector(context, name + ".sinks", config.num_heads);
+  if (config.head_gates) {
+    gate_origins_ = write_vector(context.backend,
+                                 std::vector<float>(static_cast<size_t>(config.num_heads), 0.0f));
+  }
   load_norms(context, name);
 }
 
@@ -143,9 +153,9 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
                             const KvStore& store, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const int64_t rows = x.size(0), q_width = config_.num_heads * config_.head_dim;
-  const int64_t kv_width = config_.num_kv_heads * config_.head_dim;
+  const int64_t input_width = config_.input_width();
 
-  const Tensor qkv = scratch.take_rows(rows, config_.query_width() + 2 * kv_width);
+  const Tensor qkv = scratch.take_rows(rows, input_width);
   qkv_.forward(backend, x, qkv);
   adapters.add(backend, BlockProduct::qkv, x, qkv);
   const AttentionHeads heads(qkv, config_);
@@ -162,6 +172,10 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
     backend.attention(heads.q, store, group.slices, config_.params, read);
   }
   if (config_.has_gate) gate_heads(backend, qkv, attended);
+  if (gate_origins_) {  // a sink's share is the sigmoid of a difference
+    const Tensor gates = qkv.slice(1, input_width - config_.num_heads, input_width);
+    backend.apply_sinks(gates, gate_origins_->view, read);
+  }
   output_.forward(backend, attended, out);
   adapters.add(backend, BlockProduct::output, attended, out);
 }

@@ -25,6 +25,7 @@ struct AttentionNames {
   std::string output = "o_proj";
   std::string q_norm = "q_norm";
   std::string k_norm = "k_norm";
+  std::string gate = "g_proj";
 
   bool operator==(const AttentionNames&) const = default;
 };
@@ -39,14 +40,19 @@ struct AttentionConfig {
   QkNorm qk_norm = QkNorm::none;
   bool qkv_bias = false;
   bool output_bias = false;
-  bool sinks = false;      // a score without a value for each head, beside those of the keys
-  bool has_gate = false;   // q_proj has gates behind each head's queries: out *= sigmoid(gate)
-  bool fused_qkv = false;  // the files hold q, k and v as one matrix, qkv_proj
+  bool sinks = false;       // a score without a value for each head, beside those of the keys
+  bool has_gate = false;    // q_proj has gates behind each head's queries: out *= sigmoid(gate)
+  bool head_gates = false;  // g_proj has a gate for each head: its out *= sigmoid(gate)
+  bool fused_qkv = false;   // the files hold q, k and v as one matrix, qkv_proj
   AttentionNames names = {};
   NormOptions norm;
 
   // Columns of q_proj.
   int64_t query_width() const { return (has_gate ? 2 : 1) * num_heads * head_dim; }
+  // Those of all products of the input: queries, keys, values, gates of heads.
+  int64_t input_width() const {
+    return query_width() + 2 * num_kv_heads * head_dim + (head_gates ? num_heads : 0);
+  }
 };
 
 // Queries, keys and values side by side in rows.
@@ -110,7 +116,8 @@ class SelfAttention {
   Linear qkv_;
   Linear output_;
   std::vector<Norm> q_norms_, k_norms_;
-  std::optional<OwnedTensor> sinks_;  // [heads] float32
+  std::optional<OwnedTensor> sinks_;         // [heads] float32
+  std::optional<OwnedTensor> gate_origins_;  // [heads] zeros, with head_gates
 };
 
 }  // namespace paceline

@@ -20,6 +20,10 @@ OwnedTensor load_biases(const LoadContext& context, std::span<const Projection> 
   std::vector<float> biases;
   biases.reserve(static_cast<size_t>(out_features));
   for (const Projection& projection : projections) {
+    if (!projection.has_bias) {
+      biases.resize(biases.size() + static_cast<size_t>(projection.out_features));
+      continue;
+    }
     PL_CHECK(projection.order.empty(), "biases in the order of the file");
     const auto part = read_vector(context, projection.name + ".bias", projection.out_features);
     biases.insert(biases.end(), part.begin(), part.end());

@@ -21,6 +21,7 @@ struct Projection {
   int64_t out_features = 0;
   // The rows of the outputs in their order, where that isn't the file's; all of them.
   std::vector<StoredRows> order = {};
+  bool has_bias = true;  // with Bias::stored; else it is zero
 };
 
 class Linear {

@@ -15,12 +15,21 @@ class Backend;
 
 // The scalings of transformers' modeling_rope_utils. The frequencies of by_frequency with
 // long_divisors, and those of dynamic, depend on a sequence's length: see stretched_length.
-enum class RopeScaling : uint8_t { none, linear, by_wavelength, yarn, by_frequency, dynamic };
+enum class RopeScaling : uint8_t {
+  none,
+  linear,
+  by_wavelength,
+  yarn,
+  by_frequency,
+  dynamic,
+  proportional
+};
 
 struct RopeConfig {
   double theta = 10000.0;
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
+  int64_t rotated_pairs = 0;  // proportional: the others have frequency 0
   // n of the frequencies theta^(-2 i / n); 0: the number of rotated elements.
   int64_t exponent_divisor = 0;
   double original_max_position = 0.0;  // by_wavelength, yarn, dynamic, and with long_divisors

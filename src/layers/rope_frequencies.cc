@@ -76,6 +76,8 @@ float frequency_of(int64_t index, int64_t rotary_dim, const RopeConfig& config, 
       break;
     case RopeScaling::linear:
       return 1.0f / power / to_float(config.factor);
+    case RopeScaling::proportional:
+      return index < config.rotated_pairs ? 1.0f / power / to_float(config.factor) : 0.0f;
     case RopeScaling::by_wavelength:
       return scale_by_wavelength(1.0f / power, config);
     case RopeScaling::yarn:

@@ -68,10 +68,14 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config) 
   if (config.fused_qkv) {
     return {{layer + "qkv_proj", BlockProduct::qkv, 0, q + 2 * kv, hidden}, output};
   }
-  return {{layer + "q_proj", BlockProduct::qkv, 0, q, hidden},
-          {layer + "k_proj", BlockProduct::qkv, q, kv, hidden},
-          {layer + "v_proj", BlockProduct::qkv, q + kv, kv, hidden},
-          output};
+  std::vector<BlockProjection> parts = {{layer + "q_proj", BlockProduct::qkv, 0, q, hidden},
+                                        {layer + "k_proj", BlockProduct::qkv, q, kv, hidden},
+                                        {layer + "v_proj", BlockProduct::qkv, q + kv, kv, hidden}};
+  if (config.head_gates) {
+    parts.push_back({layer + "g_proj", BlockProduct::qkv, q + 2 * kv, config.num_heads, hidden});
+  }
+  parts.push_back(output);
+  return parts;
 }
 
 std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) {

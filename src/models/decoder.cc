@@ -81,6 +81,7 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .output_bias = config.output_bias,
           .sinks = config.attention_sinks,
           .has_gate = config.attention_gate,
+          .head_gates = config.head_gates,
           .fused_qkv = config.fused_qkv,
           .names = config.attention_names,
           .norm = qk_norm};
@@ -358,7 +359,8 @@ size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, Adap
   const size_t sums = config.attention_sinks ? floats(config.num_heads) : 0;
   const int64_t q_parts = config.attention_gate ? 2 : 1;
   const size_t gated = config.attention_gate ? rows_of(q_width) : 0;
-  const size_t attention = rows_of(q_parts * q_width + 2 * kv_width) + sums + gated;
+  const int64_t gates = config.head_gates ? config.num_heads : 0;
+  const size_t attention = rows_of(q_parts * q_width + 2 * kv_width + gates) + sums + gated;
   const size_t delta = config.delta_net ? delta_net_scratch_bytes(*config.delta_net, max_rows) : 0;
   const size_t convolution =
       config.convolution ? gated_convolution_scratch_bytes(config.hidden_size, max_rows) : 0;

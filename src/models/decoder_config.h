@@ -86,6 +86,7 @@ struct DecoderConfig {
   bool qkv_bias = false;
   bool output_bias = false;
   bool attention_sinks = false;
+  bool head_gates = false;      // each head's output is multiplied by one sigmoid, of g_proj
   bool attention_gate = false;  // each head's output is multiplied by sigmoids; q_proj has them too
   bool mlp_bias = false;
   bool gated_mlp = true;

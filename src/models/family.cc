@@ -44,6 +44,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"olmo_hybrid", read_olmo_hybrid},
     {"lfm2", read_lfm2},
     {"lfm2_moe", read_lfm2_moe},
+    {"lfm3", read_lfm3},
     {"olmoe", read_olmoe},
     {"mixtral", read_mixtral},
     {"glm4_moe", read_glm4_moe},

@@ -86,6 +86,7 @@ DecoderConfig read_qwen3_5_moe(const HfConfig& config, const WeightReader& weigh
 DecoderConfig read_olmo_hybrid(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_lfm2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_lfm2_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_lfm3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_olmoe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights);

@@ -130,6 +130,8 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "conv_L_cache", .min = 2, .max = 8},
     {.name = "conv_bias", .type = flag},
     {.name = "full_attn_idxs", .type = list},
+    {.name = "use_sandwich_norm", .type = flag},
+    {.name = "use_attention_gate", .type = flag},
     {.name = "block_ff_dim", .min = 1, .max = 1 << 22},
     {.name = "block_auto_adjust_ff_dim", .type = flag},
     {.name = "block_ffn_dim_multiplier", .type = number, .min = kSmallest, .max = 1000},

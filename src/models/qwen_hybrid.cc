@@ -41,16 +41,6 @@ std::vector<LayerConfig> read_hybrid_layers(const HfConfig& config) {
   return layers;
 }
 
-// What is added to stored weights of norms. Files have w of 1 + w; mlx-lm adds the 1 when it
-// converts a model, and its files can be told by the convolutions, which are [channels, taps, 1].
-double stored_norm_offset(const WeightReader& weights, const DecoderConfig& decoder) {
-  for (size_t i = 0; i < decoder.layers.size(); ++i) {
-    const auto taps = weights.shape_of(fmt::format("layers.{}.linear_attn.conv1d.weight", i));
-    if (taps && taps->rank() == 3) return (*taps)[2] == 1 ? 0.0 : 1.0;
-  }
-  return 1.0;
-}
-
 // What is added to the norms' weights. Files have w of 1 + w, but those of mlx_lm.convert the sums.
 // The place of a convolution's taps tells the two layouts apart, as in mlx-lm's Model.sanitize.
 double norm_offset(const WeightReader& weights, const std::vector<LayerConfig>& layers) {
@@ -78,8 +68,6 @@ DecoderConfig read_hybrid(const HfConfig& config, const WeightReader& weights,
       config.number(kNormWeightOffsetField, norm_offset(weights, decoder.layers)));
   decoder.delta_net = read_delta_net(config);
   decoder.delta_net->activation = decoder.activation;
-  decoder.norm_weight_offset = static_cast<float>(
-      config.number(kNormWeightOffsetField, stored_norm_offset(weights, decoder)));
   read_ropes(config, {{.rotates_part = true, .default_share = kRotatedShare}}, decoder);
   return decoder;
 }

@@ -15,9 +15,10 @@ using KindNames = std::span<const std::string_view>;
 
 // Some of its layers aren't attention.
 constexpr auto kRecurrentNames = std::to_array<std::string_view>(
-    {"bailing_hybrid", "falcon-h1", "falcon_mamba", "granitehybrid", "jamba", "kimi-linear",
-     "kimi_linear", "mamba", "mamba2", "minimax", "plamo2", "qwen3next", "recurrent_gemma", "rwkv",
-     "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"});
+    {"bailing_hybrid", "falcon-h1", "falcon_mamba", "granitehybrid", "jamba", "mamba", "mamba2",
+     "minimax", "plamo2", "qwen3next", "recurrent_gemma", "rwkv", "rwkv6", "rwkv7", "xlstm",
+     "zamba", "zamba2"});
+constexpr auto kKimiNames = std::to_array<std::string_view>({"kimi-linear", "kimi_linear"});
 // Keys and values are kept as one compressed vector.
 constexpr auto kLatentNames = std::to_array<std::string_view>(
     {"deepseek2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "kimi_k2",
@@ -38,7 +39,10 @@ struct RefusedKind {
   std::string_view reason;
 };
 
-constexpr std::array<RefusedKind, 5> kRefusedKinds = {{
+constexpr std::array<RefusedKind, 6> kRefusedKinds = {{
+    {kKimiNames,
+     "its layers are Kimi delta attention, with a decay for each channel, and multi-head latent "
+     "attention"},
     {kRecurrentNames,
      "some of its layers aren't attention (state space, linear attention, convolution)"},
     {kLatentNames, "its attention is multi-head latent attention"},

@@ -144,9 +144,35 @@ RopeConfig read_yarn(const RopeSource& source) {
           .attention_factor = read_yarn_attention_factor(rope, factor)};
 }
 
+constexpr std::string_view kShare = "partial_rotary_factor";
+
+// Where the share of the head that rotates stands.
+const HfConfig& share_holder(const RopeSource& source) {
+  return source.rope.has(kShare) ? source.rope : source.config;
+}
+
+std::string read_rope_type(const RopeSource& source) {
+  return source.rope.string("rope_type", source.rope.string("type", "default"));
+}
+
+bool is_proportional(const RopeSource& source) {
+  return source.kind.may_be_proportional && read_rope_type(source) == "proportional";
+}
+
+// The first frequencies of a head are those of a whole one, and the others 0 (Gemma 4's and LFM3's
+// full attention: _compute_proportional_rope_parameters).
+RopeConfig read_proportional(const RopeSource& source) {
+  const double share = share_holder(source).number(kShare, 1.0);
+  return {
+      .theta = source.theta,
+      .scaling = RopeScaling::proportional,
+      .factor = source.rope.number("factor", 1.0),
+      .rotated_pairs = static_cast<int64_t>(share * static_cast<double>(source.rotary_dim) / 2.0)};
+}
+
 RopeConfig read_rope(const RopeSource& source) {
   const HfConfig& rope = source.rope;
-  std::string type = rope.string("rope_type", rope.string("type", "default"));
+  std::string type = read_rope_type(source);
   if (source.kind.every_scaling_is_longrope) {
     if (type == "su" || type == "yarn") type = "longrope";
     if (type != "default" && type != "longrope") {
@@ -156,6 +182,7 @@ RopeConfig read_rope(const RopeSource& source) {
     }
   }
   if (type == "default") return {.theta = source.theta};
+  if (is_proportional(source)) return read_proportional(source);
   if (type == "linear") {
     return {.theta = source.theta,
             .scaling = RopeScaling::linear,
@@ -203,9 +230,9 @@ RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
   const auto nested = found ? found->find(kind.layer_type) : std::nullopt;
   if (nested) found = nested;
   if (!found) {
-    found = config.object().below("rope_parameters",
-                                  kind.otherwise != nullptr ? *kind.otherwise : empty);
-    if (!only) found = found->below(kind.layer_type, empty);
+    const Json& otherwise = kind.otherwise != nullptr ? *kind.otherwise : empty;
+    found = config.object().below("rope_parameters", otherwise);
+    if (!only) found = found->below(kind.layer_type, otherwise);
   }
   RopeSource source{.rope = HfConfig(*found),
                     .config = config,
@@ -220,19 +247,20 @@ RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
 
 // The rotated elements of a head, rounded down; an odd number is stretched by one (transformers).
 int64_t rotated_share_of(const RopeSource& source, int64_t head_dim) {
-  constexpr std::string_view kKey = "partial_rotary_factor";
-  const HfConfig& holder = source.rope.has(kKey) ? source.rope : source.config;
-  const double share = holder.number(kKey, source.kind.default_share);
+  const HfConfig& holder = share_holder(source);
+  const double share =
+      is_proportional(source) ? 1.0 : holder.number(kShare, source.kind.default_share);
   if (share != 1.0 && !source.kind.rotates_part) {
-    holder.unsupported(kKey, fmt::format("{} isn't supported in this family, whose heads rotate as "
-                                         "a whole; 1 is",
-                                         share));
+    holder.unsupported(kShare,
+                       fmt::format("{} isn't supported in this family, whose heads rotate as "
+                                   "a whole; 1 is",
+                                   share));
   }
   const auto rotary_dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
   const bool is_whole_odd = rotary_dim == head_dim && head_dim % 2 != 0;
   if (rotary_dim >= 2 && !is_whole_odd) return rotary_dim;
   holder.invalid(
-      holder.has(kKey) ? kKey : "head_dim",
+      holder.has(kShare) ? kShare : "head_dim",
       fmt::format("{} of a head's {} elements rotate, expected an even number, or a part "
                   "of the head of at least 2",
                   rotary_dim, head_dim));

@@ -15,6 +15,7 @@ struct RopeFields {
   bool scaled = true;                              // rope_scaling applies to it
   double default_theta = 10000.0;
   bool rotates_part = false;             // a part of each head may rotate
+  bool may_be_proportional = false;      // partial_rotary_factor is then one of the frequencies
   double default_share = 1.0;            // of a head's elements that rotate
   int64_t default_original_context = 0;  // before scaling; 0: max_position_embeddings
   const Json* otherwise = nullptr;       // the rope of files that describe none; it outlives them
@@ -29,7 +30,8 @@ bool describes_rope(const HfConfig& config);
 // Sets `ropes`, one for each of `kinds`, `rotary_dim` and `query_growth` of `decoder`, whose
 // head_dim and max_position must be set. `rope_parameters` is one object for all layers, or has one
 // for each kind; `rope_scaling` takes precedence, as in transformers 5. Throws Error unsupported
-// for a rope_type other than default, linear, dynamic, llama3, yarn and longrope.
+// for a rope_type other than default, linear, dynamic, llama3, yarn and longrope, and proportional
+// where `kinds` allow it.
 void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
                 DecoderConfig& decoder);
 

@@ -12,11 +12,12 @@ void expect_trainable(const Decoder& decoder) {
     throw Error(ErrorCode::unsupported,
                 "train: the model attends in both directions, so its next tokens can't be trained");
   }
-  if (decoder.config().has_states() || decoder.config().attention_gate) {
+  const DecoderConfig& config = decoder.config();
+  if (config.has_states() || config.attention_gate || config.head_gates) {
     throw Error(
         ErrorCode::unsupported,
-        "train: some of the model's layers have states (linear_attn, conv), whose gradients "
-        "aren't computed");
+        "train: some of the model's layers have states (linear_attn, conv) or attention with "
+        "gates, whose gradients aren't computed");
   }
   if (!decoder.config().has_head) {
     throw Error(ErrorCode::unsupported,

@@ -54,7 +54,8 @@ const std::vector<std::string> kModels = {"llama_plain",
                                           "qwen3_next_stacked",
                                           "olmo_hybrid_joined",
                                           "lfm2_tied",
-                                          "lfm2_moe_tied"};
+                                          "lfm2_moe_tied",
+                                          "lfm3_tied"};
 
 std::filesystem::path directory_of(const std::string& model) {
   const std::filesystem::path plain = source_path("tests/goldens/models/" + model);

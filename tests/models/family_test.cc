@@ -61,7 +61,8 @@ TEST(Families, OtherKindsOfModelsAreRefusedWithTheReasonAndWhatRuns) {
                  [&] { read(config_with(family, "")); });
   };
   expect_reason("mamba2", "aren't attention");
-  expect_reason("kimi_linear", "aren't attention");
+  expect_reason("jamba", "aren't attention");
+  expect_reason("kimi_linear", "Kimi delta attention");
   expect_reason("deepseek_v3", "multi-head latent attention");
   expect_reason("bert", "an encoder");
   expect_reason("t5", "attends to the output of an encoder");

@@ -89,6 +89,7 @@ const std::map<std::string, std::string>& fields_of_family() {
       {"lfm2_moe", R"("layer_types": ["conv", "full_attention"], "num_experts": 6,
                       "num_experts_per_tok": 2, "moe_intermediate_size": 16,
                       "num_dense_layers": 1)"},
+      {"lfm3", R"("layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8)"},
   };
   return fields;
 }
@@ -166,6 +167,8 @@ const std::map<std::string, std::string>& another_value() {
       {"conv_L_cache", "4"},
       {"conv_bias", "true"},
       {"full_attn_idxs", "[0]"},
+      {"use_sandwich_norm", "false"},
+      {"use_attention_gate", "false"},
       {"block_auto_adjust_ff_dim", "false"},
       {"block_ffn_dim_multiplier", "9.5"},
       {"block_multiple_of", "24"},

@@ -216,6 +216,18 @@ def _default_rope(config: PreTrainedConfig) -> None:
     config.rope_parameters = {"rope_type": "default", "rope_theta": 10_000.0}
 
 
+def _open_gates(config: PreTrainedConfig) -> None:
+    config.use_attention_gate = False
+
+
+def _no_norms_behind(config: PreTrainedConfig) -> None:
+    config.use_sandwich_norm = False
+
+
+def _whole_head_has_frequencies(config: PreTrainedConfig) -> None:
+    config.rope_parameters["full_attention"]["partial_rotary_factor"] = 1.0
+
+
 def _no_sinks(model: PreTrainedModel) -> None:
     for name, parameter in model.named_parameters():
         if name.endswith("sinks"):
@@ -286,6 +298,9 @@ SWITCHES: dict[str, Switch] = {
 OF_FAMILY: dict[tuple[str, str], Switch] = {
     ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),
+    ("lfm3", "head_gates"): Switch(config=_open_gates),
+    ("lfm3", "norms_behind"): Switch(config=_no_norms_behind),
+    ("lfm3", "partial_rotary"): Switch(config=_whole_head_has_frequencies),
     ("olmo_hybrid", "no_rope"): Switch(config=_default_rope),
     ("granitemoehybrid", "no_rope"): Switch(config=_every_layer_rotates),
     ("exaone4", "no_rope"): Switch(model=_rotating_attention),
@@ -326,6 +341,6 @@ def without_feature(model: PreTrainedModel, family: str, feature: str) -> PreTra
     if is_mixture(config):
         config._experts_implementation = "eager"
     changed = type(model)(config).eval()
-    changed.load_state_dict(model.state_dict())
+    changed.load_state_dict(model.state_dict(), strict=family != "lfm3")
     switch.model(changed)
     return changed

@@ -30,7 +30,7 @@ MODELS = [
     "mistral3_mistral", "mistral_window", "mixtral_plain", "olmo2_bias", "olmo3_window", "olmoe_plain", "phi3_window",
     "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
     "stablelm_parallel", "starcoder2_window_tied"]
-HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "lfm2_bias", "lfm2_moe_tied", "nemotron_h_moe",
+HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
            "qwen3_next_sparse_step"]
 TARGETS = r".*layers\.\d+\.(self_attn|mlp)\.(\w+_proj|c_fc|c_proj)"

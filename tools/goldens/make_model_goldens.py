@@ -82,6 +82,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "olmo_hybrid": transformers.OlmoHybridForCausalLM,
     "lfm2": transformers.Lfm2ForCausalLM,
     "lfm2_moe": transformers.Lfm2MoeForCausalLM,
+    "lfm3": transformers.Lfm3ForCausalLM,
 }
 
 
