@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "adapters/adapter_base.h"
@@ -51,17 +52,22 @@ std::string expert_weight(const std::string& module, const Checkpoint& base,
   return name;
 }
 
-// The base's name of another weight; files have several of a router.
+// The base's name of another weight; files have several of a router, and two of LFM3's gates.
 std::string module_weight(const std::string& module, const Checkpoint& base,
                           const WeightReader& names) {
   std::string name = names.file_name(module + ".weight");
   const auto layer = split_layer_module(module);
-  if (base.contains(name) || !layer || layer->part != kRouterPart) return name;
-  for (const std::string_view part : kSparseRouterParts) {
-    std::string other = names.file_name(fmt::format("layers.{}.{}.weight", layer->layer, part));
-    if (base.contains(other)) return other;
-  }
-  return name;
+  if (base.contains(name) || !layer) return name;
+  const auto find_other = [&](std::span<const std::string_view> parts) {
+    for (const std::string_view part : parts) {
+      std::string other = names.file_name(fmt::format("layers.{}.{}.weight", layer->layer, part));
+      if (base.contains(other)) return other;
+    }
+    return name;
+  };
+  constexpr std::array<std::string_view, 1> kHeadGates = {"self_attn.gate_proj"};
+  if (layer->part == "self_attn.g_proj") return find_other(kHeadGates);
+  return layer->part == kRouterPart ? find_other(kSparseRouterParts) : name;
 }
 
 PairsByName pairs_by_name(const Adapter& adapter, const Checkpoint& base,

@@ -96,6 +96,67 @@ TEST(Families, Lfm2sLayersAndInnerColumnsAreThoseOfItsFields) {
   EXPECT_FALSE(lfm2(R"(, "tie_embedding": false)").tied_head);
 }
 
+TEST(Families, OlmoHybridsDefaultsFollowItsSizesAndANullThetaIsNoRope) {
+  const auto olmo = [](const std::string& fields) {
+    return read(config_with("olmo_hybrid", fields));
+  };
+  const DecoderConfig plain = olmo("");
+  EXPECT_EQ(plain.layers[0].mixer, MixerKind::delta_net);
+  EXPECT_EQ(plain.layers[1].mixer, MixerKind::attention);  // the last one: there is no fourth
+  EXPECT_EQ(plain.delta_net->key_heads, 4);
+  EXPECT_EQ(plain.delta_net->key_dim, 6);  // three quarters of 32, in 4 heads
+  EXPECT_EQ(plain.delta_net->value_dim, 12);
+  EXPECT_EQ(olmo(R"(, "linear_key_head_dim": 5)").delta_net->value_dim, 10);
+  EXPECT_EQ(plain.delta_net->beta_scale, 2.0f);
+  EXPECT_EQ(olmo(R"(, "linear_allow_neg_eigval": false)").delta_net->beta_scale, 1.0f);
+  expect_error(ErrorCode::invalid, {"linear_num_key_heads: 25 heads"},
+               [&] { olmo(R"(, "linear_num_key_heads": 25, "linear_num_value_heads": 25)"); });
+
+  const auto rotates = [&](const std::string& fields) {
+    return olmo(fields).layers[1].rope_index != kNoRope;
+  };
+  for (const char* const fields :
+       {"", R"(, "rope_theta": 500)", R"(, "rope_parameters": {"rope_theta": 500})",
+        R"(, "rope_parameters": {"rope_type": "default"})",
+        R"(, "rope_parameters": null, "rope_theta": 500)"}) {
+    EXPECT_TRUE(rotates(fields)) << fields;
+  }
+  for (const char* const fields :
+       {R"(, "rope_theta": null)", R"(, "rope_parameters": null)",
+        R"(, "rope_parameters": {"rope_type": null})",
+        R"(, "rope_parameters": {"rope_type": "default", "rope_theta": null})"}) {
+    EXPECT_FALSE(rotates(fields)) << fields;
+  }
+}
+
+TEST(Families, Lfm3sLayersTakeTurns) {
+  const auto lfm3 = [](const std::string& fields) {
+    return read(parse_json(R"({"model_type": "lfm3", "vocab_size": 64, "hidden_size": 32,
+                               "num_hidden_layers": 7)" +
+                               fields + "}",
+                           "test"));
+  };
+  const DecoderConfig plain = lfm3("");
+  for (size_t i = 0; i < plain.layers.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(plain.layers[i].mixer,
+              i == 2 || i == 4 || i == 6 ? MixerKind::attention : MixerKind::convolution);
+    EXPECT_EQ(plain.layers[i].window, i == 4 ? 256 : 0);
+    EXPECT_EQ(plain.layers[i].rope_index, i == 4 ? 1 : 0);
+  }
+  EXPECT_EQ(plain.ropes[0].scaling, RopeScaling::proportional);
+  EXPECT_EQ(plain.ropes[0].rotated_pairs, 32);  // half of the 64 of a head
+  EXPECT_EQ(plain.ropes[1].theta, 10000.0);
+  EXPECT_TRUE(plain.head_gates);
+  EXPECT_FALSE(lfm3(R"(, "use_attention_gate": false)").head_gates);
+  expect_error(
+      ErrorCode::unsupported, {"layer_types[0]", "\"mamba\" isn't supported", "conv"}, [&] {
+        lfm3(R"(, "layer_types": ["mamba", "conv", "conv", "conv", "conv", "conv", "conv"])");
+      });
+  expect_error(ErrorCode::invalid, {"sliding_window"},
+               [&] { lfm3(R"(, "sliding_window": null)"); });
+}
+
 // transformers ignores it, or fails.
 TEST(Families, APartOfAHeadRotatesWhereTransformersLetsIt) {
   for (const std::string family : {"phi3", "glm4", "glm4_moe", "stablelm"}) {

@@ -38,6 +38,24 @@ class FuseGolden : public ::testing::Test {
   ThreadPool threads_{2};
 };
 
+// Rows of stored matrices that are packed in another order, and other names of modules.
+TEST_F(FuseGolden, OfLayersWithStatesAndTheirGatesHasTheLogitsOfPeft) {
+  const fs::path adapters = source_path("tests/goldens/family_adapters");
+  const auto logits = open_checkpoint(adapters / "logits");
+  for (const char* const name : {"qwen3_next_sparse_step", "olmo_hybrid_no_rope", "lfm3_tied"}) {
+    SCOPED_TRACE(name);
+    const Golden golden = read_golden(name, "hybrids");
+    out_ = temporary_.path() / name;
+    fuse(golden.directory,
+         read_adapter(adapters / name, read_adapter_base(ModelSource(golden.directory)), memory_));
+    const Tensor stored = logits->read(name, *logits->shape_of(name));
+    const std::span<const float> expected(stored.elements<float>(),
+                                          static_cast<size_t>(stored.num_elements()));
+    const std::vector<float> fused = fused_logits(golden.prompt_ids);
+    EXPECT_LE(max_difference(std::span(fused).last(expected.size()), expected), 1e-4f);
+  }
+}
+
 class FuseGoldenOfPeft : public FuseGolden,
                          public ::testing::WithParamInterface<std::pair<const char*, const char*>> {
 };
