@@ -13,7 +13,7 @@ constexpr int64_t kBackRows = kStateChunk;
 // Chunks whose states are kept at a time: those before them are computed again, one segment after
 // the other from the last.
 constexpr int64_t kSegmentChunks = 64;
-constexpr int kBlockRows = kLanes == 16 ? 8 : 4;
+constexpr int kSumRows = kLanes == 16 ? 8 : 4;
 constexpr int kBlockVectors = kLanes == 16 ? 1 : 2;  // rows are whole lines of 16 elements
 constexpr int64_t kBlockColumns = kBlockVectors * kLanes;
 
@@ -41,13 +41,13 @@ struct RowProducts {
 // out = rows * matrix
 void multiply_rows(const RowProducts& all) {
   for (int64_t column = 0; column < all.columns; column += kBlockColumns) {
-    for (int64_t row = 0; row < all.num_rows; row += kBlockRows) {
-      Vec sums[kBlockRows][kBlockVectors] = {};
+    for (int64_t row = 0; row < all.num_rows; row += kSumRows) {
+      Vec sums[kSumRows][kBlockVectors] = {};
       const float* const factors = all.rows + row * all.row_stride;
       for (int64_t i = 0; i < all.length; ++i) {
         const float* const elements = all.matrix + i * all.columns + column;
 #pragma GCC unroll 8
-        for (int r = 0; r < kBlockRows; ++r) {
+        for (int r = 0; r < kSumRows; ++r) {
           const Vec factor = splat(factors[r * all.row_stride + i]);
 #pragma GCC unroll 2
           for (int v = 0; v < kBlockVectors; ++v) {
@@ -56,7 +56,7 @@ void multiply_rows(const RowProducts& all) {
         }
       }
 #pragma GCC unroll 8
-      for (int r = 0; r < kBlockRows; ++r) {
+      for (int r = 0; r < kSumRows; ++r) {
 #pragma GCC unroll 2
         for (int v = 0; v < kBlockVectors; ++v) {
           store(all.out + (row + r) * all.columns + column + v * kLanes, sums[r][v]);
@@ -78,13 +78,13 @@ struct OuterProducts {
 
 // out = decay * former + left^T * right
 void add_outer_products(const OuterProducts& all) {
-  for (int64_t line = 0; line < all.height; line += kBlockRows) {
+  for (int64_t line = 0; line < all.height; line += kSumRows) {
     for (int64_t column = 0; column < all.columns; column += kBlockColumns) {
-      Vec sums[kBlockRows][kBlockVectors] = {};
+      Vec sums[kSumRows][kBlockVectors] = {};
       const int64_t first = line * all.columns + column;
       if (all.former != nullptr) {
 #pragma GCC unroll 8
-        for (int r = 0; r < kBlockRows; ++r) {
+        for (int r = 0; r < kSumRows; ++r) {
 #pragma GCC unroll 2
           for (int v = 0; v < kBlockVectors; ++v) {
             sums[r][v] = load(all.former + first + r * all.columns + v * kLanes) * all.decay;
@@ -95,7 +95,7 @@ void add_outer_products(const OuterProducts& all) {
         const float* const factors = all.left + j * all.height + line;
         const float* const elements = all.right + j * all.columns + column;
 #pragma GCC unroll 8
-        for (int r = 0; r < kBlockRows; ++r) {
+        for (int r = 0; r < kSumRows; ++r) {
           const Vec factor = splat(factors[r]);
 #pragma GCC unroll 2
           for (int v = 0; v < kBlockVectors; ++v) {
@@ -104,7 +104,7 @@ void add_outer_products(const OuterProducts& all) {
         }
       }
 #pragma GCC unroll 8
-      for (int r = 0; r < kBlockRows; ++r) {
+      for (int r = 0; r < kSumRows; ++r) {
 #pragma GCC unroll 2
         for (int v = 0; v < kBlockVectors; ++v) {
           store(all.out + first + r * all.columns + v * kLanes, sums[r][v]);
