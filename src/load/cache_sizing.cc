@@ -11,6 +11,8 @@
 namespace paceline {
 namespace {
 
+constexpr int64_t kSavedTokens = 512;  // as in Sequence::next_saved_state
+
 // Bytes of one block over all layers of a group.
 size_t group_block_bytes(const DecoderConfig& config, size_t group, const CacheRequest& request) {
   size_t bytes = 0;
@@ -44,7 +46,6 @@ size_t bytes_for(const DecoderConfig& config, const CacheRequest& request,
 // Of the last group, after those before it.
 int64_t state_blocks(const DecoderConfig& config, const CacheRequest& request,
                      const std::vector<CacheGroup>& others, int64_t context) {
-  constexpr int64_t kSavedTokens = 512;
   const size_t bytes = bytes_for(config, request, others);
   const auto affordable =
       static_cast<int64_t>(bytes / group_block_bytes(config, others.size(), request));
@@ -52,14 +53,16 @@ int64_t state_blocks(const DecoderConfig& config, const CacheRequest& request,
   return std::clamp<int64_t>(affordable, 1, most);
 }
 
-// Gives the states what the others leave of the budget, up to two of each sequence.
+// Gives the states what the others leave of the budget, up to two of each sequence; without others,
+// up to those of every 512 tokens.
 void use_left_bytes(const DecoderConfig& config, const CacheRequest& request, size_t budget,
-                    std::vector<CacheGroup>& groups) {
+                    int64_t context, std::vector<CacheGroup>& groups) {
   CacheGroup& states = groups.back();
   const size_t bytes = bytes_for(config, request, groups);
   if (!states.is_recurrent || bytes >= budget) return;
   const size_t more = (budget - bytes) / group_block_bytes(config, groups.size() - 1, request);
-  const int64_t most = 2 * request.max_num_seqs;
+  const bool is_alone = groups.size() == 1;
+  const int64_t most = request.max_num_seqs * (2 + (is_alone ? context / kSavedTokens : 0));
   states.num_blocks =
       std::max(states.num_blocks, std::min(most, states.num_blocks + static_cast<int64_t>(more)));
 }
@@ -96,6 +99,14 @@ std::string describe_smallest(const std::vector<CacheGroup>& groups, const Cache
 }
 
 }  // namespace
+
+size_t sequence_bytes(const DecoderConfig& config, int64_t length, DType dtype) {
+  size_t bytes = static_cast<size_t>(length) * kv_token_bytes(config, dtype);
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    bytes += static_cast<size_t>(state_elements(config, i)) * sizeof(float);
+  }
+  return bytes;
+}
 
 size_t kv_token_bytes(const DecoderConfig& config, DType dtype) {
   const KvLayer layer{.num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim};
@@ -158,7 +169,7 @@ CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, s
   }
   CacheSize size;
   size.groups = groups_with(config, request, blocks, context);
-  use_left_bytes(config, request, budget, size.groups);
+  use_left_bytes(config, request, budget, context, size.groups);
   const bool has_full_group = size.groups[0].window == 0;
   size.max_model_len = has_full_group ? std::min(context, blocks * request.block_size) : context;
   size.bytes = bytes_for(config, request, size.groups);

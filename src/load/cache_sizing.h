@@ -43,6 +43,9 @@ CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
 // Bytes of a token's keys and values in all layers.
 size_t kv_token_bytes(const DecoderConfig& config, DType dtype);
 
+// Bytes of the keys, values and states of a sequence of `length` tokens.
+size_t sequence_bytes(const DecoderConfig& config, int64_t length, DType dtype);
+
 // The dtype of --kv-cache-dtype `name`. Throws Error invalid for an unknown name.
 DType choose_kv_dtype(const std::string& name, DType automatic);
 

@@ -219,10 +219,11 @@ size_t memory_for_cache(const LoadedModel& model, const LoadOptions& options) {
 // The model's part of the memory for keys and values; the rest is the draft model's.
 double cache_share(const LoadedModel& model) {
   if (model.draft == nullptr) return 1.0;
-  const auto token_bytes = [](const LoadedModel& one) {
-    return static_cast<double>(kv_token_bytes(one.decoder->config(), one.kv_dtype));
+  const int64_t length = model.decoder->config().max_position;
+  const auto bytes_of = [length](const LoadedModel& one) {
+    return static_cast<double>(sequence_bytes(one.decoder->config(), length, one.kv_dtype));
   };
-  return token_bytes(model) / (token_bytes(model) + token_bytes(*model.draft));
+  return bytes_of(model) / (bytes_of(model) + bytes_of(*model.draft));
 }
 
 // The memory of keys and values, and the model's share of it.

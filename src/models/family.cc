@@ -52,6 +52,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"granitemoe", read_granite_moe},
     {"granitemoeshared", read_granite_moe_shared},
     {"granitemoehybrid", read_granite_moe_hybrid},
+    {"mamba2", read_mamba2_alone},
     {"bamba", read_bamba},
     {"falcon_h1", read_falcon_h1},
     {"nemotron_h", read_nemotron_h},
@@ -160,16 +161,6 @@ bool has_head(const WeightReader& weights, bool tied) {
   return tied || !weights.shape_of("embed_tokens.weight") || weights.contains("lm_head.weight");
 }
 
-// The memory of states is a share of that of keys and values, and a state sees what came before it.
-void check_states(const HfConfig& config, const DecoderConfig& decoder) {
-  if (std::ranges::count(decoder.layers, MixerKind::attention, &LayerConfig::mixer) == 0) {
-    config.unsupported("layer_types", "no layer is attention; a model with states needs one");
-  }
-  if (decoder.bidirectional) {
-    config.unsupported("is_causal", "false isn't supported beside layers with states");
-  }
-}
-
 }  // namespace
 
 std::span<const Family> families() { return kFamilies; }
@@ -192,7 +183,9 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   read_directions(config, decoder);
   decoder.has_head = has_head(weights, decoder.tied_head);
   decoder.classifies = weights.shape_of("score.weight").has_value();
-  if (decoder.has_states()) check_states(config, decoder);
+  if (decoder.has_states() && decoder.bidirectional) {  // a state sees what came before it
+    config.unsupported("is_causal", "false isn't supported beside layers with states");
+  }
   return decoder;
 }
 

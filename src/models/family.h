@@ -101,6 +101,7 @@ DecoderConfig read_granite(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite_moe_shared(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_granite_moe_hybrid(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_mamba2_alone(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_falcon_h1(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_nemotron_h(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_bamba(const HfConfig& config, const WeightReader& weights);

@@ -100,6 +100,11 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "swiglu_alpha"},
     {.name = "num_mtp_layers"},
     {.name = "attn_layer_indices"},
+    {.name = "num_heads"},
+    {.name = "state_size"},
+    {.name = "expand"},
+    {.name = "time_step_min", .use = harmless, .family = "mamba2"},  // of initial values
+    {.name = "time_step_rank", .use = harmless},
     {.name = "mamba_d_ssm"},
     {.name = "mamba_expand", .use = harmless, .family = "falcon_h1"},  // beside mamba_d_ssm
     {.name = "mamba_rms_norm"},

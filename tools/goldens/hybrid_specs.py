@@ -229,8 +229,8 @@ HYBRID_SPECS = (
     GoldenSpec(
         name="falcon_h1_plain",
         family="falcon_h1",
-        config={**FALCON, "num_hidden_layers": 2, "mamba_d_ssm": None, "mamba_n_heads": 8, "attention_bias": True, "mlp_bias": True,
-                "mamba_proj_bias": True, "projectors_bias": True, "mamba_conv_bias": False,
+        config={**FALCON, "num_hidden_layers": 2, "mamba_d_ssm": None, "mamba_n_heads": 8, "attention_bias": True,
+                "mlp_bias": True, "mamba_proj_bias": True, "projectors_bias": True, "mamba_conv_bias": False,
                 "tie_word_embeddings": True},
         features=(*MAMBA2_FEATURES, "state_bias", "tied_head"),
         variants=(),
@@ -248,8 +248,8 @@ HYBRID_SPECS = (
     GoldenSpec(
         name="nemotron_h_pattern",
         family="nemotron_h",
-        config={**NEMOTRON, "layers_block_type": ["mlp", "linear_attention", "full_attention", "linear_attention", "mlp"],
-                "intermediate_size": 40, "tie_word_embeddings": False},
+        config={**NEMOTRON, "intermediate_size": 40, "tie_word_embeddings": False,
+                "layers_block_type": ["mlp", "linear_attention", "full_attention", "linear_attention", "mlp"]},
         features=(*MAMBA2_FEATURES, "convolution_bias"),
         variants=(),
         weight_std=0.2,
@@ -293,5 +293,14 @@ HYBRID_SPECS = (
         variants=(),
         weight_std=0.2,
         stacked_experts=True,  # the names of transformers 5: g_proj
+    ),
+    GoldenSpec(
+        name="mamba2_alone",
+        family="mamba2",
+        config={"num_hidden_layers": 8, "num_heads": 4, "head_dim": 8, "expand": 1, "n_groups": 2, "state_size": 12,
+                "use_bias": True, "tie_word_embeddings": True},
+        features=(*MAMBA2_FEATURES, "convolution_bias", "tied_head"),
+        variants=(),
+        weight_std=0.2,
     ),
 )

@@ -20,7 +20,7 @@ DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "goldens" / "confi
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gemma3_text", "mistral3", "smolvlm", "phi3",
             "smollm3", "olmo2", "olmo3", "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2",
             "ministral3", "qwen2_moe", "qwen3_moe", "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared",
-            "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next",
+            "granitemoehybrid", "bamba", "mamba2", "falcon_h1", "nemotron_h", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next",
             "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3")
 
 

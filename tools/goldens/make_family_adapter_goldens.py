@@ -30,14 +30,16 @@ MODELS = [
     "mistral3_mistral", "mistral_window", "mixtral_plain", "olmo2_bias", "olmo3_window", "olmoe_plain", "phi3_window",
     "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
     "stablelm_parallel", "starcoder2_window_tied"]
-HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "nemotron_h_moe",
+HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone",
+           "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
            "qwen3_next_sparse_step"]
 TARGETS = r".*layers\.\d+\.(self_attn|mlp)\.(\w+_proj|c_fc|c_proj)"
 MIXERS = r".*layers\.\d+\.(self_attn|linear_attn|conv|mamba|mixer)\.(\w+_proj|in_proj_\w+|in_proj)"
 # Of Qwen 3's mixtures PEFT makes parameters of the experts of a pattern that may match the mlp; it adapts no out_proj of
-# Falcon-H1 and Nemotron-H.
+# Falcon-H1, Mamba 2 and Nemotron-H.
 OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.in_proj|feed_forward\.\w+_proj)",
+                 "mamba2_alone": r".*layers\.\d+\.mixer\.in_proj",
                  "nemotron_h_moe": r".*layers\.\d+\.mixer\.(in_proj|[qkvo]_proj|(shared_experts\.)?(up|down)_proj)",
                  "qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "granitemoehybrid_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|shared_mlp\.(input|output)_linear)"}

@@ -76,6 +76,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "qwen3_5_text": transformers.Qwen3_5ForCausalLM,
     "qwen3_5_moe_text": transformers.Qwen3_5MoeForCausalLM,
     "bamba": transformers.BambaForCausalLM,
+    "mamba2": transformers.Mamba2ForCausalLM,
     "falcon_h1": transformers.FalconH1ForCausalLM,
     "nemotron_h": transformers.NemotronHForCausalLM,
     "qwen3_next": transformers.Qwen3NextForCausalLM,
