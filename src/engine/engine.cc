@@ -312,6 +312,7 @@ void Engine::check(GenerateRequest& request) const { core_->intake.check(request
 const EngineLimits& Engine::limits() const { return core_->limits; }
 int64_t Engine::vocab_size() const { return core_->runner.vocab_size(); }
 int64_t Engine::block_size() const { return core_->cache.block_size(); }
+bool Engine::keeps_states() const { return core_->cache.has_states(); }
 
 std::string_view Engine::token_bytes(TokenId id, SpecialTokens specials) const {
   return core_->commit.token_bytes(id, specials);

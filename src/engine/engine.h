@@ -113,6 +113,7 @@ class Engine {
   const EngineLimits& limits() const;
   int64_t vocab_size() const;
   int64_t block_size() const;  // of the key/value cache, in tokens
+  bool keeps_states() const;   // in that cache: layers have some
   std::string_view token_bytes(TokenId id, SpecialTokens specials) const;
 
   // Any thread, as of the last step.

@@ -19,8 +19,8 @@ bool reads_history(const SamplingOptions& options) {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// A chat's prompt ends with the beginning of the answer, which later turns may write otherwise:
-// that of Qwen 3.5 has up to 7 tokens, and later turns leave reasoning out.
+// The prompt of a chat that the client has rendered ends with the beginning of the answer, which
+// later turns may write otherwise: that of Qwen 3.5 has up to 7 tokens.
 constexpr int64_t kAnswerBeginning = 8;
 
 // States exist at multiples of it, and so do boundaries of blocks.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/divide_up.h"
 #include "base/error.h"
@@ -53,18 +54,24 @@ int64_t state_blocks(const DecoderConfig& config, const CacheRequest& request,
   return std::clamp<int64_t>(affordable, 1, most);
 }
 
-// Gives the states what the others leave of the budget, up to two of each sequence; without others,
-// up to those of every 512 tokens.
+// Gives the states what the others leave of the budget: up to two of each sequence, or fewer than
+// their share where the context needs more than its own; without others, up to those of every
+// kSavedTokens.
 void use_left_bytes(const DecoderConfig& config, const CacheRequest& request, size_t budget,
                     int64_t context, std::vector<CacheGroup>& groups) {
   CacheGroup& states = groups.back();
-  const size_t bytes = bytes_for(config, request, groups);
-  if (!states.is_recurrent || bytes >= budget) return;
-  const size_t more = (budget - bytes) / group_block_bytes(config, groups.size() - 1, request);
-  const bool is_alone = groups.size() == 1;
-  const int64_t most = request.max_num_seqs * (2 + (is_alone ? context / kSavedTokens : 0));
-  states.num_blocks =
-      std::max(states.num_blocks, std::min(most, states.num_blocks + static_cast<int64_t>(more)));
+  if (!states.is_recurrent) return;
+  const int64_t share = std::exchange(states.num_blocks, 0);
+  const size_t others = bytes_for(config, request, groups);
+  const size_t left = budget - std::min(budget, others);
+  const auto affordable =
+      static_cast<int64_t>(left / group_block_bytes(config, groups.size() - 1, request));
+  const int64_t saved = groups.size() == 1 ? context / kSavedTokens : 0;
+  const int64_t most = request.max_num_seqs * (2 + saved);
+  states.num_blocks = std::max(share, std::min(most, affordable));
+  if (request.memory_bytes) {
+    states.num_blocks = std::clamp<int64_t>(affordable, 1, states.num_blocks);
+  }
 }
 
 // The groups, if full-attention ones have `full_blocks`.
@@ -82,6 +89,14 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
     const int64_t wanted = window == 0 ? full_blocks : std::max(one, std::min(all, full_blocks));
     groups.push_back({.window = window, .num_blocks = std::min(wanted, std::max(all, one))});
   }
+  return groups;
+}
+
+// The same with one state.
+std::vector<CacheGroup> smallest_groups(const DecoderConfig& config, const CacheRequest& request,
+                                        int64_t full_blocks, int64_t context) {
+  std::vector<CacheGroup> groups = groups_with(config, request, full_blocks, context);
+  if (groups.back().is_recurrent) groups.back().num_blocks = 1;
   return groups;
 }
 
@@ -149,21 +164,21 @@ CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, s
   }
   int64_t blocks = low;
   if (request.memory_bytes && !fits(blocks)) {
-    const auto smallest = groups_with(config, request, 1, context);
+    const auto smallest = smallest_groups(config, request, 1, context);
     throw Error(
         ErrorCode::exhausted,
         fmt::format("--kv-cache-memory-bytes: {} bytes, expected at least {} ({})", budget,
                     bytes_for(config, request, smallest), describe_smallest(smallest, request)));
   }
   if (request.max_model_len && blocks < context_blocks) {
-    if (request.memory_bytes) {
+    const size_t needed =
+        bytes_for(config, request, smallest_groups(config, request, context_blocks, context));
+    if (request.memory_bytes && needed > budget) {
       throw Error(
           ErrorCode::exhausted,
           fmt::format(
               "--max-model-len {}: needs {} bytes of cache, --kv-cache-memory-bytes allows {}",
-              context,
-              bytes_for(config, request, groups_with(config, request, context_blocks, context)),
-              budget));
+              context, needed, budget));
     }
     blocks = context_blocks;
   }

@@ -145,4 +145,21 @@ std::vector<TokenId> encode_chat_text(const TextModel& model, const RenderedChat
   return ids;
 }
 
+// What the template writes when it is asked for an answer to a short conversation.
+int64_t num_answer_tokens(const TextModel& model, const ChatInput& input,
+                          const RenderedChat& prompt) {
+  ChatInput brief{.messages = {{"user", "a"}}, .kwargs_json = input.kwargs_json};
+  try {
+    const std::string asked = render_chat(model, brief).text;
+    brief.add_generation_prompt = false;
+    const std::string without = render_chat(model, brief).text;
+    if (!asked.starts_with(without)) return 0;
+    const std::string beginning = asked.substr(without.size());
+    if (beginning.empty() || !prompt.text.ends_with(beginning)) return 0;
+    return std::ssize(model.tokenizer->encode(beginning));
+  } catch (const Error&) {  // the template takes no such conversation
+    return 0;
+  }
+}
+
 }  // namespace paceline

@@ -40,6 +40,10 @@ RenderedChat render_within_context(const TextModel& model, const ChatInput& inpu
 // The token ids of a rendered conversation; sets the defaults of chats in `options`.
 std::vector<TokenId> encode_chat_text(const TextModel& model, const RenderedChat& prompt,
                                       GenerateOptions& options);
+// The tokens at the end of such a conversation with which the template begins the answer; later
+// turns may write them otherwise. 0 where they can't be found out.
+int64_t num_answer_tokens(const TextModel& model, const ChatInput& input,
+                          const RenderedChat& prompt);
 // Of render_chat()'s text.
 std::vector<TokenId> encode_chat(const TextModel& model, const ChatInput& input,
                                  GenerateOptions& options);

@@ -162,6 +162,10 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
       .shape = {},
       .constraint = {}};
   const bool begins_anew = !input.continue_final_message && input.add_generation_prompt;
+  if (begins_anew && model.engine.keeps_states()) {
+    const int64_t of_answer = num_answer_tokens(model, input, prompt);
+    if (of_answer > 0) turn.num_before_answer = std::ssize(turn.prompt) - of_answer;
+  }
   if (asked.may_call()) {
     if (format == nullptr) throw invalid_field("tools", "the model has no tokenizer");
     if (!begins_anew && asked.tool_choice != ToolChoice::automatic) {
@@ -196,6 +200,7 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
 GenerateRequest make_chat_request(const TextModel& model, ChatTurn turn, GenerateOptions options) {
   if (turn.constraint != nullptr) options.constraint.reset();
   GenerateRequest request = make_request(model, std::move(turn.prompt), options);
+  if (turn.num_before_answer > 0) request.prefix.shared_lengths.push_back(turn.num_before_answer);
   if (turn.constraint != nullptr) {
     request.constraint = std::move(turn.constraint);
     if (turn.shape && turn.shape->reads_calls) request.constraint_name = "tools";

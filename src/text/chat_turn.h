@@ -42,6 +42,8 @@ struct TurnShape {
 
 struct ChatTurn {
   std::vector<TokenId> prompt;
+  // Its tokens before the beginning of the answer, if the engine keeps states; 0: unknown.
+  int64_t num_before_answer = 0;
   std::optional<TurnShape> shape;          // nothing: the answer is one text
   std::shared_ptr<Constraint> constraint;  // of the whole turn; null: options.constraint holds
 };

@@ -75,6 +75,16 @@ TEST_F(EngineStates, AnotherEndingComputesAtMost512TokensMoreWhateverTheBlockSiz
   }
 }
 
+TEST_F(EngineStates, ARequestThatFailsLeavesNoState) {
+  with_states(4);
+  const Ids bad = text(60);
+  runner_.is_bad = [&](int32_t, int32_t position) { return position == 59; };
+  EXPECT_EQ(run(greedy(bad, 4)).ending->error->code, ErrorCode::numerical);
+  EXPECT_EQ(cache_->pool(1).num_cached(), 0);
+  runner_.is_bad = nullptr;
+  EXPECT_EQ(run(greedy(bad, 4)).ending->stats.cached_tokens, 0);
+}
+
 // The first choice to write copies the state; the last one has it to itself.
 TEST_F(EngineStates, ChoicesNeedAStateEach) {
   with_states(4);

@@ -390,6 +390,30 @@ INSTANTIATE_TEST_SUITE_P(all, FormatPairs, ::testing::ValuesIn(formats_with_code
 INSTANTIATE_TEST_SUITE_P(all, FeaturePairs, ::testing::Range(size_t{0}, kPairedModels.size()),
                          [](const auto& model) { return kPairedModels[model.param]; });
 
+// Layers with states, which a draft model has none of. Choices, preempted sequences and those that
+// find a prefix go on from copies of states.
+class HybridPairs : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HybridPairs, ChangeNoBitHoweverTheyAreRun) {
+  std::set<std::string> ways;
+  if (is_full_scale()) {
+    for (const auto& [name, change] : executions()) ways.insert(name);
+    ways.erase("drafted_by_itself");
+    ways.erase("drafted_and_preempted");
+  } else {
+    ways = {"chunks_of_7", "preempted", "drafted_from_the_text", "all_together"};
+  }
+  cross_all({.model = source_path("tests/goldens/hybrids/" + GetParam()),
+             .max_num_seqs = 1,
+             .num_threads = 1},
+            sixth_of_pairs(GetParam().size() % 6, 20), ways);
+}
+
+INSTANTIATE_TEST_SUITE_P(all, HybridPairs,
+                         ::testing::Values("qwen3_5_text", "qwen3_5_moe_text_stacked", "lfm2_bias",
+                                           "lfm2_moe_tied"),
+                         [](const auto& golden) { return golden.param; });
+
 // Keys and values as codes: --kv-cache-dtype int8.
 class Int8CachePairs : public ::testing::TestWithParam<std::string> {};
 

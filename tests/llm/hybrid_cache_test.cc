@@ -164,12 +164,34 @@ TEST_F(HybridTexts, QuestionsShareTheirInput) {
   }
 }
 
+// Earlier turns are written without the reasoning that this template begins and ends.
+TEST_F(HybridTexts, ATurnFindsTheMessagesBeforeTheAnswerThatItWritesOtherwise) {
+  directory_.write("chat_template.jinja",
+                   "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + "
+                   "'<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}"
+                   "{{ '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}{% endif %}");
+  const GenerateOptions brief = {.max_tokens = 3, .temperature = 0, .ignore_eos = true};
+  LLM llm = load(true), fresh = load(false);
+  std::string question = "What is it?";
+  for (int i = 0; i < 16; ++i, question += " now") {
+    ChatInput turns = {.messages = {{"system", std::to_string(i)}, {"user", question}}};
+    llm.chat(turns, brief).completion();
+    turns.add_generation_prompt = false;
+    const int64_t length = std::ssize(llm.tokenize(llm.render(turns)));
+    turns.add_generation_prompt = true;
+    turns.messages.push_back({"assistant", "A house."});
+    turns.messages.push_back({"user", "Whose?"});
+    const Completion found = llm.chat(turns, brief).completion();
+    EXPECT_GE(found.usage.cached_tokens, length / 16 * 16);
+    EXPECT_EQ(found.token_ids, fresh.chat(turns, brief).completion().token_ids);
+  }
+}
+
 // Whatever remains of its last chunk.
 TEST_F(HybridTexts, LabelsShareTheirText) {
-  std::vector<int32_t> prompt;
-  for (int32_t i = 0; i < 64 + 16; ++i) {
-    prompt.push_back(300 + i);
-    if (i < 64 - 2) continue;
+  for (const int32_t size : {63, 64, 65}) {
+    std::vector<int32_t> prompt;
+    for (int32_t i = 0; i < size; ++i) prompt.push_back(300 + i);
     const ClassifyOptions asked = {.labels = {" and a good one", " and a bad one", " or not one"}};
     const auto score = [&](bool has_cache) {
       return std::get<Classification>(
@@ -177,8 +199,7 @@ TEST_F(HybridTexts, LabelsShareTheirText) {
           .scores;
     };
     EXPECT_EQ(score(true), score(false));
-    const int64_t length = std::ssize(prompt);
-    EXPECT_LT(rows_computed(), length + 3 * (16 + 8)) << length;
+    EXPECT_LT(rows_computed(), size + 3 * (16 + 8)) << size;
   }
 }
 

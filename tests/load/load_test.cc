@@ -463,6 +463,16 @@ TEST(CacheSizing, StatesGetAtMostWhatKeysAndValuesGet) {
   // Where contexts are short, states have what keys and values leave.
   const CacheRequest brief{.max_num_seqs = 8, .max_model_len = 32, .dtype = DType::bf16};
   EXPECT_EQ(size_cache(config, brief, size_t{1} << 40).groups[1].num_blocks, 2 * 8);
+  // A context that is asked for leaves few of them in a small cache, or is too long for one.
+  const size_t context_bytes = 4096 * kv_token_bytes(config, DType::bf16);
+  request.max_model_len = 4096;
+  request.memory_bytes = context_bytes + 3 * state_bytes;
+  EXPECT_EQ(size_cache(config, request, 1).groups[1].num_blocks, 3);
+  EXPECT_EQ(size_cache(config, request, 1).max_model_len, 4096);
+  request.memory_bytes = context_bytes + state_bytes - 1;
+  expect_error(ErrorCode::exhausted, {std::to_string(context_bytes + state_bytes)},
+               [&] { size_cache(config, request, 1); });
+  request.max_model_len.reset();
   request.memory_bytes = 1000;
   expect_error(ErrorCode::exhausted, {"(a block of 16 tokens, and a state of a sequence)"},
                [&] { size_cache(config, request, size_t{1} << 40); });
