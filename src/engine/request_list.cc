@@ -171,7 +171,8 @@ void RequestList::end(Sequence& sequence, TokenEvent&& event, const Finish& fini
   const bool is_whole =
       finish.reason == FinishReason::length || finish.reason == FinishReason::stop;
   sequence.draft_state.reset();
-  if (is_whole) keep_state(sequence);
+  // After an error the state may be ahead of the tokens, or hold a NaN.
+  if (finish.reason != FinishReason::error) keep_state(sequence);
   if (sequence.request().prefix.hold && is_whole) {
     holds_.emplace_back(sequence.shared->id, std::move(sequence.blocks));
   } else {

@@ -85,6 +85,22 @@ TEST_F(EngineStates, ARequestThatFailsLeavesNoState) {
   EXPECT_EQ(run(greedy(bad, 4)).ending->stats.cached_tokens, 0);
 }
 
+// Its client may go on from what it has read.
+TEST_F(EngineStates, ACancelledRequestLeavesItsState) {
+  with_states(4);
+  GenerateRequest request = greedy(text(40), 60);
+  request.eos_tokens.clear();
+  const RequestId id = submit(request);
+  for (int i = 0; i < 30; ++i) step();
+  Ids seen = text(40);
+  const Ids answered = answer(id).tokens;
+  seen.insert(seen.end(), answered.begin(), answered.end());
+  engine_->cancel(id);
+  run_all();
+  seen.insert(seen.end(), 20, 7);
+  EXPECT_EQ(run(greedy(seen, 1)).ending->stats.cached_tokens, 64);
+}
+
 // The first choice to write copies the state; the last one has it to itself.
 TEST_F(EngineStates, ChoicesNeedAStateEach) {
   with_states(4);
