@@ -149,7 +149,8 @@ void EngineCore::fail_starved_sequence() {
                                 "--kv-cache-memory would fit it"});
 }
 
-// With the blocks that the plan left.
+// With the blocks that the plan left. A held prefix keeps its own block for the state at its end,
+// which nothing evicts.
 void EngineCore::save_states() {
   const int64_t size = cache.block_size();
   for (const PlannedSlice& slice : planner.plan().slices) {
@@ -158,7 +159,7 @@ void EngineCore::save_states() {
     const int64_t end = slice.first + slice.count - slice.num_drafted;
     for (int64_t p = sequence.next_saved_state(slice.first, size); p <= end;
          p = sequence.next_saved_state(p, size)) {
-      cache.save_state(sequence.blocks, p);
+      if (p != sequence.num_held) cache.save_state(sequence.blocks, p);
     }
   }
 }

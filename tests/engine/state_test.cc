@@ -85,6 +85,16 @@ TEST_F(EngineStates, ARequestThatFailsLeavesNoState) {
   EXPECT_EQ(run(greedy(bad, 4)).ending->stats.cached_tokens, 0);
 }
 
+TEST_F(EngineStates, TheStateOfAHeldPrefixStays) {
+  with_states(3);
+  GenerateRequest hold = greedy(text(64), 0);
+  hold.prefix.hold = true;
+  submit(hold);
+  run_all();
+  for (TokenId first = 0; first < 4; ++first) run(greedy(Ids(80, first), 2));
+  EXPECT_EQ(cached(90, 64), 64);
+}
+
 // Its client may go on from what it has read.
 TEST_F(EngineStates, ACancelledRequestLeavesItsState) {
   with_states(4);
