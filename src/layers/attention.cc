@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/gradients.h"
 #include "layers/load_context.h"
 
 namespace paceline {
@@ -171,7 +172,7 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
   } else {
     backend.attention(heads.q, store, group.slices, config_.params, read);
   }
-  if (config_.has_gate) gate_heads(backend, qkv, attended);
+  if (config_.has_gate) gate_heads(backend, qkv, attended, attended);
   if (gate_origins_) {  // a sink's share is the sigmoid of a difference
     const Tensor gates = qkv.slice(1, input_width - config_.num_heads, input_width);
     backend.apply_sinks(gates, gate_origins_->view, read);
@@ -181,12 +182,29 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
 }
 
 // The gates of a head stand behind its queries.
-void SelfAttention::gate_heads(Backend& backend, const Tensor& qkv, const Tensor& attended) const {
-  const int64_t size = config_.head_dim;
+Tensor SelfAttention::gates_of(const Tensor& qkv, int64_t head) const {
+  return qkv.slice(1, (2 * head + 1) * config_.head_dim, (2 * head + 2) * config_.head_dim);
+}
+
+Tensor SelfAttention::outputs_of(const Tensor& rows, int64_t head) const {
+  return rows.slice(1, head * config_.head_dim, (head + 1) * config_.head_dim);
+}
+
+void SelfAttention::gate_heads(Backend& backend, const Tensor& qkv, const Tensor& read,
+                               const Tensor& out) const {
   for (int64_t head = 0; head < config_.num_heads; ++head) {
-    const Tensor gates = qkv.slice(1, (2 * head + 1) * size, (2 * head + 2) * size);
-    const Tensor read = attended.slice(1, head * size, (head + 1) * size);
-    backend.gated_activation(Activation::sigmoid, gates, read, read);
+    backend.gated_activation(Activation::sigmoid, gates_of(qkv, head), outputs_of(read, head),
+                             outputs_of(out, head));
+  }
+}
+
+void SelfAttention::gate_gradient(GradientOps& gradients, const HeadGateGradient& of) const {
+  for (int64_t head = 0; head < config_.num_heads; ++head) {
+    gradients.gated_activation_gradient(Activation::sigmoid,
+                                        {.gate = gates_of(of.qkv, head),
+                                         .up = outputs_of(of.read, head),
+                                         .dout = outputs_of(of.dout, head)},
+                                        gates_of(of.dqkv, head), outputs_of(of.dread, head));
   }
 }
 

@@ -88,6 +88,19 @@ class SelfAttention {
                        const AttentionHeads& heads, Indices<int64_t> slots,
                        const KvStore& store) const;
 
+  // Multiplies what attention read by the sigmoids of the gates beside the queries.
+  //                                     qkv as of its product, read, out [rows, heads * head_dim]
+  void gate_heads(Backend& backend, const Tensor& qkv, const Tensor& read, const Tensor& out) const;
+  // Writes the gates' columns of dqkv, and dread.
+  struct HeadGateGradient {
+    const Tensor& qkv;
+    const Tensor& read;
+    const Tensor& dout;
+    const Tensor& dqkv;
+    const Tensor& dread;
+  };
+  void gate_gradient(GradientOps& gradients, const HeadGateGradient& of) const;
+
   std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }
 
   // Its parts, for a pass that computes them in another way (training).
@@ -109,7 +122,9 @@ class SelfAttention {
  private:
   void load_norms(const LoadContext& context, const std::string& name);
   void normalise(Backend& backend, const AttentionHeads& from, const AttentionHeads& heads) const;
-  void gate_heads(Backend& backend, const Tensor& qkv, const Tensor& attended) const;
+  // The columns of head `head`'s gates in qkv, and of its outputs.
+  Tensor gates_of(const Tensor& qkv, int64_t head) const;
+  Tensor outputs_of(const Tensor& rows, int64_t head) const;
   void scale_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
 
   AttentionConfig config_;

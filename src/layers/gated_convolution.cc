@@ -25,24 +25,52 @@ GatedConvolution::GatedConvolution(const LoadContext& context, const std::string
       convolution_(context, name + ".conv", shape_of(config, hidden_size), config.bias),
       output_(load_projection(context, name + ".out_proj", hidden_size, hidden_size, config)) {}
 
+GatedConvolution::InputParts GatedConvolution::parts_of(const Tensor& input) {
+  const int64_t hidden = input.size(1) / 3;
+  return {.before = input.slice(1, 0, hidden),
+          .after = input.slice(1, hidden, 2 * hidden),
+          .values = input.slice(1, 2 * hidden, 3 * hidden)};
+}
+
 void GatedConvolution::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
                                const BlockAdapters& adapters, const Tensor& states,
                                Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   RecurrentOps& ops = *backend.recurrent();
-  const int64_t rows = x.size(0), hidden = x.size(1);
-  const Tensor input = scratch.take_rows(rows, 3 * hidden);
+  const Tensor input = scratch.take_rows(x.size(0), 3 * x.size(1));
   input_.forward(backend, x, input);
   adapters.add(backend, BlockProduct::qkv, x, input);
-  const Tensor before = input.slice(1, 0, hidden);
-  const Tensor after = input.slice(1, hidden, 2 * hidden);
-  const Tensor values = input.slice(1, 2 * hidden, 3 * hidden);
+  const auto [before, after, values] = parts_of(input);
   ops.multiply(before, values, values);
   const Tensor& mixed = before;  // which isn't needed any more
   convolution_.forward(ops, values, slices, states, mixed);
   ops.multiply(after, mixed, mixed);
   output_.forward(backend, mixed, out);
   adapters.add(backend, BlockProduct::output, mixed, out);
+}
+
+void GatedConvolution::mix(Backend& backend, const Tensor& input, const StateSlices& slices,
+                           const Tensor& states, const Tensor& kept, const Tensor& out) const {
+  RecurrentOps& ops = *backend.recurrent();
+  const auto [before, after, values] = parts_of(input);
+  const OwnedTensor gated = allocate_rows(backend.memory(), input.size(0), mixed_width());
+  ops.multiply(before, values, gated.view);
+  convolution_.forward(ops, gated.view, slices, states, kept);
+  ops.multiply(after, kept, out);
+}
+
+void GatedConvolution::mix_gradient(Backend& backend, const MixGradientInputs& in,
+                                    const Tensor& dinput) const {
+  RecurrentOps& ops = *backend.recurrent();
+  const auto [before, after, values] = parts_of(in.input);
+  const InputParts d = parts_of(dinput);
+  ops.multiply(in.dout, in.kept, d.after);
+  const OwnedTensor dkept = allocate_rows(backend.memory(), dinput.size(0), mixed_width());
+  const OwnedTensor dgated = allocate_rows(backend.memory(), dinput.size(0), mixed_width());
+  ops.multiply(in.dout, after, dkept.view);
+  convolution_.gradient(*backend.recurrent_gradients(), dkept.view, in.sequences, dgated.view);
+  ops.multiply(dgated.view, values, d.before);
+  ops.multiply(dgated.view, before, d.values);
 }
 
 int64_t convolution_state_elements(const GatedConvolutionConfig& config, int64_t hidden_size) {

@@ -8,6 +8,7 @@
 
 #include "layers/adapter_weights.h"
 #include "layers/linear.h"
+#include "layers/mix_gradient.h"
 #include "layers/scratch.h"
 #include "layers/short_convolution.h"
 
@@ -36,7 +37,23 @@ class GatedConvolution {
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 
+  // What forward() does between its products, for training: whole sequences, from position 0 on.
+  //                     input [rows, 3 * hidden], kept [rows, kept_width], out [rows, mixed_width]
+  void mix(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
+           const Tensor& kept, const Tensor& out) const;
+  // The gradient of its input.                                    dinput [rows, 3 * hidden]
+  void mix_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dinput) const;
+  int64_t mixed_width() const { return output_.weights().front().k; }
+  int64_t kept_width() const { return output_.weights().front().k; }
+
  private:
+  // Columns of the outputs of its first product, [rows, hidden] each.
+  struct InputParts {
+    Tensor before, after;  // gates of the convolution
+    Tensor values;
+  };
+  static InputParts parts_of(const Tensor& input);
+
   Linear input_;  // b, c and x
   ShortConvolution convolution_;
   Linear output_;

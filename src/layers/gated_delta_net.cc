@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/recurrent_gradients.h"
 #include "layers/decay_rates.h"
 #include "layers/load_context.h"
 
@@ -114,49 +115,143 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name
             {.eps = config.norm_eps.value_or(norm_eps)}),
       output_(load_delta_output(context, name, hidden_size, config)) {}
 
+GatedDeltaNet::InputParts GatedDeltaNet::parts_of(const Tensor& input) const {
+  const int64_t gates = config_.channels(), beta = gates + config_.value_width();
+  const int64_t decay = beta + config_.value_heads;
+  return {.channels = input.slice(1, 0, gates),
+          .gates = input.slice(1, gates, beta),
+          .beta = input.slice(1, beta, decay),
+          .decay = input.slice(1, decay, config_.input_width())};
+}
+
+GatedDeltaNet::MixedHeads GatedDeltaNet::heads_of(const Tensor& mixed) const {
+  const int64_t heads = config_.key_heads, keys = heads * config_.key_dim;
+  return {.q = heads_at(mixed, 0, heads, config_.key_dim),
+          .k = heads_at(mixed, keys, heads, config_.key_dim),
+          .v = heads_at(mixed, 2 * keys, config_.value_heads, config_.value_dim)};
+}
+
+Tensor GatedDeltaNet::value_heads_of(const Tensor& values) const {
+  return heads_at(values, 0, config_.value_heads, config_.value_dim);
+}
+
+Tensor GatedDeltaNet::convolution_states(const Tensor& states) const {
+  return states.slice(1, 0, convolution_shape(config_).block_elements());
+}
+
+void GatedDeltaNet::prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
+                            const Tensor& states, const Buffers& buffers) const {
+  RecurrentOps& ops = *backend.recurrent();
+  convolution_.forward(ops, input.channels, slices, convolution_states(states), buffers.mixed);
+  backend.activation(Activation::sigmoid, input.beta, buffers.beta);
+  if (config_.beta_scale != 1.0f) {
+    backend.scale(buffers.beta, std::array{config_.beta_scale}, buffers.beta);
+  }
+  ops.decay_gates(input.decay, decay_bias_.view, decay_rates_.view, {}, buffers.decay);
+}
+
+void GatedDeltaNet::normalise_keys(Backend& backend, const MixedHeads& from,
+                                   const MixedHeads& to) const {
+  const float eps = kNormEps / static_cast<float>(config_.key_dim);
+  backend.rms_norm(from.q, query_scale_.view, eps, to.q);
+  backend.rms_norm(from.k, key_scale_.view, eps, to.k);
+}
+
+void GatedDeltaNet::run(Backend& backend, const Tensor& input, const StateSlices& slices,
+                        const Tensor& states, const Buffers& buffers, const Tensor& out) const {
+  const InputParts parts = parts_of(input);
+  prepare(backend, parts, slices, states, buffers);
+  backend.activation(config_.activation, buffers.mixed, buffers.mixed);
+  const MixedHeads heads = heads_of(buffers.mixed);
+  normalise_keys(backend, heads, heads);
+  const int64_t first = convolution_shape(config_).block_elements();
+  backend.recurrent()->delta_rule(
+      delta_shape(config_),
+      {.q = heads.q, .k = heads.k, .v = heads.v, .log_decay = buffers.decay, .beta = buffers.beta},
+      slices, states.slice(1, first, states.size(1)), value_heads_of(buffers.read));
+  norm_.forward(backend, value_heads_of(buffers.read), value_heads_of(out));
+  backend.gated_activation(Activation::silu, parts.gates, out, out);
+}
+
 void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
                             const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
                             const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  RecurrentOps& ops = *backend.recurrent();
-  const int64_t rows = x.size(0), channels = config_.channels(), width = config_.value_width();
-  const int64_t heads = config_.value_heads, keys = config_.key_width();
-  const DeltaShape delta = delta_shape(config_);
-  const int64_t inputs_end = convolution_shape(config_).block_elements();  // in a state
-
+  const int64_t rows = x.size(0);
   const Tensor input = scratch.take_rows(rows, config_.input_width());
   input_.forward(backend, x, input);
   adapters.add(backend, BlockProduct::qkv, x, input);
-  const Tensor gates = input.slice(1, channels, channels + width);
-  const Tensor beta = input.slice(1, channels + width, channels + width + heads);
-  const Tensor decay = input.slice(1, channels + width + heads, config_.input_width());
-
-  const Tensor mixed = scratch.take_rows(rows, channels);
-  convolution_.forward(ops, input.slice(1, 0, channels), slices, states.slice(1, 0, inputs_end),
-                       mixed);
-  backend.activation(config_.activation, mixed, mixed);
-  const Tensor q = heads_at(mixed, 0, config_.key_heads, config_.key_dim);
-  const Tensor k = heads_at(mixed, keys, config_.key_heads, config_.key_dim);
-  const float eps = kNormEps / static_cast<float>(config_.key_dim);
-  backend.rms_norm(q, query_scale_.view, eps, q);
-  backend.rms_norm(k, key_scale_.view, eps, k);
-  backend.activation(Activation::sigmoid, beta, beta);
-  if (config_.beta_scale != 1.0f) backend.scale(beta, std::array{config_.beta_scale}, beta);
-  ops.decay_gates(decay, decay_bias_.view, decay_rates_.view, {}, decay);
-
-  const Tensor read = scratch.take_rows(rows, width);
-  const Tensor read_heads = heads_at(read, 0, heads, config_.value_dim);
-  ops.delta_rule(delta,
-                 {.q = q,
-                  .k = k,
-                  .v = heads_at(mixed, 2 * keys, heads, config_.value_dim),
-                  .log_decay = decay,
-                  .beta = beta},
-                 slices, states.slice(1, inputs_end, states.size(1)), read_heads);
-  norm_.forward(backend, read_heads, read_heads);
-  backend.gated_activation(Activation::silu, gates, read, read);
+  const InputParts parts = parts_of(input);
+  const Tensor mixed = scratch.take_rows(rows, config_.channels());
+  const Tensor read = scratch.take_rows(rows, config_.value_width());
+  run(backend, input, slices, states,
+      {.mixed = mixed, .beta = parts.beta, .decay = parts.decay, .read = read}, read);
   output_.forward(backend, read, out);
   adapters.add(backend, BlockProduct::output, read, out);
+}
+
+void GatedDeltaNet::mix(Backend& backend, const Tensor& input, const StateSlices& slices,
+                        const Tensor& states, const Tensor& kept, const Tensor& out) const {
+  const int64_t rows = input.size(0), heads = config_.value_heads;
+  const OwnedTensor mixed = allocate_rows(backend.memory(), rows, config_.channels());
+  const OwnedTensor beta = allocate_rows(backend.memory(), rows, heads);
+  const OwnedTensor decay = allocate_rows(backend.memory(), rows, heads);
+  run(backend, input, slices, states,
+      {.mixed = mixed.view, .beta = beta.view, .decay = decay.view, .read = kept}, out);
+}
+
+// Back through the gates of the output and its norm.
+void GatedDeltaNet::output_gradient(Backend& backend, const MixGradientInputs& in,
+                                    const Tensor& dread, const Tensor& dgates) const {
+  const OwnedTensor normed = allocate_rows(backend.memory(), dread.size(0), config_.value_width());
+  norm_.forward(backend, value_heads_of(in.kept), value_heads_of(normed.view));
+  backend.gradients().gated_activation_gradient(
+      Activation::silu, {.gate = parts_of(in.input).gates, .up = normed.view, .dout = in.dout},
+      dgates, dread);
+  norm_.gradient(backend.gradients(), value_heads_of(in.kept), value_heads_of(dread),
+                 value_heads_of(dread), {});
+}
+
+void GatedDeltaNet::mix_gradient(Backend& backend, const MixGradientInputs& in,
+                                 const Tensor& dinput) const {
+  GradientOps& gradients = backend.gradients();
+  RecurrentGradientOps& recurrent = *backend.recurrent_gradients();
+  const int64_t rows = in.input.size(0), channels = config_.channels();
+  const int64_t heads = config_.value_heads;
+  const auto take = [&](int64_t width) { return allocate_rows(backend.memory(), rows, width); };
+  const InputParts input = parts_of(in.input), d = parts_of(dinput);
+  const OwnedTensor dread = take(config_.value_width());
+  output_gradient(backend, in, dread.view, d.gates);
+
+  const OwnedTensor convolved = take(channels), mixed = take(channels), normed = take(channels);
+  const OwnedTensor beta = take(heads), decay = take(heads);
+  prepare(backend, input, in.slices, in.states,
+          {.mixed = convolved.view, .beta = beta.view, .decay = decay.view});
+  backend.activation(config_.activation, convolved.view, mixed.view);
+  const MixedHeads from = heads_of(mixed.view), to = heads_of(normed.view);
+  normalise_keys(backend, from, to);
+
+  const OwnedTensor dmixed = take(channels), dbeta = take(heads), ddecay = take(heads);
+  const MixedHeads of = heads_of(dmixed.view);
+  recurrent.delta_rule_gradient(
+      delta_shape(config_),
+      {.forward = {.q = to.q, .k = to.k, .v = from.v, .log_decay = decay.view, .beta = beta.view},
+       .dout = value_heads_of(dread.view)},
+      in.sequences,
+      {.dq = of.q, .dk = of.k, .dv = of.v, .dlog_decay = ddecay.view, .dbeta = dbeta.view});
+
+  if (config_.beta_scale != 1.0f) {
+    backend.scale(dbeta.view, std::array{config_.beta_scale}, dbeta.view);
+  }
+  gradients.activation_gradient(Activation::sigmoid, input.beta, dbeta.view, d.beta);
+  recurrent.decay_gates_gradient(
+      {.x = input.decay, .bias = decay_bias_.view, .rates = decay_rates_.view, .dout = ddecay.view},
+      d.decay);
+  const float eps = kNormEps / static_cast<float>(config_.key_dim);
+  gradients.rms_norm_gradient({from.q, query_scale_.view, of.q}, eps, of.q, nullptr);
+  gradients.rms_norm_gradient({from.k, key_scale_.view, of.k}, eps, of.k, nullptr);
+  gradients.activation_gradient(config_.activation, convolved.view, dmixed.view, dmixed.view);
+  convolution_.gradient(recurrent, dmixed.view, in.sequences, d.channels);
 }
 
 size_t delta_net_scratch_bytes(const DeltaNetConfig& config, int64_t max_rows) {

@@ -10,6 +10,7 @@
 #include "kernels/recurrent.h"
 #include "layers/adapter_weights.h"
 #include "layers/linear.h"
+#include "layers/mix_gradient.h"
 #include "layers/norm.h"
 #include "layers/scratch.h"
 #include "layers/short_convolution.h"
@@ -70,7 +71,46 @@ class GatedDeltaNet {
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 
+  // What forward() does between its products, for training: whole sequences, from position 0 on.
+  //                     input [rows, input_width], kept [rows, kept_width], out [rows, mixed_width]
+  void mix(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
+           const Tensor& kept, const Tensor& out) const;
+  // The gradient of its input.                                    dinput [rows, input_width]
+  void mix_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dinput) const;
+  int64_t mixed_width() const { return config_.value_width(); }
+  int64_t kept_width() const { return config_.value_width(); }
+
  private:
+  // Columns of the outputs of its first product.
+  struct InputParts {
+    Tensor channels;  // [rows, channels]: queries, keys and values
+    Tensor gates;     // [rows, value_width]
+    Tensor beta;      // [rows, value_heads]
+    Tensor decay;     // [rows, value_heads]
+  };
+  // Queries, keys and values behind the convolution, as heads.
+  struct MixedHeads {
+    Tensor q, k;  // [rows, key_heads, key_dim]
+    Tensor v;     // [rows, value_heads, value_dim]
+  };
+  struct Buffers {
+    Tensor mixed;        // [rows, channels]
+    Tensor beta, decay;  // [rows, value_heads]; may be the input's
+    Tensor read;         // [rows, value_width], what states had; may be `out`
+  };
+  InputParts parts_of(const Tensor& input) const;
+  MixedHeads heads_of(const Tensor& mixed) const;
+  Tensor value_heads_of(const Tensor& values) const;
+  Tensor convolution_states(const Tensor& states) const;
+  // Convolved channels and gates, as the delta rule reads them but for the norms of q and k.
+  void prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
+               const Tensor& states, const Buffers& buffers) const;
+  void normalise_keys(Backend& backend, const MixedHeads& from, const MixedHeads& to) const;
+  void run(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
+           const Buffers& buffers, const Tensor& out) const;
+  void output_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dread,
+                       const Tensor& dgates) const;
+
   DeltaNetConfig config_;
   Linear input_;  // queries, keys and values; gates of the output; beta; decay
   ShortConvolution convolution_;

@@ -1,6 +1,7 @@
 // Mixer is the first branch of a block, which mixes positions: attention, or a layer with a state.
 #pragma once
 
+#include <array>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -46,11 +47,23 @@ class Mixer {
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const {
-    std::visit(
-        [&](const auto& part) {
-          for (const Linear* const product : part.products()) {
-            for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
-          }
+    for (const Linear* const product : products()) {
+      for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
+    }
+  }
+
+  // Its parts, for a pass that computes them in another way (training). The products are the first
+  // and the last thing that it does.
+  const Part& part() const { return part_; }
+  std::array<const Linear*, 2> products() const {
+    return std::visit([](const auto& part) { return part.products(); }, part_);
+  }
+
+  // Whether training can go back through it.
+  bool has_gradient() const {
+    return std::visit(
+        []<class Kind>(const Kind&) {
+          return HasMixGradient<Kind> || std::is_same_v<Kind, SelfAttention>;
         },
         part_);
   }

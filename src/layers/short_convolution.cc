@@ -51,11 +51,19 @@ ShortConvolution::ShortConvolution(const LoadContext& context, const std::string
   if (has_bias) bias_ = load_vector(context, name + ".bias", shape.channels);
 }
 
+Tensor ShortConvolution::taps() const {
+  return taps_.view.as_strided({shape_.taps, shape_.channels}, {shape_.channels, 1});
+}
+
 void ShortConvolution::forward(RecurrentOps& ops, const Tensor& x, const StateSlices& slices,
                                const Tensor& states, const Tensor& out) const {
-  const Tensor taps = taps_.view.as_strided({shape_.taps, shape_.channels}, {shape_.channels, 1});
-  ops.short_convolution(shape_, x, {.taps = taps, .bias = bias_ ? &bias_->view : nullptr}, slices,
+  ops.short_convolution(shape_, x, {.taps = taps(), .bias = bias_ ? &bias_->view : nullptr}, slices,
                         states, out);
+}
+
+void ShortConvolution::gradient(RecurrentGradientOps& ops, const Tensor& dout,
+                                std::span<const SequenceRows> sequences, const Tensor& dx) const {
+  ops.short_convolution_gradient(shape_, taps(), dout, sequences, dx);
 }
 
 }  // namespace paceline

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/recurrent.h"
+#include "kernels/recurrent_gradients.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
@@ -30,8 +30,13 @@ class ShortConvolution {
   // x, out [rows, channels], not in place; states [blocks, shape.block_elements()].
   void forward(RecurrentOps& ops, const Tensor& x, const StateSlices& slices, const Tensor& states,
                const Tensor& out) const;
+  // The gradient of x over whole sequences.           dout, dx [rows, channels], not in place
+  void gradient(RecurrentGradientOps& ops, const Tensor& dout,
+                std::span<const SequenceRows> sequences, const Tensor& dx) const;
 
  private:
+  Tensor taps() const;  // [taps, channels]
+
   ConvolutionShape shape_;
   OwnedTensor taps_;                 // [taps * channels]
   std::optional<OwnedTensor> bias_;  // [channels]

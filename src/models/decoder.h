@@ -36,9 +36,9 @@ class DecoderBlock {
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
-  // Its parts, for a pass that computes them in another way (training).
+  // Its parts, for a pass that computes them in another way (training), which needs all of them.
   const Norm* before_attention() const { return before_attention_ ? &*before_attention_ : nullptr; }
-  const SelfAttention& attention() const { return mixer_->attention(); }
+  const Mixer& mixer() const { return *mixer_; }
   const Norm* after_attention() const { return after_attention_ ? &*after_attention_ : nullptr; }
   const Norm* before_mlp() const { return before_mlp_ ? &*before_mlp_ : nullptr; }
   const FeedForward& mlp() const { return *mlp_; }

@@ -194,22 +194,28 @@ class AttentionOperation final : public BackendOperation {
     }
     round_as_stored(heads.k, heads.k, inputs[0].context().pool);
     round_as_stored(from.v, heads.v, inputs[0].context().pool);
-    return {.output = out, .saved = {rotated, log_sum_exp}};
+    if (!config.has_gate) return {.output = out, .saved = {rotated, log_sum_exp}};
+    Array gated = new_array(inputs[0], out.shape());
+    attention_.gate_heads(backend(), inputs[0].tensor(), out_tensor, gated.writable());
+    return {.output = gated, .saved = {rotated, log_sum_exp, out}};
   }
 
   Arrays vjp(const Array& cotangent, const Application& application) const override {
     const AttentionConfig& config = attention_.config();
-    PL_CHECK(application.saved.size() == 2, "a vjp saves what attention rotated");
+    PL_CHECK(application.saved.size() == (config.has_gate ? 3 : 2),
+             "a vjp saves what attention rotated and what gates multiply");
     const AttentionHeads heads(application.saved[0].tensor(), config);
     Array dx = new_array(cotangent, application.saved[0].shape());
     const Tensor d_qkv = dx.writable();
     const AttentionHeads d(d_qkv, config);
+    const Array& read = config.has_gate ? application.saved[2] : application.output;
+    const Array dread = config.has_gate ? gate_gradient(application, cotangent, d_qkv) : cotangent;
     gradients().attention_gradient({.q = heads.q,
                                     .k = heads.k,
                                     .v = heads.v,
-                                    .out = as_heads(application.output.tensor(), config),
+                                    .out = as_heads(read.tensor(), config),
                                     .log_sum_exp = application.saved[1].tensor(),
-                                    .dout = as_heads(untraced(cotangent), config),
+                                    .dout = as_heads(untraced(dread), config),
                                     .rounding = rounding_},
                                    store_.sequences(), config.params,
                                    {.dq = d.q, .dk = d.k, .dv = d.v});
@@ -223,10 +229,23 @@ class AttentionOperation final : public BackendOperation {
   }
 
   bool vjp_reads_input(size_t /*index*/, const Wanted& /*wanted*/) const override {
-    return !attention_.q_norms().empty();
+    return !attention_.q_norms().empty() || attention_.config().has_gate;
   }
+  bool vjp_reads_output() const override { return !attention_.config().has_gate; }
 
  private:
+  // Writes the gradient of the gates to d_qkv; returns that of what they multiply.
+  Array gate_gradient(const Application& application, const Array& cotangent,
+                      const Tensor& d_qkv) const {
+    Array dread = new_array(cotangent, cotangent.shape());
+    attention_.gate_gradient(gradients(), {.qkv = untraced(application.inputs[0]),
+                                           .read = application.saved[2].tensor(),
+                                           .dout = untraced(cotangent),
+                                           .dqkv = d_qkv,
+                                           .dread = dread.writable()});
+    return dread;
+  }
+
   // Takes the gradients of q and k back through the factors of queries and the rotation.
   void place_back(const AttentionHeads& d) const {
     const AttentionConfig& config = attention_.config();

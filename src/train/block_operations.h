@@ -47,7 +47,7 @@ struct HeadNormGradients {
 };
 
 // What attention does between its products: norms of q and k, rotation, keys and values as the
-// cache stores them, attention within each sequence.
+// cache stores them, attention within each sequence, the gates of its output.
 //                          qkv [rows, (heads + 2 kv_heads) head_dim] -> [rows, heads head_dim]
 autodiff::Array apply_attention(Backend& backend, const SelfAttention& attention,
                                 const HeadNormGradients& norm_gradients,

@@ -1,12 +1,16 @@
 #include "train/decoder_pass.h"
 
+#include <algorithm>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "autodiff/new_arrays.h"
 #include "autodiff/transforms.h"
 #include "base/error.h"
 #include "kernels/backend.h"
 #include "train/head_loss.h"
+#include "train/mixer_operation.h"
 #include "train/mixture_operation.h"
 
 namespace paceline {
@@ -17,11 +21,26 @@ using autodiff::Arrays;
 namespace {
 
 // About what gradients read of a row's activations in a block: the outputs of its operations.
-int64_t activation_bytes(const SelfAttention& attention, const GatedMlp& mlp, int64_t hidden_size) {
+int64_t activation_bytes(const Mixer& mixer, const GatedMlp& mlp, int64_t hidden_size) {
   constexpr int64_t kHiddenOutputs = 6;  // norms, branches and sums
   const int64_t inner = mlp.gate_up().out_features() + mlp.config().intermediate_size;
-  const int64_t outputs = kHiddenOutputs * hidden_size + attention.qkv().out_features() + inner;
+  const int64_t kept = std::visit(
+      [&]<class Part>(const Part& part) -> int64_t {
+        if constexpr (HasMixGradient<Part>) return part.kept_width();
+        return 0;
+      },
+      mixer.part());
+  const int64_t outputs =
+      kHiddenOutputs * hidden_size + mixer.products().front()->out_features() + kept + inner;
   return outputs * int64_t{sizeof(float)};
+}
+
+int64_t most_state_elements(const DecoderConfig& config) {
+  int64_t most = 0;
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    most = std::max(most, state_elements(config, i));
+  }
+  return most;
 }
 
 }  // namespace
@@ -32,6 +51,7 @@ struct DecoderPass::Prepared {
   std::vector<RotaryTables> tables;  // by rope
   std::vector<float> query_factors;
   std::unique_ptr<SequenceStore> store;
+  std::unique_ptr<SequenceStates> states;  // where layers have some
   Dropout dropout;
 };
 
@@ -71,6 +91,10 @@ std::unique_ptr<DecoderPass::Prepared> DecoderPass::prepare(const TrainBatch& ba
   prepared->query_factors = config.query_factors(batch.positions);
   prepared->store = std::make_unique<SequenceStore>(
       batch.sequences, config.num_kv_heads, config.head_dim, options_.kv_dtype, backend_.memory());
+  if (config.has_states()) {
+    prepared->states = std::make_unique<SequenceStates>(
+        batch.sequences, most_state_elements(config), backend_.memory());
+  }
   return prepared;
 }
 
@@ -99,26 +123,44 @@ Array DecoderPass::feed_forward(const Prepared& prepared, const FeedForward& lay
   return apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, inner, elements);
 }
 
+// What a mixer does between its products.
+Array DecoderPass::mix(const Prepared& prepared, size_t index, const Array& x) const {
+  const DecoderConfig& config = decoder_.config();
+  const int rope = config.layers[index].rope_index;
+  const auto one = [&]<class Part>(const Part& part) -> Array {
+    if constexpr (HasMixGradient<Part>) {
+      const LayerStates states{*prepared.states,
+                               state_elements(config, static_cast<int64_t>(index))};
+      return apply_mix(backend_, part, states, x);
+    } else if constexpr (std::is_same_v<Part, SelfAttention>) {
+      const PositionTables positions = {
+          .rope = rope == kNoRope ? nullptr : &prepared.tables[static_cast<size_t>(rope)],
+          .query_factors = prepared.query_factors};
+      return apply_attention(backend_, part, training_.blocks[index].head_norms, positions,
+                             *prepared.store, x);
+    } else {
+      PL_CHECK(false, "expect_trainable refuses a layer without a gradient");
+      __builtin_unreachable();
+    }
+  };
+  return std::visit(one, decoder_.blocks()[index].mixer().part());
+}
+
 // DecoderBlock::forward.
 Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x,
                          Elements elements) const {
   const DecoderBlock& block = decoder_.blocks()[index];
   const BlockTraining& trained = training_.blocks[index];
   const DecoderConfig& config = decoder_.config();
-  const int rope = config.layers[index].rope_index;
-  const PositionTables positions = {
-      .rope = rope == kNoRope ? nullptr : &prepared.tables[static_cast<size_t>(rope)],
-      .query_factors = prepared.query_factors};
-  const SelfAttention& attention = block.attention();
+  const auto [first, last] = block.mixer().products();
   const auto normed = [&](const Norm* norm, const NormGradient& gradient, const Array& of) {
     return norm != nullptr ? apply_norm(backend_, *norm, gradient, of) : of;
   };
 
   const Array before = normed(block.before_attention(), trained.before_attention, x);
-  Array branch = apply_linear(backend_, attention.qkv(), trained.qkv, prepared.dropout, before);
-  branch =
-      apply_attention(backend_, attention, trained.head_norms, positions, *prepared.store, branch);
-  branch = apply_linear(backend_, attention.output(), trained.output, prepared.dropout, branch);
+  Array branch = apply_linear(backend_, *first, trained.qkv, prepared.dropout, before);
+  branch = mix(prepared, index, branch);
+  branch = apply_linear(backend_, *last, trained.output, prepared.dropout, branch);
   branch = normed(block.after_attention(), trained.after_attention, branch);
   const Array residual = apply_sum(backend_, x, branch, config.residual_scale);
 
@@ -141,7 +183,7 @@ size_t DecoderPass::num_checkpoints(int64_t rows) const {
     const DecoderBlock& block = decoder_.blocks()[count - 1];
     const GatedMlp* const mlp = block.mlp().dense();
     if (mlp == nullptr) break;  // what experts need depends on the rows' choices
-    kept += rows * activation_bytes(block.attention(), *mlp, decoder_.config().hidden_size);
+    kept += rows * activation_bytes(block.mixer(), *mlp, decoder_.config().hidden_size);
     if (kept > options_.kept_bytes) break;
   }
   return count;

@@ -55,6 +55,7 @@ class DecoderPass {
   autodiff::Array feed_forward(const Prepared& prepared, const FeedForward& layer,
                                const BlockTraining& trained, const autodiff::Array& x,
                                Elements elements) const;
+  autodiff::Array mix(const Prepared& prepared, size_t index, const autodiff::Array& x) const;
   autodiff::Array block(const Prepared& prepared, size_t index, const autodiff::Array& x,
                         Elements elements = Elements::computed) const;
   autodiff::Array all_blocks(const Prepared& prepared, autodiff::Array x) const;

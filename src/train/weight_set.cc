@@ -30,7 +30,7 @@ void list_matrices(const DecoderBlock& block, std::vector<const PackedMatrix*>& 
       for (const PackedMatrix& matrix : product->weights()) matrices.push_back(&matrix);
     }
   };
-  add(block.attention().products());
+  add(block.mixer().products());
   if (const GatedMlp* const mlp = block.mlp().dense()) return add(mlp->products());
   for (const GatedMlp& expert : block.mlp().mixture()->experts()) add(expert.products());
 }

@@ -144,6 +144,10 @@ Golden read_golden(const std::string& name, const std::string& kind) {
   return golden;
 }
 
+Golden find_golden(const std::string& name) {
+  return read_golden(name, fs::exists(goldens_directory("models") / name) ? "models" : "hybrids");
+}
+
 TestModel::TestModel(const fs::path& directory, const RunOptions& options,
                      const ModelChanges& changes)
     : options_(options), threads_(options.num_threads) {

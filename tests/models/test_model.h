@@ -44,6 +44,8 @@ struct Golden {
 };
 
 Golden read_golden(const std::string& name, const std::string& kind = "models");
+// Of whichever kind has this name.
+Golden find_golden(const std::string& name);
 
 // A test's changes to the files' weights.
 struct ModelChanges {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -15,6 +16,7 @@
 #include "models/pack_adapter.h"
 #include "tests/expect_error.h"
 #include "tests/kernels/chosen_isa.h"
+#include "tests/kernels/op_inputs.h"
 #include "tests/models/random_adapter.h"
 #include "tests/models/test_model.h"
 #include "tests/test_scale.h"
@@ -50,7 +52,7 @@ std::vector<RunOptions> all_runs() {
 class TrainForward : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TrainForward, HasTheBitsOfServing) {
-  const Golden golden = read_golden(GetParam());
+  const Golden golden = find_golden(GetParam());
   const auto& ids = golden.prompt_ids;
   for (const RunOptions& run : all_runs()) {
     TestModel model(golden.directory, run);
@@ -84,17 +86,24 @@ TEST(TrainRefusals, AreByName) {
   TestModel sinks(read_golden("gpt_oss_plain").directory, {});
   expect_error(ErrorCode::unsupported, {"attention sinks", "LoRA"},
                [&] { WeightSet(sinks.backend(), sinks.decoder()); });
+  TestModel hybrid(find_golden("lfm2_tied").directory, {});
+  expect_error(ErrorCode::unsupported, {"linear_attn, conv", "LoRA"},
+               [&] { WeightSet(hybrid.backend(), hybrid.decoder()); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainForward,
                          ::testing::ValuesIn(cases_to_run(golden_names(), 0, 4, 2)),
                          [](const auto& test) { return test.param; });
 
+INSTANTIATE_TEST_SUITE_P(Hybrids, TrainForward,
+                         ::testing::ValuesIn(cases_to_run(golden_names("hybrids"), 0, 4)),
+                         [](const auto& test) { return test.param; });
+
 // LoRA of rank 3 on every projection of a model and its experts, with values of about `size`.
 class LoraModel {
  public:
   LoraModel(const std::string& name, const RunOptions& run, float size)
-      : golden(read_golden(name)), model(golden.directory, run) {
+      : golden(find_golden(name)), model(golden.directory, run) {
     for (size_t i = 0; i < model.decoder().blocks().size(); ++i) {
       BlockTraining& block = training.blocks.emplace_back();
       if (const Mixture* const mixture = model.decoder().blocks()[i].mlp().mixture()) {
@@ -309,6 +318,28 @@ TEST_P(TrainGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
   EXPECT_EQ(gradients(1, 0, false), one) << "micro-batches";
 }
 
+// More sequences than have states at a time.
+TEST(TrainStates, OfManySequencesAreTheirOwn) {
+  constexpr size_t kCopies = 37;
+  const auto run = [](size_t copies) {
+    LoraModel lora("qwen3_5_text", {.isa = isas_to_run().back(), .num_threads = 2}, 0.05f);
+    const std::vector<int32_t> tokens(lora.golden.prompt_ids.begin(),
+                                      lora.golden.prompt_ids.begin() + 20);
+    std::vector<float> losses;
+    lora.pass({.kv_dtype = DType::f32})
+        .run(batch_of(std::vector<std::vector<int32_t>>(copies, tokens)), {}, losses);
+    return std::pair(losses, to_vector(lora.matrices.front()->gradient()));
+  };
+  const auto [one, gradient] = run(1);
+  const auto [all, sum] = run(kCopies);
+  ASSERT_EQ(all.size(), kCopies * one.size());
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], one[i % one.size()]) << i;
+  const float largest = *std::ranges::max_element(gradient);
+  for (size_t i = 0; i < sum.size(); ++i) {
+    EXPECT_NEAR(sum[i], kCopies * gradient[i], 1e-4f * kCopies * largest) << i;
+  }
+}
+
 TEST(Dropout, DropsTheRateAndKeepsTheMean) {
   Memory memory;
   OwnedTensor x = allocate_tensor(memory, DType::f32, {100, 101});
@@ -336,10 +367,12 @@ TEST(Dropout, DropsTheRateAndKeepsTheMean) {
 INSTANTIATE_TEST_SUITE_P(
     Models, TrainGradient,
     ::testing::ValuesIn(cases_to_run<std::string>(
-        {"llama_bias", "gemma2_odd", "gemma3_text_pattern2", "qwen3_tied", "mistral_window",
-         "olmo2_bias", "granite_bias", "phi3_partial_tied", "glm4_bias", "cohere2_bias",
-         "stablelm_parallel", "starcoder2_window_tied", "ministral3_growth", "qwen3_moe_tied",
-         "qwen2_moe_sparse_step", "olmoe_plain", "mixtral_plain", "glm4_moe_groups"},
+        {"llama_bias",        "gemma2_odd",      "gemma3_text_pattern2",  "qwen3_tied",
+         "mistral_window",    "olmo2_bias",      "granite_bias",          "phi3_partial_tied",
+         "glm4_bias",         "cohere2_bias",    "stablelm_parallel",     "starcoder2_window_tied",
+         "ministral3_growth", "qwen3_moe_tied",  "qwen2_moe_sparse_step", "olmoe_plain",
+         "mixtral_plain",     "glm4_moe_groups", "qwen3_5_text",          "qwen3_5_tied_pattern",
+         "lfm2_bias",         "lfm2_moe_tied"},
         0, 3)),
     [](const auto& test) { return test.param; });
 

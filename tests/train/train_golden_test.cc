@@ -219,9 +219,9 @@ LoraOptions rank_4(DType dtype) {
 // From the adapter that the golden begins with.
 struct PeftStart {
   PeftStart(const std::string& name, const RunOptions& run, DType lora_dtype)
-      : model(read_golden(name).directory, run),
+      : model(find_golden(name).directory, run),
         start(read_adapter(source_path("tests/goldens/train/" + name),
-                           read_adapter_base(ModelSource(read_golden(name).directory)), memory)),
+                           read_adapter_base(ModelSource(find_golden(name).directory)), memory)),
         loras(model.backend(), model.decoder(), {.shape_of = shape_of(), .dtype = lora_dtype}) {
     loras.load(model.backend(), start);
   }
@@ -280,7 +280,8 @@ TEST(PeftRunGolden, LossesOf50StepsOfAMixtureInBfloat16AreNearerToFloat32sThanAu
 
 INSTANTIATE_TEST_SUITE_P(Models, PeftRun,
                          ::testing::Values("llama_bias", "gemma3_text_pattern2", "qwen3_tied",
-                                           "olmoe_plain", "qwen3_moe_tied", "gpt_oss_plain"),
+                                           "olmoe_plain", "qwen3_moe_tied", "gpt_oss_plain",
+                                           "qwen3_5_text", "lfm2_tied"),
                          [](const auto& test) { return test.param; });
 
 // The bundled draft model on a page of text.

@@ -3,7 +3,7 @@
 
     python tools/goldens/make_train_goldens.py
 
-Needs torch, transformers and peft. The models are those of tests/goldens/models, in float32; the adapter of the start is
+Needs torch, transformers and peft. The models are those of tests/goldens/models and hybrids, in float32; the adapter of the start is
 kept beside the losses, so that another trainer can begin with it. Runs of the bundled draft model are made in bfloat16, too, with autocast. No dropout; the loss is the mean over the tokens that
 count; gradients are clipped to a length of 1.
 """
@@ -17,12 +17,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDENS = ROOT / "tests/goldens/train"
-MODELS = ["llama_bias", "gemma3_text_pattern2", "qwen3_tied"]
+MODELS = ["llama_bias", "gemma3_text_pattern2", "qwen3_tied", "qwen3_5_text", "lfm2_tied"]
 STEPS, SEQUENCES, LENGTH = 50, 2, 24
 RATE, DECAY = 5e-3, 0.01
 PERTURBED = 13
 # At 5e-3 its losses from step 43 on depend on the last bits of sums: another number of threads moves PyTorch's by 4e-5.
-CALM_RATES = {"gemma3_text_pattern2": 2e-3}
+# At 2e-3 a start that differs by 1e-6 moves a loss of qwen3_5_text by 9e-4, at 5e-4 by 2e-6; of lfm2_tied at 2e-3 by 3e-6.
+CALM_RATES = {"gemma3_text_pattern2": 2e-3, "qwen3_5_text": 5e-4, "lfm2_tied": 2e-3}
 SMALL_MODEL = ROOT / "models/paceline-draft-1m"
 TEXT_ROWS, TEXT_LENGTH = 4, 64
 
@@ -200,10 +201,14 @@ def write_run(directory, model, rate=RATE, bfloat16_rate=None):
     (directory / "run.json").write_text(json.dumps(run))
 
 
+def model_path(name):
+    paths = [ROOT / "tests/goldens" / kind / name for kind in ("models", "hybrids")]
+    return next(path for path in paths if path.is_dir())
+
+
 def train(name):
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_pretrained(ROOT / "tests/goldens/models" / name, dtype=torch.float32,
-                                                 attn_implementation="eager")
+    model = AutoModelForCausalLM.from_pretrained(model_path(name), dtype=torch.float32, attn_implementation="eager")
     model = get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", lora_dropout=0.0,
                                              task_type="CAUSAL_LM"))
     directory = GOLDENS / name
