@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "kernels/gradients.h"
+#include "kernels/recurrent_gradients.h"
 #include "tests/kernels/attention_pass.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/kernels/op_inputs.h"
@@ -70,6 +70,7 @@ class GradientGolden : public testing::Test {
 
   void check_attention(Backend& backend, const Json& golden);
   void check_linear(Backend& backend, const Json& golden);
+  void check_recurrent(RecurrentGradientOps& ops, const std::string& op, const Json& golden);
   void check_rows(GradientOps& ops, const std::string& op, const Json& golden);
 
   Memory memory_;
@@ -161,12 +162,68 @@ void GradientGolden::check_rows(GradientOps& ops, const std::string& op, const J
   }
 }
 
+std::vector<SequenceRows> sequences_of(const Json& golden) {
+  std::vector<SequenceRows> sequences;
+  int64_t first_row = 0;
+  for (const int64_t length : list_of<int64_t>(field(golden, "params"), "lengths")) {
+    sequences.push_back({.first_row = first_row, .num_rows = length});
+    first_row += length;
+  }
+  return sequences;
+}
+
+void GradientGolden::check_recurrent(RecurrentGradientOps& ops, const std::string& op,
+                                     const Json& golden) {
+  const OwnedTensor dout = input(golden, "dout");
+  if (op == "decay_gates") {
+    const OwnedTensor dx = zeros_like(dout);
+    ops.decay_gates_gradient({.x = input(golden, "x").view,
+                              .bias = input(golden, "bias").view,
+                              .rates = input(golden, "rates").view,
+                              .dout = dout.view},
+                             dx.view);
+    return expect_output(golden, "dx", dx.view);
+  }
+  if (op == "short_convolution") {
+    const OwnedTensor taps = input(golden, "taps"), dx = zeros_like(dout);
+    ops.short_convolution_gradient({.channels = taps.view.size(1), .taps = taps.view.size(0)},
+                                   taps.view, dout.view, sequences_of(golden), dx.view);
+    return expect_output(golden, "dx", dx.view);
+  }
+  const OwnedTensor q = input(golden, "q"), k = input(golden, "k"), v = input(golden, "v");
+  const OwnedTensor log_decay = input(golden, "log_decay"), beta = input(golden, "beta");
+  const OwnedTensor dq = zeros_like(q), dk = zeros_like(k), dv = zeros_like(v);
+  const OwnedTensor dlog_decay = zeros_like(beta), dbeta = zeros_like(beta);
+  ops.delta_rule_gradient(
+      {.key_heads = k.view.size(1),
+       .value_heads = v.view.size(1),
+       .key_dim = k.view.size(2),
+       .value_dim = v.view.size(2),
+       .corrects = field(field(golden, "params"), "corrects").as_int("corrects") != 0},
+      {.forward =
+           {.q = q.view, .k = k.view, .v = v.view, .log_decay = log_decay.view, .beta = beta.view},
+       .dout = dout.view},
+      sequences_of(golden),
+      {.dq = dq.view,
+       .dk = dk.view,
+       .dv = dv.view,
+       .dlog_decay = dlog_decay.view,
+       .dbeta = dbeta.view});
+  for (const auto& [name, gradient] : {std::pair{"dq", &dq},
+                                       {"dk", &dk},
+                                       {"dv", &dv},
+                                       {"dlog_decay", &dlog_decay},
+                                       {"dbeta", &dbeta}}) {
+    expect_output(golden, name, gradient->view);
+  }
+}
+
 TEST_F(GradientGolden, AllAreThoseOfAutograd) {
   std::vector<std::unique_ptr<Backend>> backends;
   backends.push_back(make_reference_backend());
   for (const Isa isa : isas_to_run()) backends.push_back(make_cpu_backend(isa, threads_, memory_));
   const Json goldens = read_gradient_goldens();
-  ASSERT_EQ(goldens.as_array("goldens").size(), 12u);
+  ASSERT_EQ(goldens.as_array("goldens").size(), 16u);
   for (const auto& backend : backends) {
     for (const Json& golden : goldens.as_array("goldens")) {
       const std::string& op = field(golden, "op").as_string("op");
@@ -175,6 +232,8 @@ TEST_F(GradientGolden, AllAreThoseOfAutograd) {
         check_attention(*backend, golden);
       } else if (op == "linear") {
         check_linear(*backend, golden);
+      } else if (op == "delta_rule" || op == "short_convolution" || op == "decay_gates") {
+        check_recurrent(*backend->recurrent_gradients(), op, golden);
       } else {
         check_rows(backend->gradients(), op, golden);
       }

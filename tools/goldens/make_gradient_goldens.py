@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/goldens/gradients/gradients.json: gradients by PyTorch's autograd, in float64, of operations that are
-written here from PyTorch's own (softmax, silu, gelu, cross_entropy, embedding, linear).
+written here from PyTorch's own (softmax, silu, gelu, cross_entropy, embedding, linear, conv1d, softplus).
 
     python tools/goldens/make_gradient_goldens.py [--out FILE]
 
-Needs the torch of requirements.txt. Inputs are float32 numbers; outputs are rounded to 9 digits.
+Needs the torch and transformers of requirements.txt. Inputs are float32 numbers; outputs are rounded to 9 digits.
 """
 
 from __future__ import annotations
@@ -147,6 +147,70 @@ def linear_case() -> dict:
     return case("linear", {}, {"x": x, "w": w, "dy": dy}, {"dx": dx, "dw": dw})
 
 
+def delta_rule(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, beta: Tensor, corrects: bool) -> Tensor:
+    """One sequence, token by token; as transformers' torch_recurrent_gated_delta_rule, which computes in float32, but for
+    its norms of q and k. [rows, heads, dim]"""
+    group = v.shape[1] // k.shape[1]
+    q, k = q.repeat_interleave(group, dim=1), k.repeat_interleave(group, dim=1)
+    state = torch.zeros(v.shape[1], k.shape[2], v.shape[2], dtype=torch.float64)
+    rows = []
+    for t in range(v.shape[0]):
+        state = state * log_decay[t].exp()[:, None, None]
+        known = torch.einsum("hkv,hk->hv", state, k[t]) if corrects else 0.0
+        state = state + torch.einsum("hk,hv->hkv", k[t], (v[t] - known) * beta[t][:, None])
+        rows.append(torch.einsum("hkv,hk->hv", state, q[t]))
+    return torch.stack(rows)
+
+
+def compare_with_transformers(inputs: dict[str, Tensor]) -> None:
+    from transformers.models.qwen3_5.modeling_qwen3_5 import torch_chunk_gated_delta_rule
+
+    group = inputs["v"].shape[1] // inputs["k"].shape[1]
+    q, k = (inputs[name].repeat_interleave(group, dim=1) for name in ("q", "k"))
+    parts = (part[None].float() for part in (q * k.shape[2] ** 0.5, k, inputs["v"], inputs["log_decay"], inputs["beta"]))
+    q, k, v, g, beta = parts
+    out, _ = torch_chunk_gated_delta_rule(q, k, v, g=g, beta=beta, use_qk_l2norm_in_kernel=False)
+    torch.testing.assert_close(out[0].double(), delta_rule(**inputs, corrects=True), rtol=1e-5, atol=1e-5)
+
+
+def delta_rule_case(lengths: list[int], key_heads: int, value_heads: int, corrects: bool) -> dict:
+    rows, key_dim, value_dim = sum(lengths), 6, 5
+    inputs = {
+        "q": random(rows, key_heads, key_dim, size=0.4),
+        "k": random(rows, key_heads, key_dim, size=0.4),
+        "v": random(rows, value_heads, value_dim),
+        "log_decay": -torch.rand(rows, value_heads).double(),
+        "beta": torch.rand(rows, value_heads).double(),
+    }
+    inputs = {name: tensor.detach().requires_grad_() for name, tensor in inputs.items()}
+    if corrects:
+        compare_with_transformers({name: tensor[: lengths[0]] for name, tensor in inputs.items()})
+    pieces = [
+        delta_rule(**{name: tensor[end - length : end] for name, tensor in inputs.items()}, corrects=corrects)
+        for length, end in zip(lengths, torch.tensor(lengths).cumsum(0).tolist())
+    ]
+    dout = random(rows, value_heads, value_dim)
+    gradients = torch.autograd.grad(torch.cat(pieces), list(inputs.values()), dout)
+    outputs = {"d" + name: gradient for name, gradient in zip(inputs, gradients)}
+    return case("delta_rule", {"lengths": lengths, "corrects": int(corrects)}, {**inputs, "dout": dout}, outputs)
+
+
+def convolution_case(lengths: list[int], channels: int, taps: int) -> dict:
+    x, weight, dout = random(sum(lengths), channels), random(taps, channels), random(sum(lengths), channels)
+    pieces = [
+        functional.conv1d(functional.pad(part.T, (taps - 1, 0)), weight.T[:, None, :], groups=channels).T
+        for part in x.split(lengths)
+    ]
+    (dx,) = torch.autograd.grad(torch.cat(pieces), x, dout)
+    return case("short_convolution", {"lengths": lengths}, {"taps": weight, "dout": dout}, {"dx": dx})
+
+
+def decay_gates_case() -> dict:
+    x, bias, rates, dout = random(5, 12, size=4.0), random(12), random(12, size=3.0), random(5, 12)
+    (dx,) = torch.autograd.grad(-rates * functional.softplus(x + bias), x, dout)
+    return case("decay_gates", {}, {"x": x, "bias": bias, "rates": rates, "dout": dout}, {"dx": dx})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
@@ -163,6 +227,10 @@ def main() -> None:
         layer_norm_case(),
         activation_case(),
         clamped_gate_case(),
+        delta_rule_case([37, 3], key_heads=1, value_heads=2, corrects=True),
+        delta_rule_case([20], key_heads=2, value_heads=2, corrects=False),
+        convolution_case([9, 2], channels=6, taps=4),
+        decay_gates_case(),
     ]
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text("[\n" + ",\n".join(json.dumps(one) for one in cases) + "\n]\n")
