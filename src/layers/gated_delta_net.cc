@@ -223,12 +223,16 @@ void GatedDeltaNet::mix_gradient(Backend& backend, const MixGradientInputs& in,
   const OwnedTensor dread = take(config_.value_width());
   output_gradient(backend, in, dread.view, d.gates);
 
-  const OwnedTensor convolved = take(channels), mixed = take(channels), normed = take(channels);
+  const int64_t keys = config_.key_heads * config_.key_dim;
+  const OwnedTensor convolved = take(channels), mixed = take(channels), normed = take(2 * keys);
   const OwnedTensor beta = take(heads), decay = take(heads);
   prepare(backend, input, in.slices, in.states,
           {.mixed = convolved.view, .beta = beta.view, .decay = decay.view});
   backend.activation(config_.activation, convolved.view, mixed.view);
-  const MixedHeads from = heads_of(mixed.view), to = heads_of(normed.view);
+  const MixedHeads from = heads_of(mixed.view);
+  const MixedHeads to = {.q = heads_at(normed.view, 0, config_.key_heads, config_.key_dim),
+                         .k = heads_at(normed.view, keys, config_.key_heads, config_.key_dim),
+                         .v = from.v};
   normalise_keys(backend, from, to);
 
   const OwnedTensor dmixed = take(channels), dbeta = take(heads), ddecay = take(heads);

@@ -27,6 +27,10 @@ int64_t activation_bytes(const Mixer& mixer, const GatedMlp& mlp, int64_t hidden
   const int64_t kept = std::visit(
       [&]<class Part>(const Part& part) -> int64_t {
         if constexpr (HasMixGradient<Part>) return part.kept_width();
+        if constexpr (std::is_same_v<Part, SelfAttention>) {
+          const AttentionConfig& config = part.config();
+          return config.has_gate ? config.num_heads * config.head_dim : 0;
+        }
         return 0;
       },
       mixer.part());
