@@ -14,7 +14,8 @@ from peers import environment
 from peers.bars import bar_of, mixture_bar_of
 from peers.best_setting import Remembered
 from peers.children import BUSY_CORES, Failed, ask, make_file
-from peers.comparison import Compared, Sides, agree, compare_batch, compare_embed, compare_single
+from peers.comparison import (AGREEMENT, DELTA_NET_AGREEMENT, Compared, Sides, agree, compare_batch, compare_embed,
+                              compare_single)
 from peers.llama_bench import LlamaBench
 from peers.paceline_side import Paceline
 from peers.shapes import FORMATS, SHAPES
@@ -68,7 +69,7 @@ def compare(sides, options, shape, wanted):
     def bars(test, sequences=1):
         return mixture_bar_of(test, sequences) if is_mixture else bar_of(test, wanted, sequences)
 
-    compared.agreement = agree(sides, file)
+    compared.agreement = agree(sides, file, DELTA_NET_AGREEMENT if SHAPES[shape].delta_net else AGREEMENT)
     if shape in EMBEDDERS and wanted in EMBEDDED:
         compare_embed(sides, compared, names, bars("embed"), wanted, file, EMBEDDED[wanted])
     if options.embed_only:

@@ -162,6 +162,7 @@ class Shapes(unittest.TestCase):
     def test_sizes_are_those_of_the_published_models(self):
         self.assertEqual(self.weights("llama-3.2-1b"), 1235814400 + 32)  # the file's divisors of frequencies
         self.assertEqual(self.weights("qwen3-0.6b"), 596049920)
+        self.assertEqual(self.weights("qwen3.5-0.8b"), 752393024)
         self.assertEqual(self.weights("olmoe-1b-7b"), 6919161856)
 
     def test_mixtures(self):

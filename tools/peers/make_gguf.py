@@ -48,19 +48,28 @@ def add_config(writer, shape):
     writer.add_head_count_kv(shape.num_kv_heads)
     writer.add_key_length(shape.head_dim)
     writer.add_value_length(shape.head_dim)
-    writer.add_rope_dimension_count(shape.head_dim)
+    writer.add_rope_dimension_count(shape.rotated or shape.head_dim)
     writer.add_layer_norm_rms_eps(shape.rms_norm_eps)
     writer.add_rope_freq_base(shape.rope_theta)
     writer.add_vocab_size(shape.vocab_size)
     if shape.num_experts:
         writer.add_expert_count(shape.num_experts)
         writer.add_expert_used_count(shape.num_experts_used)
+    if delta := shape.delta_net:
+        writer.add_ssm_conv_kernel(delta.taps)
+        writer.add_ssm_state_size(delta.head_dim)
+        writer.add_ssm_group_count(delta.key_heads)
+        writer.add_ssm_time_step_rank(delta.value_heads)
+        writer.add_ssm_inner_size(delta.value_heads * delta.head_dim)
+        writer.add_full_attention_interval(4)
+        writer.add_rope_dimension_sections([11, 11, 10, 0])
 
 
 def vector(shape, name, length, rng):
     if name == "rope_freqs.weight":
         return np.array(llama3_divisors(shape.rope_scaling, shape.rope_theta, shape.head_dim), dtype="<f4")
-    return rng.uniform(0.75, 1.25, length).astype("<f4")
+    values = rng.uniform(0.75, 1.25, length).astype("<f4")
+    return -values if name.endswith(".ssm_a") else values
 
 
 def write_file(shape, wanted, path):

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class DeltaNet:
+    key_heads: int
+    value_heads: int
+    head_dim: int  # of keys and of values
+    taps: int
+
+
+@dataclass(frozen=True)
 class Shape:
     architecture: str
     vocab_size: int
@@ -26,6 +34,8 @@ class Shape:
     is_tied: bool = True
     num_experts: int = 0  # intermediate_size is then that of each
     num_experts_used: int = 0
+    delta_net: DeltaNet | None = None  # of all layers but every fourth, whose attention then has a gate
+    rotated: int = 0  # elements of a head; 0: all
 
 
 LLAMA_3 = {"factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
@@ -34,10 +44,28 @@ SHAPES = {
     "tiny": Shape("llama", 1024, 256, 512, 4, 4, 2, 64, 8192, 1e-5, 500000.0),
     "llama-3.2-1b": Shape("llama", 128256, 2048, 8192, 16, 32, 8, 64, 131072, 1e-5, 500000.0, LLAMA_3),
     "qwen3-0.6b": Shape("qwen3", 151936, 1024, 3072, 28, 16, 8, 128, 40960, 1e-6, 1000000.0, has_qk_norms=True),
+    "qwen3.5-0.8b": Shape("qwen35", 248320, 1024, 3584, 24, 8, 2, 256, 262144, 1e-6, 10000000.0, has_qk_norms=True,
+                          delta_net=DeltaNet(16, 16, 128, 4), rotated=64),
     "olmoe-1b-7b": Shape("olmoe", 50304, 2048, 1024, 16, 16, 16, 128, 4096, 1e-5, 10000.0, has_wide_qk_norms=True,
                          is_tied=False, num_experts=64, num_experts_used=8),
 }
 FORMATS = ("F32", "BF16", "F16", "Q8_0", "Q4_0", "Q4_K_M")
+
+
+WHOLE = ("ssm_a", "ssm_dt.bias")  # names without a kind of their own
+
+
+def is_delta_net(layer, shape):
+    return shape.delta_net is not None and (layer + 1) % 4 != 0
+
+
+def delta_net_parts(shape):
+    delta, hidden = shape.delta_net, shape.hidden_size
+    keys, values = delta.key_heads * delta.head_dim, delta.value_heads * delta.head_dim
+    return {"attn_norm": (hidden,), "attn_qkv": (2 * keys + values, hidden), "attn_gate": (values, hidden),
+            "ssm_conv1d": (2 * keys + values, delta.taps), "ssm_dt.bias": (delta.value_heads,),
+            "ssm_a": (delta.value_heads,), "ssm_beta": (delta.value_heads, hidden),
+            "ssm_alpha": (delta.value_heads, hidden), "ssm_norm": (delta.head_dim,), "ssm_out": (hidden, values)}
 
 
 def tensors_of(shape):
@@ -57,13 +85,18 @@ def tensors_of(shape):
                  "ffn_gate" + suffix: (*experts, shape.intermediate_size, shape.hidden_size),
                  "ffn_up" + suffix: (*experts, shape.intermediate_size, shape.hidden_size),
                  "ffn_down" + suffix: (*experts, shape.hidden_size, shape.intermediate_size)}
+        if shape.delta_net:
+            parts["post_attention_norm"] = parts.pop("ffn_norm")
+            parts["attn_q"] = (2 * q, shape.hidden_size)
+        if is_delta_net(layer, shape):
+            parts = {**delta_net_parts(shape), **{name: size for name, size in parts.items() if "attn_" not in name}}
         if experts:
             parts["ffn_gate_inp"] = (shape.num_experts, shape.hidden_size)
-        if shape.has_qk_norms:
+        if shape.has_qk_norms and not is_delta_net(layer, shape):
             parts.update(attn_q_norm=(shape.head_dim,), attn_k_norm=(shape.head_dim,))
         if shape.has_wide_qk_norms:
             parts.update(attn_q_norm=(q,), attn_k_norm=(kv,))
-        out += [(f"blk.{layer}.{part}.weight", size) for part, size in parts.items()]
+        out += [(f"blk.{layer}.{part}{'' if part in WHOLE else '.weight'}", size) for part, size in parts.items()]
     return out
 
 
@@ -74,7 +107,7 @@ def has_more_bits(layer, num_layers):
 
 def type_of(name, size, wanted, shape):
     """The type of a tensor in a file of the format `wanted`."""
-    if len(size) == 1 or ".ffn_gate_inp." in name:
+    if len(size) == 1 or ".ffn_gate_inp." in name or ".ssm_conv1d." in name:
         return "F32"
     if name == ("token_embd.weight" if shape.is_tied else "output.weight") and wanted.startswith("Q4"):
         return "Q6_K"
@@ -83,5 +116,5 @@ def type_of(name, size, wanted, shape):
     if name == "token_embd.weight":
         return "Q4_K"
     _, layer, part, _ = name.split(".")
-    has_more = part in ("attn_v", "ffn_down", "ffn_down_exps") and has_more_bits(int(layer), shape.num_layers)
+    has_more = part in ("attn_v", "attn_qkv", "ffn_down", "ffn_down_exps") and has_more_bits(int(layer), shape.num_layers)
     return "Q6_K" if has_more else "Q4_K"
