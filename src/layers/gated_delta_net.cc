@@ -77,6 +77,12 @@ std::vector<Projection> delta_projections(const DeltaNetConfig& config, const st
   switch (config.projections) {
     case DeltaProjections::by_kind:
       break;
+    case DeltaProjections::as_in_gguf:
+      return {
+          {name + ".in_proj_qkv", config.channels()},
+          {name + ".in_proj_z", config.value_width()},
+          {name + ".in_proj_ba", 2 * heads,
+           order_by_part(config.key_heads, {heads / config.key_heads, heads / config.key_heads})}};
     case DeltaProjections::by_key_head: {
       const int64_t group = heads / config.key_heads, values = group * config.value_dim;
       return {{name + ".in_proj_qkvz", config.channels() + config.value_width(),

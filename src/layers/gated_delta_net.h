@@ -24,6 +24,7 @@ struct LoadContext;
 enum class DeltaProjections : uint8_t {
   by_kind,      // in_proj_qkv, in_proj_z, in_proj_b, in_proj_a
   by_key_head,  // in_proj_qkvz and in_proj_ba, with the rows of one key head behind another's
+  as_in_gguf,   // in_proj_qkv and in_proj_z by kind, in_proj_ba by key head
   separate,     // q_proj, k_proj, v_proj, g_proj, b_proj, a_proj
 };
 

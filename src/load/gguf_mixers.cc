@@ -61,6 +61,31 @@ void add_delta_net_fields(const GgufFields& fields, Json::Object& config) {
   config.emplace_back("linear_conv_kernel_dim", fields.size("ssm.conv_kernel"));
 }
 
+void add_mamba_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  const int64_t inner = fields.size(kSsmInner), heads = fields.size(kSsmHeads);
+  const int64_t hidden = fields.size("embedding_length");
+  if (inner % heads != 0 || inner % hidden != 0) {
+    fields.corrupt(kSsmInner,
+                   fmt::format("{}, expected a multiple of the {} heads of {} and of {}", inner,
+                               heads, fields.key(kSsmHeads), fields.key("embedding_length")));
+  }
+  config.emplace_back("mamba_n_heads", heads);
+  config.emplace_back("mamba_d_head", inner / heads);
+  config.emplace_back("mamba_n_groups", fields.size(kSsmGroups));
+  config.emplace_back("mamba_d_state", fields.size("ssm.state_size"));
+  config.emplace_back("mamba_d_conv", fields.size("ssm.conv_kernel"));
+  config.emplace_back("mamba_expand", inner / hidden);
+  config.emplace_back("mamba_conv_bias", has_tensor(file, ".ssm_conv1d.bias"));
+  config.emplace_back("mamba_proj_bias", has_tensor(file, ".ssm_in.bias"));
+  const bool rotates =
+      fields.metadata().boolean(fields.key("rope.scaling.finetuned")).value_or(true);
+  config.emplace_back("position_embedding_type", rotates ? Json(std::string("rope")) : Json());
+  if (fields.integer("expert_count").value_or(0) > 0) return;
+  config.emplace_back("num_local_experts", int64_t{0});
+  if (fields.integer("expert_shared_feed_forward_length").value_or(0) > 0) return;
+  config.emplace_back("shared_intermediate_size", fields.layer_size("feed_forward_length"));
+}
+
 // The files' sizes of the MLPs are those of their matrices.
 void add_convolution_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
   config.emplace_back("block_auto_adjust_ff_dim", false);
@@ -74,7 +99,9 @@ void add_convolution_fields(const GgufFile& file, const GgufFields& fields, Json
 
 int64_t gguf_key_heads(const GgufFields& fields) {
   const auto listed = layer_list(fields, kKeyHeads, 0);
-  if (fields.architecture().mixers != GgufMixers::convolutions || !listed) {
+  const GgufMixers mixers = fields.architecture().mixers;
+  const bool has_zeros = mixers == GgufMixers::convolutions || mixers == GgufMixers::mamba2;
+  if (!has_zeros || !listed) {
     return fields.layer_size(kKeyHeads);
   }
   int64_t heads = 0;
@@ -94,17 +121,18 @@ int64_t gguf_key_heads(const GgufFields& fields) {
 
 void add_gguf_mixers(const GgufFile& file, const GgufFields& fields, int64_t layers,
                      Json::Object& config) {
-  const bool has_delta_nets = fields.architecture().mixers == GgufMixers::delta_nets;
+  const GgufMixers mixers = fields.architecture().mixers;
   Json::Array types;
   for (const bool is_recurrent : recurrent_layers(fields, layers)) {
-    const std::string_view other = has_delta_nets ? "linear_attention" : "conv";
+    const std::string_view other = mixers == GgufMixers::convolutions ? "conv" : "linear_attention";
     types.emplace_back(std::string(is_recurrent ? other : "full_attention"));
   }
   config.emplace_back("layer_types", std::move(types));
   if (fields.integer("attention.sliding_window").value_or(0) > 0) {
     fields.unsupported("attention.sliding_window", "windows beside layers with states");
   }
-  if (has_delta_nets) return add_delta_net_fields(fields, config);
+  if (mixers == GgufMixers::delta_nets) return add_delta_net_fields(fields, config);
+  if (mixers == GgufMixers::mamba2) return add_mamba_fields(file, fields, config);
   add_convolution_fields(file, fields, config);
 }
 
@@ -125,15 +153,22 @@ GgufDeltaNet gguf_delta_net(const GgufFields& fields) {
           .value_dim = inner / heads};
 }
 
+void set_state_shape(GgufTensorName& name) {
+  const std::string& text = name.name;
+  name.is_kernel = text.ends_with(".conv1d.weight") || text.ends_with(".conv.conv.weight");
+  if (text.find(".mamba.") == text.npos) return;
+  name.is_vector =
+      text.ends_with(kGgufDecayRates) || text.ends_with(".D") || text.ends_with(".norm.weight");
+}
+
 void set_delta_net_order(const GgufDeltaNet& sizes, GgufTensorName& name) {
   const auto is = [&](std::string_view part) { return name.name.find(part) != name.name.npos; };
   if (!is(".linear_attn.")) return;
-  name.is_kernel = is(".conv1d.");
   GgufHeadGroups groups{.groups = sizes.key_heads, .heads = sizes.value_heads};
   if (!groups.is_reordered() || is(".linear_attn.norm.")) return;
   const bool is_single = is(".in_proj_a.") || is(".in_proj_b.") || is(".A") || is(".dt_bias");
   groups.size = is_single ? 1 : sizes.value_dim;
-  if (is(".in_proj_qkv.") || name.is_kernel) groups.first = 2 * sizes.key_heads * sizes.key_dim;
+  if (is(".in_proj_qkv.") || is(".conv1d.")) groups.first = 2 * sizes.key_heads * sizes.key_dim;
   (is(".out_proj.") ? name.column_groups : name.row_groups) = groups;
 }
 

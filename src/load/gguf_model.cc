@@ -58,7 +58,8 @@ std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> fi
   const GgufArchitecture& architecture = find_gguf_architecture(file->metadata());
   const GgufFields fields(file->metadata(), architecture);
   const bool has_delta_nets = architecture.mixers == GgufMixers::delta_nets;
-  const auto delta_net = has_delta_nets ? std::optional(gguf_delta_net(fields)) : std::nullopt;
+  const auto delta_net =
+      architecture.value_heads_in_turns ? std::optional(gguf_delta_net(fields)) : std::nullopt;
   const int64_t num_layers = has_delta_nets ? num_gguf_layers(*file) : 0;
   const GgufHeads heads = architecture.interleaved_rotary ? gguf_heads(*file) : GgufHeads();
   std::vector<GgufTensorName> names;
@@ -70,10 +71,8 @@ std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> fi
     if (name->find(".self_attn.k_proj.") != name->npos) interleaved = heads.key;
     const bool is_row = name->ends_with(".shared_expert_gate.weight");
     names.push_back({std::move(*name), tensor.name, interleaved, is_row});
+    set_state_shape(names.back());
     if (delta_net) set_delta_net_order(*delta_net, names.back());
-    if (architecture.mixers == GgufMixers::convolutions) {
-      names.back().is_kernel = names.back().name.ends_with(".conv.conv.weight");
-    }
   }
   return make_gguf_checkpoint(std::move(file), std::move(names), memory);
 }

@@ -118,7 +118,7 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
     if (!name) return std::nullopt;
     GgufModule module{.module = std::move(*name)};
     module.is_stack = !size_of(module.module) && size_of(with_expert(module.module, 0));
-    if (delta_net) {
+    if (delta_net && architecture.value_heads_in_turns) {
       GgufTensorName order{.name = "model." + module.module + ".", .file_name = {}};
       set_delta_net_order(*delta_net, order);
       module.row_groups = order.row_groups;

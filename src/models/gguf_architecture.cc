@@ -209,12 +209,13 @@ constexpr GgufArchitecture kGptOss = {.name = "gpt-oss",
                                       .window_pattern = 2};
 
 // Tensors of gated delta nets (gguf-py's tensor_mapping.py). ssm_a is -exp(A_log).
-constexpr std::array<GgufNamePair, 9> kDeltaNetNames = {{
+constexpr std::array<GgufNamePair, 10> kDeltaNetNames = {{
     {"post_attention_norm", "post_attention_layernorm"},
     {"attn_qkv", "linear_attn.in_proj_qkv"},
     {"attn_gate", "linear_attn.in_proj_z"},
     {"ssm_beta", "linear_attn.in_proj_b"},
     {"ssm_alpha", "linear_attn.in_proj_a"},
+    {"ssm_ba", "linear_attn.in_proj_ba"},  // of Qwen3-Next, by key head
     {"ssm_conv1d", "linear_attn.conv1d"},
     {"ssm_norm", "linear_attn.norm"},
     {"ssm_out", "linear_attn.out_proj"},
@@ -231,7 +232,8 @@ constexpr GgufArchitecture kQwen35 = {.name = "qwen35",
                                       .whole_tensors = kDeltaNetWholeNames,
                                       .rope = GgufRope::partial,
                                       .norms_plus_one = true,
-                                      .mixers = GgufMixers::delta_nets};
+                                      .mixers = GgufMixers::delta_nets,
+                                      .value_heads_in_turns = true};
 constexpr GgufArchitecture kQwen35Moe = {.name = "qwen35moe",
                                          .model_type = "qwen3_5_moe_text",
                                          .hf_class = "Qwen3_5MoeForCausalLM",
@@ -241,7 +243,42 @@ constexpr GgufArchitecture kQwen35Moe = {.name = "qwen35moe",
                                          .whole_tensors = kDeltaNetWholeNames,
                                          .rope = GgufRope::partial,
                                          .norms_plus_one = true,
+                                         .mixers = GgufMixers::delta_nets,
+                                         .value_heads_in_turns = true};
+constexpr GgufArchitecture kQwen3Next = {.name = "qwen3next",
+                                         .model_type = "qwen3_next",
+                                         .hf_class = "Qwen3NextForCausalLM",
+                                         .has_mixtures = true,
+                                         .normalises_experts = true,
+                                         .tensors = kDeltaNetNames,
+                                         .whole_tensors = kDeltaNetWholeNames,
+                                         .rope = GgufRope::partial,
+                                         .norms_plus_one = true,
                                          .mixers = GgufMixers::delta_nets};
+
+constexpr std::array<GgufNamePair, 4> kMambaNames = {{
+    {"ssm_in", "mamba.in_proj"},
+    {"ssm_conv1d", "mamba.conv1d"},
+    {"ssm_norm", "mamba.norm"},
+    {"ssm_out", "mamba.out_proj"},
+}};
+constexpr std::array<GgufNamePair, 3> kMambaWholeNames = {{
+    {"ssm_a", "mamba.A"},
+    {"ssm_d", "mamba.D"},
+    {"ssm_dt.bias", "mamba.dt_bias"},
+}};
+constexpr GgufArchitecture kGraniteHybrid = {.name = "granitehybrid",
+                                             .model_type = "granitemoehybrid",
+                                             .hf_class = "GraniteMoeHybridForCausalLM",
+                                             .has_mixtures = true,
+                                             .experts_field = "num_local_experts",
+                                             .normalises_experts = true,
+                                             .interleaved_rotary = true,
+                                             .tensors = kMambaNames,
+                                             .whole_tensors = kMambaWholeNames,
+                                             .fields = kGraniteFields,
+                                             .sizes = kGraniteMoeSizes,
+                                             .mixers = GgufMixers::mamba2};
 
 constexpr std::array<GgufNamePair, 15> kLfm2Names = {{
     {"attn_norm", "operator_norm"},
@@ -331,6 +368,8 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      kGptOss,
      kQwen35,
      kQwen35Moe,
+     kQwen3Next,
+     kGraniteHybrid,
      kLfm2,
      kLfm2Moe});
 

@@ -32,6 +32,7 @@ enum class GgufMixers : uint8_t {
   attention,
   delta_nets,    // or attention: attention.recurrent_layers, or every full_attention_interval-th
   convolutions,  // where attention.head_count_kv is 0
+  mamba2,        // likewise
 };
 
 struct GgufArchitecture {
@@ -65,7 +66,8 @@ struct GgufArchitecture {
   bool four_norms = false;       // each branch has a norm before and after it
   bool norms_plus_one = false;   // files hold 1 + w of norms that compute 1 + w
   GgufMixers mixers = GgufMixers::attention;
-  bool two_ropes = false;  // layers with a window have a rope of their own
+  bool value_heads_in_turns = false;  // of delta nets: set_delta_net_order()
+  bool two_ropes = false;             // layers with a window have a rope of their own
   std::string_view activation = "silu";
   int64_t default_window = 0;  // of windowed layers, when the file has no window; 0: none
   int64_t window_pattern = 0;  // every window_pattern-th layer has no window; 0: all are equal
@@ -76,8 +78,8 @@ struct GgufArchitecture {
   int64_t widely_scaled_layers = 0;
 };
 
-// Ends the name of the decay rates of a gated delta net, which files have as -exp(A_log).
-inline constexpr std::string_view kGgufDecayRates = ".linear_attn.A";
+// Ends the name of decay rates, which files have as -exp(A_log).
+inline constexpr std::string_view kGgufDecayRates = ".A";
 
 // The file's general.architecture. Throws Error unsupported naming it and the supported ones.
 const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata);

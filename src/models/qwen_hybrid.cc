@@ -82,6 +82,17 @@ DecoderConfig read_hybrid_mixture(const HfConfig& config, const WeightReader& we
   return decoder;
 }
 
+// GGUF files have the product for queries to gates in two parts.
+DeltaProjections find_projections(const WeightReader& weights,
+                                  const std::vector<LayerConfig>& layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto name = fmt::format("layers.{}.linear_attn.in_proj_qkv", i);
+    const bool is_in_parts = weights.contains(name + ".weight");
+    if (is_in_parts && !weights.contains(name + "z.weight")) return DeltaProjections::as_in_gguf;
+  }
+  return DeltaProjections::by_key_head;
+}
+
 }  // namespace
 
 DecoderConfig read_qwen3_next(const HfConfig& config, const WeightReader& weights) {
@@ -89,7 +100,7 @@ DecoderConfig read_qwen3_next(const HfConfig& config, const WeightReader& weight
       read_hybrid_mixture(config, weights, kNextDefaults,
                           {.num_experts = 512, .experts_per_token = 10, .expert_size = 512});
   decoder.mixture->routing.normalise = config.boolean("norm_topk_prob", true);
-  decoder.delta_net->projections = DeltaProjections::by_key_head;
+  decoder.delta_net->projections = find_projections(weights, decoder.layers);
   mix_sparse_layers(config, decoder.layers);
   return decoder;
 }

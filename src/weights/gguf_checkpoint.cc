@@ -38,6 +38,7 @@ void copy_row(const std::byte* from, std::byte* to, size_t row_bytes, size_t siz
 // The shape that a name gives to the file's tensor.
 Extents shape_in_checkpoint(const GgufTensorName& name, const Extents& extents) {
   if (name.is_row && extents.rank() == 1) return {1, extents[0]};
+  if (name.is_vector && extents.rank() == 2) return {extents[0] * extents[1]};
   if (name.is_kernel && extents.rank() == 2) return {extents[0], 1, extents[1]};
   return extents;
 }

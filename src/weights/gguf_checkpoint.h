@@ -22,6 +22,7 @@ struct GgufTensorName {
   // of a pair are neighbours. read() returns the first halves of all pairs, then the second ones.
   int64_t interleaved_heads = 0;
   bool is_row = false;     // a vector of the file is a matrix of one row
+  bool is_vector = false;  // a matrix of the file is a vector of all its elements
   bool is_kernel = false;  // a matrix [channels, taps] of the file is [channels, 1, taps]
   // Heads that the file has in turns of their groups; of all rows (or elements of a vector), or of
   // all columns of a matrix.

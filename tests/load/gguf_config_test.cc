@@ -304,7 +304,8 @@ TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
       ++num_refused;
     }
   };
-  for (const std::string arch : {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2"}) {
+  for (const std::string arch :
+       {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2", "granitehybrid"}) {
     const auto file_without = [&](const std::string& key) {
       GgufWriter writer = small_file(arch, key);
       for (const std::string size : {"ssm.conv_kernel", "ssm.inner_size", "ssm.state_size",
@@ -486,6 +487,38 @@ TEST_F(GgufConfig, LayersWithoutKeyHeadsAreConvolutions) {
   expect_refused(ErrorCode::corrupt, {"head_count_kv: 0 in every layer"},
                  with_heads({0, 0, 0, 0, 0, 0}));
   expect_refused(ErrorCode::corrupt, {"head_count_kv: 2 numbers for 6 layers"}, with_heads({0, 2}));
+}
+
+TEST_F(GgufConfig, LayersWithoutKeyHeadsAreMambasInGranite) {
+  using enum MixerKind;
+  const auto with_inner = [&](uint32_t inner) {
+    GgufWriter writer = small_file("granitehybrid", "attention.head_count_kv");
+    writer.numbers("granitehybrid.attention.head_count_kv", std::vector<int32_t>{0, 2, 0, 0, 2, 0});
+    for (const auto& [key, size] :
+         std::vector<std::pair<std::string, uint32_t>>{{"conv_kernel", 4},
+                                                       {"state_size", 8},
+                                                       {"group_count", 2},
+                                                       {"time_step_rank", 16},
+                                                       {"inner_size", inner}}) {
+      writer.number("granitehybrid.ssm." + key, size);
+    }
+    return writer.boolean("granitehybrid.rope.scaling.finetuned", false);
+  };
+  const DecoderConfig config = decoder(with_inner(64));
+  EXPECT_EQ(config.family, "granitemoehybrid");
+  EXPECT_EQ(mixers_of(config), (std::vector{mamba2, attention, mamba2, mamba2, attention, mamba2}));
+  EXPECT_EQ(config.mamba2->heads, 16);
+  EXPECT_EQ(config.mamba2->head_dim, 4);
+  EXPECT_EQ(config.mamba2->groups, 2);
+  EXPECT_EQ(config.mamba2->state_size, 8);
+  EXPECT_FALSE(config.mamba2->convolution_bias);
+  EXPECT_EQ(config.intermediate_size, 64);
+  EXPECT_EQ(config.layers[1].rope_index, kNoRope);
+  EXPECT_FALSE(config.mixture);
+  expect_refused(ErrorCode::corrupt,
+                 {"granitehybrid.ssm.inner_size: 80, expected a multiple of the 16 heads of "
+                  "granitehybrid.ssm.time_step_rank and of granitehybrid.embedding_length"},
+                 with_inner(80));
 }
 
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {

@@ -41,13 +41,16 @@ DELTA_NETS = {"post_attention_layernorm": "post_attention_norm", "linear_attn.in
 CONVOLUTIONS = {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "self_attn.out_proj": "attn_output",
                 "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm",
                 "conv.in_proj": "shortconv.in_proj", "conv.conv": "shortconv.conv", "conv.out_proj": "shortconv.out_proj"}
-OWN_NAMES |= {"qwen35": DELTA_NETS, "qwen35moe": DELTA_NETS, "lfm2": CONVOLUTIONS, "lfm2moe": CONVOLUTIONS}
+MAMBA = {"mamba.in_proj": "ssm_in", "mamba.conv1d": "ssm_conv1d", "mamba.norm": "ssm_norm", "mamba.out_proj": "ssm_out"}
+OWN_NAMES |= {"qwen35": DELTA_NETS, "qwen35moe": DELTA_NETS, "lfm2": CONVOLUTIONS, "lfm2moe": CONVOLUTIONS,
+              "qwen3next": {**DELTA_NETS, "linear_attn.in_proj_ba": "ssm_ba"},
+              "granitehybrid": {**OWN_NAMES["granitemoe"], **MAMBA}}
 WITHOUT_KIND = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
-                "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
+                "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
-INTERLEAVED = ("llama", "smollm3", "granite", "granitemoe", "mistral3")
+INTERLEAVED = ("llama", "smollm3", "granite", "granitemoe", "granitehybrid", "mistral3")
 OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm"}
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
                  "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
@@ -56,7 +59,8 @@ ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3"
                  "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2", "olmo3": "olmo2",
                  "granite": "granite", "glm4": "glm4", "exaone4": "exaone4", "cohere2": "cohere2",
                  "stablelm": "stablelm", "starcoder2": "starcoder2", "ministral3": "mistral3",
-                 "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "lfm2": "lfm2", "lfm2_moe": "lfm2moe"}
+                 "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
+                 "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
@@ -156,6 +160,29 @@ def delta_net_content(part, shape, content, config):
         width = len(content) // shape[0]
         return b"".join(in_turns(content[at:at + width], shape[1], config, size) for at in range(0, len(content), width))
     return content
+
+
+def divide_by_key_head(tensors, config):
+    """Qwen3-Next's in_proj_qkvz, whose rows stand key head by key head, as queries, keys and values, and gates."""
+    if config["model_type"] != "qwen3_next":
+        return tensors
+    keys, heads = config["linear_key_head_dim"], config["linear_num_key_heads"]
+    values = config["linear_num_value_heads"] // heads * config["linear_value_head_dim"]
+    out = {}
+    for name, (dtype, shape, content) in tensors.items():
+        stem, _, rest = name.partition("in_proj_qkvz")
+        if not rest:
+            out[name] = (dtype, shape, content)
+            continue
+        width, whole = len(content) // shape[0], 2 * keys + 2 * values
+        parts, begin = [], 0
+        for size in (keys, keys, values, values):
+            parts.append(b"".join(content[(head * whole + begin) * width:(head * whole + begin + size) * width]
+                                  for head in range(heads)))
+            begin += size
+        out[f"{stem}in_proj_qkv{rest}"] = (dtype, [heads * (whole - values), shape[1]], b"".join(parts[:3]))
+        out[f"{stem}in_proj_z{rest}"] = (dtype, [heads * values, shape[1]], parts[3])
+    return out
 
 
 def gguf_name(name, arch):
@@ -337,7 +364,7 @@ def config_metadata(config):
         if "norm_topk_prob" in config:
             add("expert_weights_norm", BOOL, config["norm_topk_prob"])
     types = config.get("layer_types") or []
-    if arch.startswith("qwen35"):
+    if arch in ("qwen35", "qwen35moe", "qwen3next"):
         for key, field in {"conv_kernel": "linear_conv_kernel_dim", "state_size": "linear_key_head_dim",
                            "group_count": "linear_num_key_heads", "time_step_rank": "linear_num_value_heads"}.items():
             add(f"ssm.{key}", U32, config[field])
@@ -345,6 +372,16 @@ def config_metadata(config):
         add("full_attention_interval", U32, 4)
         if any((kind == "full_attention") != ((i + 1) % 4 == 0) for i, kind in enumerate(types)):
             add("attention.recurrent_layers", ARRAY, (BOOL, [kind == "linear_attention" for kind in types]))
+    if arch == "granitehybrid":
+        for key, field in {"conv_kernel": "mamba_d_conv", "state_size": "mamba_d_state", "group_count": "mamba_n_groups",
+                           "time_step_rank": "mamba_n_heads"}.items():
+            add(f"ssm.{key}", U32, config[field])
+        add("ssm.inner_size", U32, config["mamba_expand"] * config["hidden_size"])
+        add("rope.scaling.finetuned", BOOL, config["position_embedding_type"] == "rope")
+        heads = config["num_key_value_heads"]
+        out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length"))]
+        add("attention.head_count_kv", ARRAY, (I32, [heads if kind == "full_attention" else 0 for kind in types]))
+        add("feed_forward_length", U32, config["intermediate_size" if config["num_local_experts"] else "shared_intermediate_size"])
     if arch.startswith("lfm2"):
         heads = config["num_key_value_heads"]
         out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length"))]
@@ -377,13 +414,15 @@ def tensors_of(directory, config, quantized=False):
     """The weights as the converter writes them; those of norms that compute 1 + w as float32 with 1 added.
     `quantized`: matrices as Q8_0."""
     arch = ARCHITECTURES[config["model_type"]]
-    plus_one = arch.startswith(("gemma", "qwen35"))
+    plus_one = arch.startswith(("gemma", "qwen35", "qwen3next"))
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
     out = []
-    for name, (dtype, shape, content) in sorted(stack_experts(read_safetensors(directory)).items()):
+    for name, (dtype, shape, content) in sorted(stack_experts(divide_by_key_head(read_safetensors(directory), config)).items()):
         if any(tower in name for tower in ("vision_tower", "vision_model", "multi_modal_projector", "connector")):
             continue
         name = gguf_name(name, arch)
+        if arch == "granitehybrid" and not config["num_local_experts"]:
+            name = name.replace("_shexp", "")
         part = name.split(".")[-2]
         if arch in INTERLEAVED and part in heads:
             content = interleave(content, shape[0], heads[part])
@@ -391,13 +430,17 @@ def tensors_of(directory, config, quantized=False):
             shape = shape[1:]
         if len(shape) == 1 and dtype != "F32":
             dtype, content = "F32", struct.pack(f"<{shape[0]}f", *floats(content, dtype))
-        if part == "ssm_conv1d" or name.endswith("shortconv.conv.weight"):
+        if name.endswith("ssm_conv1d.weight") or name.endswith("shortconv.conv.weight"):
             shape = [shape[0], shape[2]]
         if name.endswith(".ssm_a"):
             part = "ssm_a"
             content = struct.pack(f"<{shape[0]}f", *(-math.exp(value) for value in floats(content, "F32")))
         if arch.startswith("qwen35"):
             content = delta_net_content(part, shape, content, config)
+        if arch == "granitehybrid" and name.endswith((".ssm_a", ".ssm_d")):
+            shape = [shape[0], 1]
+        if arch == "granitehybrid" and part == "ssm_norm":
+            shape = [config["mamba_n_groups"], shape[0] // config["mamba_n_groups"]]
         if plus_one and part.endswith("norm") and part != "ssm_norm":
             content = struct.pack(f"<{shape[0]}f", *(value + 1.0 for value in floats(content, "F32")))
         if quantized and len(shape) >= 2 and shape[-1] % 32 == 0 and part != "ffn_gate_inp":

@@ -60,7 +60,10 @@ class GgufTest(ProgramTest):
             if text_config(folder)["model_type"] not in ARCHITECTURES:
                 continue
             with self.subTest(folder.name):
-                twin, gguf, ids = self.twin(folder.name, goldens=HYBRIDS)
+                config = text_config(folder)
+                if "time_step_limit" in config:
+                    config["time_step_limit"] = None  # which has no key
+                twin, gguf, ids = self.twin(folder.name, config, goldens=HYBRIDS)
                 scores = self.scores(twin, ids)
                 self.assertEqual(self.scores(gguf, ids), scores)
                 out = self.directory / f"{folder.name}-out"
@@ -68,8 +71,8 @@ class GgufTest(ProgramTest):
                 pairs = zip(self.scores(out, ids)["logprobs"][1:], scores["logprobs"][1:], strict=True)
                 self.assertLess(max(abs(ours - theirs) for ours, theirs in pairs), 1e-5)  # of A_log the last bits
                 written, stored = read_safetensors(out), read_safetensors(folder)
-                if folder.name.endswith("stacked"):
-                    continue  # written one by one
+                if folder.name.endswith("stacked") or config["model_type"] in ("granitemoehybrid", "qwen3_next"):
+                    continue  # experts one by one, gate and up apart, a product in two parts
                 self.assertEqual(sorted(written), sorted(stored))
                 for key, value in stored.items():
                     self.assertEqual(written[key][:2], value[:2], key)
