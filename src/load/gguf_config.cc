@@ -241,7 +241,7 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
       {"dtype", Json(std::string(main_dtype(file)))}};
   constexpr std::string_view kWidth = "feed_forward_length";
   if (!has_experts(fields) || fields.metadata().contains(fields.key(kWidth))) {
-    config.emplace_back("intermediate_size", fields.layer_size(kWidth));
+    config.emplace_back("intermediate_size", gguf_mlp_size(fields));
   }
   add_rotated(fields, head_dim, config);
   return config;
@@ -253,7 +253,7 @@ void add_mixture(const GgufFile& file, const GgufFields& fields, Json::Object& c
   const int64_t used = fields.size("expert_used_count");
   const auto size_or_width = [&](std::string_view key, int64_t parts) {
     const auto size = fields.integer(key);
-    return size ? *size : fields.layer_size("feed_forward_length") / parts;
+    return size ? *size : gguf_mlp_size(fields) / parts;
   };
   config.emplace_back(std::string(fields.architecture().experts_field),
                       fields.size("expert_count"));

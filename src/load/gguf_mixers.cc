@@ -11,6 +11,7 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kKeyHeads = "attention.head_count_kv";
+constexpr std::string_view kMlpColumns = "feed_forward_length";
 constexpr std::string_view kSsmInner = "ssm.inner_size";
 constexpr std::string_view kSsmHeads = "ssm.time_step_rank";
 constexpr std::string_view kSsmGroups = "ssm.group_count";
@@ -61,6 +62,62 @@ void add_delta_net_fields(const GgufFields& fields, Json::Object& config) {
   config.emplace_back("linear_conv_kernel_dim", fields.size("ssm.conv_kernel"));
 }
 
+// The number of the layers that have one.
+int64_t only_number(const GgufFields& fields, std::string_view key) {
+  const auto listed = layer_list(fields, key, 0);
+  if (!listed) return fields.layer_size(key);
+  int64_t only = 0;
+  for (const int64_t number : *listed) {
+    if (only != 0 && number != 0 && number != only) {
+      fields.unsupported(key, fmt::format("layers that differ ({} and {})", only, number));
+    }
+    only = std::max(only, number);
+  }
+  constexpr int64_t kMost = int64_t{1} << 24;
+  if (only < 1 || only > kMost) {
+    fields.corrupt(key, fmt::format("{} in every layer, expected 1 to {} in some", only, kMost));
+  }
+  return only;
+}
+
+// Layers of one branch: attention where there are heads, else an MLP or a mixture where there are
+// columns of one.
+void add_layers_alone(const GgufFile& file, const GgufFields& fields, int64_t layers,
+                      Json::Object& config) {
+  const auto heads = layer_list(fields, kKeyHeads, layers);
+  const auto columns = layer_list(fields, kMlpColumns, layers);
+  if (!heads || !columns) {
+    fields.corrupt(heads ? kMlpColumns : kKeyHeads, "expected a list with a number for each layer");
+  }
+  Json::Array types;
+  for (size_t i = 0; i < static_cast<size_t>(layers); ++i) {
+    const std::string_view mlp = fields.architecture().has_mixtures ? "moe" : "mlp";
+    const bool has_heads = (*heads)[i] != 0, has_columns = (*columns)[i] != 0;
+    if (has_heads && has_columns) {
+      fields.unsupported(kMlpColumns, fmt::format("layer {}: MLPs behind attention", i));
+    }
+    types.emplace_back(std::string(has_heads     ? "full_attention"
+                                   : has_columns ? mlp
+                                                 : "linear_attention"));
+  }
+  config.emplace_back("layers_block_type", std::move(types));
+  const int64_t mamba_heads = fields.size(kSsmHeads), inner = fields.size(kSsmInner);
+  if (inner % mamba_heads != 0) {
+    fields.corrupt(kSsmInner, fmt::format("{}, expected a multiple of the {} heads of {}", inner,
+                                          mamba_heads, fields.key(kSsmHeads)));
+  }
+  config.emplace_back("mamba_num_heads", mamba_heads);
+  config.emplace_back("mamba_head_dim", inner / mamba_heads);
+  config.emplace_back("n_groups", fields.size(kSsmGroups));
+  config.emplace_back("ssm_state_size", fields.size("ssm.state_size"));
+  config.emplace_back("conv_kernel", fields.size("ssm.conv_kernel"));
+  config.emplace_back("use_conv_bias", has_tensor(file, ".ssm_conv1d.bias"));
+  config.emplace_back("use_bias", has_tensor(file, ".ssm_in.bias"));
+  const auto of_rms = fields.number("attention.layer_norm_rms_epsilon");
+  const auto eps = of_rms ? of_rms : fields.number("attention.layer_norm_epsilon");
+  if (eps) config.emplace_back("layer_norm_epsilon", *eps);
+}
+
 void add_mamba_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
   const int64_t inner = fields.size(kSsmInner), heads = fields.size(kSsmHeads);
   const int64_t hidden = fields.size("embedding_length");
@@ -98,30 +155,20 @@ void add_convolution_fields(const GgufFile& file, const GgufFields& fields, Json
 }  // namespace
 
 int64_t gguf_key_heads(const GgufFields& fields) {
-  const auto listed = layer_list(fields, kKeyHeads, 0);
   const GgufMixers mixers = fields.architecture().mixers;
-  const bool has_zeros = mixers == GgufMixers::convolutions || mixers == GgufMixers::mamba2;
-  if (!has_zeros || !listed) {
-    return fields.layer_size(kKeyHeads);
-  }
-  int64_t heads = 0;
-  for (const int64_t count : *listed) {
-    if (heads != 0 && count != 0 && count != heads) {
-      fields.unsupported(kKeyHeads, fmt::format("layers that differ ({} and {})", heads, count));
-    }
-    heads = std::max(heads, count);
-  }
-  constexpr int64_t kMostHeads = int64_t{1} << 24;
-  if (heads < 1 || heads > kMostHeads) {
-    fields.corrupt(kKeyHeads,
-                   fmt::format("{} in every layer, expected 1 to {} in some", heads, kMostHeads));
-  }
-  return heads;
+  const bool is_uniform = mixers == GgufMixers::attention || mixers == GgufMixers::delta_nets;
+  return is_uniform ? fields.layer_size(kKeyHeads) : only_number(fields, kKeyHeads);
+}
+
+int64_t gguf_mlp_size(const GgufFields& fields) {
+  const bool is_uniform = fields.architecture().mixers != GgufMixers::alone;
+  return is_uniform ? fields.layer_size(kMlpColumns) : only_number(fields, kMlpColumns);
 }
 
 void add_gguf_mixers(const GgufFile& file, const GgufFields& fields, int64_t layers,
                      Json::Object& config) {
   const GgufMixers mixers = fields.architecture().mixers;
+  if (mixers == GgufMixers::alone) return add_layers_alone(file, fields, layers, config);
   Json::Array types;
   for (const bool is_recurrent : recurrent_layers(fields, layers)) {
     const std::string_view other = mixers == GgufMixers::convolutions ? "conv" : "linear_attention";
@@ -156,7 +203,7 @@ GgufDeltaNet gguf_delta_net(const GgufFields& fields) {
 void set_state_shape(GgufTensorName& name) {
   const std::string& text = name.name;
   name.is_kernel = text.ends_with(".conv1d.weight") || text.ends_with(".conv.conv.weight");
-  if (text.find(".mamba.") == text.npos) return;
+  if (text.find(".mamba.") == text.npos && text.find(".mixer.") == text.npos) return;
   name.is_vector =
       text.ends_with(kGgufDecayRates) || text.ends_with(".D") || text.ends_with(".norm.weight");
 }

@@ -14,6 +14,9 @@ namespace paceline {
 // Heads of keys and values in the layers that are attention, a list's zeros left out.
 int64_t gguf_key_heads(const GgufFields& fields);
 
+// Columns of the layers' MLPs, a list's zeros left out.
+int64_t gguf_mlp_size(const GgufFields& fields);
+
 // Adds `layer_types` and the sizes of the architecture's mixers. The caller bounds `layers`.
 void add_gguf_mixers(const GgufFile& file, const GgufFields& fields, int64_t layers,
                      Json::Object& config);

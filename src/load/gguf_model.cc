@@ -60,15 +60,17 @@ std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> fi
   const bool has_delta_nets = architecture.mixers == GgufMixers::delta_nets;
   const auto delta_net =
       architecture.value_heads_in_turns ? std::optional(gguf_delta_net(fields)) : std::nullopt;
-  const int64_t num_layers = has_delta_nets ? num_gguf_layers(*file) : 0;
+  const bool drops_further = has_delta_nets || architecture.mixers == GgufMixers::alone;
+  const int64_t num_layers = drops_further ? num_gguf_layers(*file) : 0;
   const GgufHeads heads = architecture.interleaved_rotary ? gguf_heads(*file) : GgufHeads();
   std::vector<GgufTensorName> names;
   for (const GgufTensorInfo& tensor : file->tensors()) {
     auto name = checkpoint_name(architecture, tensor.name);
-    if (!name || (has_delta_nets && is_behind(tensor.name, num_layers))) continue;
+    if (!name || (drops_further && is_behind(tensor.name, num_layers))) continue;
     int64_t interleaved = 0;
-    if (name->find(".self_attn.q_proj.") != name->npos) interleaved = heads.query;
-    if (name->find(".self_attn.k_proj.") != name->npos) interleaved = heads.key;
+    const auto is = [&](std::string_view part) { return name->find(part) != name->npos; };
+    if (is(".self_attn.q_proj.") || is(".mixer.q_proj.")) interleaved = heads.query;
+    if (is(".self_attn.k_proj.") || is(".mixer.k_proj.")) interleaved = heads.key;
     const bool is_row = name->ends_with(".shared_expert_gate.weight");
     names.push_back({std::move(*name), tensor.name, interleaved, is_row});
     set_state_shape(names.back());

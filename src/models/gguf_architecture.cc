@@ -280,6 +280,59 @@ constexpr GgufArchitecture kGraniteHybrid = {.name = "granitehybrid",
                                              .sizes = kGraniteMoeSizes,
                                              .mixers = GgufMixers::mamba2};
 
+// Layers of one branch, which is called mixer whatever it is.
+constexpr std::array<GgufNamePair, 16> kNemotronNames = {{
+    {"attn_norm", "norm"},
+    {"attn_q", "mixer.q_proj"},
+    {"attn_k", "mixer.k_proj"},
+    {"attn_v", "mixer.v_proj"},
+    {"attn_output", "mixer.o_proj"},
+    {"ssm_in", "mixer.in_proj"},
+    {"ssm_conv1d", "mixer.conv1d"},
+    {"ssm_norm", "mixer.norm"},
+    {"ssm_out", "mixer.out_proj"},
+    {"ffn_up", "mixer.up_proj"},
+    {"ffn_down", "mixer.down_proj"},
+    {"ffn_gate_inp", "mixer.gate"},
+    {"ffn_up_exps", "mixer.experts.up_proj"},
+    {"ffn_down_exps", "mixer.experts.down_proj"},
+    {"ffn_up_shexp", "mixer.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mixer.shared_experts.down_proj"},
+}};
+constexpr std::array<GgufNamePair, 5> kNemotronWholeNames = {{
+    {"ssm_a", "mixer.A"},
+    {"ssm_d", "mixer.D"},
+    {"ssm_dt.bias", "mixer.dt_bias"},
+    {"exp_probs_b.bias", "mixer.gate.e_score_correction_bias"},
+    {"output_norm.weight", "norm_f.weight"},
+}};
+constexpr std::array<GgufNamePair, 4> kNemotronSizes = {{
+    {"expert_shared_count", "n_shared_experts"},
+    {"expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
+    {"expert_group_count", "n_group"},
+    {"expert_group_used_count", "topk_group"},
+}};
+constexpr GgufArchitecture kNemotronH = {.name = "nemotron_h",
+                                         .model_type = "nemotron_h",
+                                         .hf_class = "NemotronHForCausalLM",
+                                         .interleaved_rotary = true,
+                                         .tensors = kNemotronNames,
+                                         .whole_tensors = kNemotronWholeNames,
+                                         .mixers = GgufMixers::alone};
+constexpr GgufArchitecture kNemotronHMoe = {.name = "nemotron_h_moe",
+                                            .model_type = "nemotron_h",
+                                            .hf_class = "NemotronHForCausalLM",
+                                            .has_mixtures = true,
+                                            .experts_field = "n_routed_experts",
+                                            .normalises_experts = true,
+                                            .expert_gating = 2,
+                                            .interleaved_rotary = true,
+                                            .tensors = kNemotronNames,
+                                            .whole_tensors = kNemotronWholeNames,
+                                            .fields = kGlmMoeFields,
+                                            .sizes = kNemotronSizes,
+                                            .mixers = GgufMixers::alone};
+
 constexpr std::array<GgufNamePair, 15> kLfm2Names = {{
     {"attn_norm", "operator_norm"},
     {"attn_output", "self_attn.out_proj"},
@@ -370,6 +423,8 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      kQwen35Moe,
      kQwen3Next,
      kGraniteHybrid,
+     kNemotronH,
+     kNemotronHMoe,
      kLfm2,
      kLfm2Moe});
 

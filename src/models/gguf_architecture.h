@@ -33,6 +33,7 @@ enum class GgufMixers : uint8_t {
   delta_nets,    // or attention: attention.recurrent_layers, or every full_attention_interval-th
   convolutions,  // where attention.head_count_kv is 0
   mamba2,        // likewise
+  alone,         // Mamba 2 where feed_forward_length is 0 too, else a layer without a mixer
 };
 
 struct GgufArchitecture {

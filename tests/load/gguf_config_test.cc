@@ -305,7 +305,7 @@ TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
     }
   };
   for (const std::string arch :
-       {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2", "granitehybrid"}) {
+       {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2", "granitehybrid", "nemotron_h"}) {
     const auto file_without = [&](const std::string& key) {
       GgufWriter writer = small_file(arch, key);
       for (const std::string size : {"ssm.conv_kernel", "ssm.inner_size", "ssm.state_size",
@@ -519,6 +519,51 @@ TEST_F(GgufConfig, LayersWithoutKeyHeadsAreMambasInGranite) {
                  {"granitehybrid.ssm.inner_size: 80, expected a multiple of the 16 heads of "
                   "granitehybrid.ssm.time_step_rank and of granitehybrid.embedding_length"},
                  with_inner(80));
+}
+
+TEST_F(GgufConfig, LayersOfNemotronAreWhatHasNumbers) {
+  using enum MixerKind;
+  const auto with_columns = [&](const std::vector<int32_t>& columns) {
+    GgufWriter writer;
+    writer.string("general.architecture", "nemotron_h_moe");
+    for (const auto& [key, size] :
+         std::vector<std::pair<std::string, uint32_t>>{{"block_count", 5},
+                                                       {"nextn_predict_layers", 1},
+                                                       {"context_length", 64},
+                                                       {"embedding_length", 32},
+                                                       {"attention.head_count", 4},
+                                                       {"attention.key_length", 16},
+                                                       {"expert_count", 6},
+                                                       {"expert_used_count", 2},
+                                                       {"expert_feed_forward_length", 24},
+                                                       {"expert_shared_feed_forward_length", 40},
+                                                       {"ssm.conv_kernel", 4},
+                                                       {"ssm.state_size", 8},
+                                                       {"ssm.group_count", 2},
+                                                       {"ssm.time_step_rank", 6},
+                                                       {"ssm.inner_size", 72}}) {
+      writer.number("nemotron_h_moe." + key, size);
+    }
+    writer.number("nemotron_h_moe.expert_weights_scale", 2.5f);
+    writer.number("nemotron_h_moe.attention.layer_norm_epsilon", 1e-4f);
+    writer.numbers("nemotron_h_moe.attention.head_count_kv", std::vector<int32_t>{0, 0, 2, 0, 2});
+    writer.numbers("nemotron_h_moe.feed_forward_length", columns);
+    return writer.floats("token_embd.weight", {10, 32}, std::vector<float>(320));
+  };
+  const DecoderConfig config = decoder(with_columns({0, 24, 0, 24, 24}));
+  EXPECT_EQ(mixers_of(config), (std::vector{mamba2, none, attention, none}));
+  EXPECT_TRUE(config.layers[1].is_mixture);
+  EXPECT_EQ(config.norm_eps, 1e-4f);
+  EXPECT_EQ(config.mamba2->head_dim, 12);
+  EXPECT_EQ(config.mixture->expert_size, 24);
+  EXPECT_EQ(config.mixture->shared_size, 40);
+  EXPECT_EQ(config.mixture->routing.scale, 2.5f);
+  expect_refused(ErrorCode::unsupported, {"feed_forward_length: layer 2: MLPs behind attention"},
+                 with_columns({0, 24, 24, 24, 24}));
+  expect_refused(ErrorCode::unsupported, {"feed_forward_length: layers that differ (24 and 12)"},
+                 with_columns({0, 24, 0, 12, 0}));
+  expect_refused(ErrorCode::corrupt, {"feed_forward_length: 2 numbers for 4 layers"},
+                 with_columns({0, 24}));
 }
 
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {

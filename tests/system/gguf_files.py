@@ -44,14 +44,19 @@ CONVOLUTIONS = {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "self_attn
 MAMBA = {"mamba.in_proj": "ssm_in", "mamba.conv1d": "ssm_conv1d", "mamba.norm": "ssm_norm", "mamba.out_proj": "ssm_out"}
 OWN_NAMES |= {"qwen35": DELTA_NETS, "qwen35moe": DELTA_NETS, "lfm2": CONVOLUTIONS, "lfm2moe": CONVOLUTIONS,
               "qwen3next": {**DELTA_NETS, "linear_attn.in_proj_ba": "ssm_ba"},
-              "granitehybrid": {**OWN_NAMES["granitemoe"], **MAMBA}}
+              "granitehybrid": {**OWN_NAMES["granitemoe"], **MAMBA},
+              "nemotron_h": {"norm": "attn_norm", "mixer.q_proj": "attn_q", "mixer.k_proj": "attn_k",
+                             "mixer.v_proj": "attn_v", "mixer.o_proj": "attn_output", "mixer.up_proj": "ffn_up",
+                             "mixer.down_proj": "ffn_down",
+                             **{name.replace("mamba", "mixer"): part for name, part in MAMBA.items()}}}
 WITHOUT_KIND = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
-                "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
+                "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
-INTERLEAVED = ("llama", "smollm3", "granite", "granitemoe", "granitehybrid", "mistral3")
-OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm"}
+INTERLEAVED = ("llama", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "mistral3")
+OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm",
+           "embeddings": "token_embd", "norm_f": "output_norm"}
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
                  "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
                  "mixtral": "llama", "glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "granitemoe": "granitemoe",
@@ -60,7 +65,8 @@ ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3"
                  "granite": "granite", "glm4": "glm4", "exaone4": "exaone4", "cohere2": "cohere2",
                  "stablelm": "stablelm", "starcoder2": "starcoder2", "ministral3": "mistral3",
                  "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
-                 "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid"}
+                 "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid",
+                 "nemotron_h": "nemotron_h"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
@@ -186,7 +192,8 @@ def divide_by_key_head(tensors, config):
 
 
 def gguf_name(name, arch):
-    for prefix in ("model.language_model.", "model.text_model.", "language_model.model.", "language_model.", "model."):
+    for prefix in ("model.language_model.", "model.text_model.", "language_model.model.", "language_model.", "model.",
+                   "backbone."):
         if name.startswith(prefix):
             name = name[len(prefix):]
             break
@@ -287,7 +294,7 @@ def stack_experts(tensors):
 
 def rope_of(config):
     """Theta, the scaling of layers without a window, and the theta of those with one."""
-    ropes = config["rope_parameters"]
+    ropes = config.get("rope_parameters") or {"rope_type": "default", "rope_theta": 10000.0}
     full = ropes.get("full_attention", ropes)
     return full["rope_theta"], full, ropes.get("sliding_attention", full)["rope_theta"]
 
@@ -306,6 +313,8 @@ def llama3_divisors(scaling, theta, head_dim):
 def config_metadata(config):
     arch = ARCHITECTURES[config["model_type"]]
     theta, scaling, local_theta = rope_of(config)
+    types = config.get("layer_types") or config.get("layers_block_type") or []
+    config = {"num_hidden_layers": len(types), **config}
     head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     out = [("general.architecture", STRING, arch)]
 
@@ -323,7 +332,8 @@ def config_metadata(config):
     if "rms_norm_eps" in config or "norm_eps" in config:
         add("attention.layer_norm_rms_epsilon", F32, config.get("rms_norm_eps") or config["norm_eps"])
     else:
-        add("attention.layer_norm_epsilon", F32, config.get("layer_norm_eps") or config["norm_epsilon"])
+        add("attention.layer_norm_epsilon", F32,
+            next(config[key] for key in ("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon") if key in config))
     if "partial_rotary_factor" in scaling:
         add("rope.dimension_count", U32, int(head_dim * scaling["partial_rotary_factor"]))
     for field, key in MULTIPLIERS.items():
@@ -363,7 +373,6 @@ def config_metadata(config):
             add("expert_gating_func", U32, 2)
         if "norm_topk_prob" in config:
             add("expert_weights_norm", BOOL, config["norm_topk_prob"])
-    types = config.get("layer_types") or []
     if arch in ("qwen35", "qwen35moe", "qwen3next"):
         for key, field in {"conv_kernel": "linear_conv_kernel_dim", "state_size": "linear_key_head_dim",
                            "group_count": "linear_num_key_heads", "time_step_rank": "linear_num_value_heads"}.items():
@@ -382,6 +391,16 @@ def config_metadata(config):
         out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length"))]
         add("attention.head_count_kv", ARRAY, (I32, [heads if kind == "full_attention" else 0 for kind in types]))
         add("feed_forward_length", U32, config["intermediate_size" if config["num_local_experts"] else "shared_intermediate_size"])
+    if arch == "nemotron_h":
+        for key, field in {"conv_kernel": "conv_kernel", "state_size": "ssm_state_size", "group_count": "n_groups",
+                           "time_step_rank": "mamba_num_heads"}.items():
+            add(f"ssm.{key}", U32, config[field])
+        add("ssm.inner_size", U32, config["mamba_num_heads"] * config["mamba_head_dim"])
+        out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length")) and
+               ".expert_" not in entry[0]]
+        for key, kind, field in (("attention.head_count_kv", "full_attention", "num_key_value_heads"),
+                                 ("feed_forward_length", "mlp", "intermediate_size")):
+            add(key, ARRAY, (I32, [config[field] if one == kind else 0 for one in types]))
     if arch.startswith("lfm2"):
         heads = config["num_key_value_heads"]
         out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length"))]
@@ -437,10 +456,11 @@ def tensors_of(directory, config, quantized=False):
             content = struct.pack(f"<{shape[0]}f", *(-math.exp(value) for value in floats(content, "F32")))
         if arch.startswith("qwen35"):
             content = delta_net_content(part, shape, content, config)
-        if arch == "granitehybrid" and name.endswith((".ssm_a", ".ssm_d")):
+        groups = {"granitehybrid": "mamba_n_groups", "nemotron_h": "n_groups"}.get(arch)
+        if groups and name.endswith((".ssm_a", ".ssm_d")):
             shape = [shape[0], 1]
-        if arch == "granitehybrid" and part == "ssm_norm":
-            shape = [config["mamba_n_groups"], shape[0] // config["mamba_n_groups"]]
+        if groups and part == "ssm_norm":
+            shape = [config[groups], shape[0] // config[groups]]
         if plus_one and part.endswith("norm") and part != "ssm_norm":
             content = struct.pack(f"<{shape[0]}f", *(value + 1.0 for value in floats(content, "F32")))
         if quantized and len(shape) >= 2 and shape[-1] % 32 == 0 and part != "ffn_gate_inp":

@@ -61,6 +61,8 @@ class GgufTest(ProgramTest):
                 continue
             with self.subTest(folder.name):
                 config = text_config(folder)
+                if "moe" in config.get("layers_block_type", []):  # beside an MLP, which files can't have
+                    continue
                 if "time_step_limit" in config:
                     config["time_step_limit"] = None  # which has no key
                 twin, gguf, ids = self.twin(folder.name, config, goldens=HYBRIDS)
@@ -71,8 +73,9 @@ class GgufTest(ProgramTest):
                 pairs = zip(self.scores(out, ids)["logprobs"][1:], scores["logprobs"][1:], strict=True)
                 self.assertLess(max(abs(ours - theirs) for ours, theirs in pairs), 1e-5)  # of A_log the last bits
                 written, stored = read_safetensors(out), read_safetensors(folder)
-                if folder.name.endswith("stacked") or config["model_type"] in ("granitemoehybrid", "qwen3_next"):
-                    continue  # experts one by one, gate and up apart, a product in two parts
+                if folder.name.endswith("stacked") or config["model_type"] in (
+                        "granitemoehybrid", "qwen3_next", "nemotron_h"):
+                    continue  # experts one by one, gate and up apart, a product in two parts, other names
                 self.assertEqual(sorted(written), sorted(stored))
                 for key, value in stored.items():
                     self.assertEqual(written[key][:2], value[:2], key)
