@@ -37,13 +37,17 @@ LONGEST_PROMPT, NUM_GREEDY = 100, 6  # of models with states
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "smollm3", "olmo2", "olmo3",
             "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3", "qwen2_moe", "qwen3_moe",
             "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared", "qwen3_5_text", "qwen3_5_moe_text",
-            "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3")
+            "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",
+            "mamba2")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
-HYBRIDS = (*DELTA_NETS, "lfm2", "lfm2_moe", "lfm3")
-HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe")  # their classes have no head_dim of their own
+MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
+HYBRIDS = (*DELTA_NETS, *MAMBAS, "lfm2", "lfm2_moe", "lfm3")
+# Their classes have no head_dim of attention's own.
+HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
+                        "bamba", "falcon_h1", "mamba2")
 DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3", "lfm3")
 EPS_KEYS = {"cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
-            "lfm2_moe": "norm_eps", "lfm3": "norm_eps"}
+            "lfm2_moe": "norm_eps", "lfm3": "norm_eps", "nemotron_h": "layer_norm_epsilon", "mamba2": "layer_norm_epsilon"}
 DTYPES = ("float32", "float32", "bfloat16", "float16")
 
 
@@ -76,6 +80,8 @@ def random_shape(draw: random.Random, family: str) -> Config:
 def random_rope(draw: random.Random, family: str) -> Config:
     theta = any_of(draw, 100.0, 10_000.0, 1e6)
     kinds = [plain_rope(theta), linear_rope(theta, 3.0), llama3_rope(theta), yarn_rope(theta)]
+    if family in ("bamba", "mamba2"):  # half a head rotates, which may be odd, or nothing
+        return plain_rope(theta)
     if family not in (*DEPENDS_ON_LAYERS, "ministral3"):
         kinds.append({"rope_type": "dynamic", "factor": draw.uniform(1, 5), "rope_theta": theta})
     rope = plain_rope(theta) if family == "phi3" else draw.choice(kinds)
@@ -98,8 +104,50 @@ def layer_types(draw: random.Random, count: int) -> list[str]:
     return [any_of(draw, "full_attention", "sliding_attention") for _ in range(count)]
 
 
+def random_mambas(draw: random.Random, family: str, shape: Config) -> Config:
+    """The layers of Mamba 2, and their sizes."""
+    flip = lambda: draw.random() < 0.5  # noqa: E731
+    expand, groups = draw.randint(1, 3), draw.randint(1, 4)
+    heads, head_dim = groups * draw.randint(1, 5), draw.randint(1, 20)
+    if family not in ("falcon_h1", "nemotron_h"):  # heads * head_dim is expand * hidden_size
+        inner = expand * shape["hidden_size"]
+        heads = draw.choice([n for n in range(1, 25) if inner % n == 0])
+        groups = draw.choice([n for n in range(1, heads + 1) if heads % n == 0])
+        head_dim = inner // heads
+    state, taps, conv_bias, bias = draw.randint(1, 40), draw.randint(2, 5), flip(), flip()
+    limit = any_of(draw, {}, {"time_step_limit": [draw.uniform(0, 0.5), draw.uniform(0.5, 3)]})
+    if family == "mamba2":
+        return limit | {"num_heads": heads, "head_dim": head_dim, "n_groups": groups, "state_size": state, "expand": expand,
+                        "conv_kernel": taps, "use_conv_bias": conv_bias, "use_bias": bias}
+    if family == "nemotron_h":
+        kinds = [any_of(draw, "linear_attention", "full_attention", "mlp", "moe") for _ in range(draw.randint(1, 6))]
+        return {"layers_block_type": [*kinds, "full_attention"], "mamba_num_heads": heads, "mamba_head_dim": head_dim,
+                "n_groups": groups, "ssm_state_size": state, "conv_kernel": taps, "use_conv_bias": conv_bias,
+                "use_bias": bias, "time_step_min": any_of(draw, 0.001, 0.5)}
+    fields: Config = limit | {"mamba_n_heads": heads, "mamba_d_head": any_of(draw, "auto", head_dim), "mamba_n_groups": groups,
+                              "mamba_d_state": state, "mamba_d_conv": taps, "mamba_conv_bias": conv_bias,
+                              "mamba_proj_bias": bias, "mamba_expand": expand, "attention_bias": flip()}
+    layers = shape["num_hidden_layers"]
+    if family == "granitemoehybrid":
+        kinds = [any_of(draw, "linear_attention", "full_attention") for _ in range(layers)]
+        return fields | {"layer_types": kinds, "position_embedding_type": any_of(draw, None, "rope")}
+    fields["mlp_bias"] = flip()
+    if family == "bamba":
+        return fields | {"attn_layer_indices": sorted(draw.sample(range(layers), draw.randint(1, layers)))}
+    ones = {"attention_in_multiplier": 1.0} if fields["attention_bias"] else {}
+    ones |= {"ssm_in_multiplier": 1.0} if bias else {}
+    names = ("lm_head_multiplier", "embedding_multiplier", "key_multiplier", "attention_in_multiplier",
+             "attention_out_multiplier", "ssm_in_multiplier", "ssm_out_multiplier")
+    return fields | {"mamba_d_ssm": heads * head_dim, "mamba_rms_norm": flip(), "mamba_norm_before_gate": flip(),
+                     "projectors_bias": flip(), **{name: draw.uniform(0.3, 2) for name in names}, **ones,
+                     "ssm_multipliers": [draw.uniform(0.3, 2) for _ in range(5)],
+                     "mlp_multipliers": [draw.uniform(0.3, 2) for _ in range(2)]}
+
+
 def random_states(draw: random.Random, family: str, shape: Config) -> Config:
     """The layers that aren't attention, and their sizes."""
+    if family in MAMBAS:
+        return random_mambas(draw, family, shape)
     state = "linear_attention" if family in DELTA_NETS else "conv"
     shape["num_hidden_layers"] = max(2, shape["num_hidden_layers"])
     kinds = [any_of(draw, state, state, "full_attention") for _ in range(shape["num_hidden_layers"])]
@@ -144,18 +192,22 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         return fields
     if family == "olmoe":
         return fields | {"num_experts": count, "norm_topk_prob": flip()}
+    if family == "granitemoehybrid":
+        return fields | {"num_local_experts": any_of(draw, 0, count), "shared_intermediate_size": draw.randint(3, 40)}
     if family in ("mixtral", "gpt_oss", "granitemoe"):
         return fields | {"num_local_experts": count}
     if family == "granitemoeshared":
         return fields | {"num_local_experts": count, "shared_intermediate_size": any_of(draw, 0, draw.randint(3, 40))}
-    if family == "glm4_moe":
+    if family in ("glm4_moe", "nemotron_h"):
         groups, in_group = draw.randint(1, 4), draw.randint(2, 4)
         chosen = draw.randint(1, groups)
-        return {"n_routed_experts": groups * in_group, "n_group": groups, "topk_group": chosen,
-                "num_experts_per_tok": draw.randint(1, chosen * in_group), "moe_intermediate_size": draw.randint(3, 40),
-                "n_shared_experts": draw.randint(1, 2), "norm_topk_prob": flip(), "use_qk_norm": flip(),
-                "routed_scaling_factor": draw.uniform(0.5, 3), "first_k_dense_replace": draw.randint(0, layers),
-                "num_nextn_predict_layers": 0}
+        fields = {"n_routed_experts": groups * in_group, "n_group": groups, "topk_group": chosen,
+                  "num_experts_per_tok": draw.randint(1, chosen * in_group), "moe_intermediate_size": draw.randint(3, 40),
+                  "norm_topk_prob": flip(), "routed_scaling_factor": draw.uniform(0.5, 3)}
+        if family == "nemotron_h":
+            return fields | {"moe_shared_expert_intermediate_size": draw.randint(3, 40)}
+        return fields | {"n_shared_experts": draw.randint(1, 2), "use_qk_norm": flip(),
+                         "first_k_dense_replace": draw.randint(0, layers), "num_nextn_predict_layers": 0}
     return {}
 
 
@@ -198,7 +250,7 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     if family == "smollm3":
         fields |= {"no_rope_layers": [draw.randint(0, 1) for _ in range(layers)], "use_sliding_window": flip(),
                    "sliding_window": any_of(draw, None, window)}
-    if family.startswith("granite"):
+    if family.startswith("granite"):  # granitemoehybrid, too
         fields |= {"embedding_multiplier": draw.uniform(0.5, 3), "attention_multiplier": draw.uniform(0.05, 0.7),
                    "residual_multiplier": draw.uniform(0.3, 1.5), "logits_scaling": draw.uniform(0.5, 4)}
     if family in DELTA_NETS:
@@ -234,6 +286,8 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
         fields["rope_parameters"] = random_longrope(draw, rope["rope_theta"], int(head_dim * share))
         fields["rope_parameters"]["partial_rotary_factor"] = share
         fields["original_max_position_embeddings"] = any_of(draw, 16, 39, 40, 100)
+    if family in ("nemotron_h", "mamba2"):
+        del fields["rope_parameters"]
     return fields
 
 
@@ -330,7 +384,7 @@ def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path, respells:
         raise Rejected("logits that aren't finite")
     check_rounding(model, logits, ids)
     rounded(model, dtype)
-    keeps_rope = (spec.config["rope_parameters"] or {}).get("rope_type") != "dynamic"  # while a text grows
+    keeps_rope = (spec.config.get("rope_parameters") or {}).get("rope_type") != "dynamic"  # while a text grows
     greedy_ids = decided_tokens(model, ids) if is_hybrid and keeps_rope and not respells else []
     folder = out / spec.name
     shutil.rmtree(folder, ignore_errors=True)
