@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "goldens"))
 
-from feature_switches import is_mixture  # noqa: E402
+from feature_switches import CHOICE_BIASES, is_mixture  # noqa: E402
 from make_model_goldens import (MIN_MARGIN, MODEL_CLASSES, Rejected, check_rounding, logits_of, randomise,  # noqa: E402
                                 write_json)
 from mixture_specs import gpt_oss_rope  # noqa: E402
@@ -111,7 +111,7 @@ def random_mambas(draw: random.Random, family: str, shape: Config) -> Config:
     heads, head_dim = groups * draw.randint(1, 5), draw.randint(1, 20)
     if family not in ("falcon_h1", "nemotron_h"):  # heads * head_dim is expand * hidden_size
         inner = expand * shape["hidden_size"]
-        heads = draw.choice([n for n in range(1, 25) if inner % n == 0])
+        heads = draw.choice([n for n in range(1, 25) if inner % n == 0 and inner > n])
         groups = draw.choice([n for n in range(1, heads + 1) if heads % n == 0])
         head_dim = inner // heads
     state, taps, conv_bias, bias = draw.randint(1, 40), draw.randint(2, 5), flip(), flip()
@@ -313,6 +313,9 @@ def rounded(model: transformers.PreTrainedModel, dtype: str) -> None:
     """Weights as files of this type hold them; they are computed with in float32."""
     for parameter in model.parameters():
         parameter.data = parameter.data.to(getattr(torch, dtype)).float()
+    for name, buffer in model.named_buffers():
+        if name.endswith(CHOICE_BIASES):
+            buffer.copy_(buffer.to(getattr(torch, dtype)).float())
 
 
 # Names, and what the weights fix: transformers drops tensors that a config doesn't ask for, which is an error here.
