@@ -1,8 +1,11 @@
 #include "layers/mamba2.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/backend.h"
+#include "kernels/recurrent_gradients.h"
 #include "layers/decay_rates.h"
 #include "layers/load_context.h"
 
@@ -55,43 +58,11 @@ Mamba2::Mamba2(const LoadContext& context, const std::string& name, int64_t hidd
       output_(load_product(context, name + ".out_proj", hidden_size, config.inner(),
                            config.output_bias)) {}
 
-void Mamba2::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
-                     const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
-                     const Tensor& out) const {
-  const Scratch::Frame frame(scratch);
-  RecurrentOps& ops = *backend.recurrent();
-  const int64_t rows = x.size(0), inner = config_.inner(), channels = config_.channels();
-  const int64_t keys = config_.groups * config_.state_size;
-  const int64_t inputs_end = channels_shape(config_).block_elements();  // in a state
-
-  const Tensor input = scratch.take_rows(rows, config_.input_width());
-  input_.forward(backend, x, input);
-  adapters.add(backend, BlockProduct::qkv, x, input);
-  scale_parts(backend, input);
-  const Tensor gates = input.slice(1, 0, inner);
-  const Tensor decays = input.slice(1, inner + channels, config_.input_width());
-
-  const Tensor mixed = scratch.take_rows(rows, channels);
-  convolution_.forward(ops, input.slice(1, inner, inner + channels), slices,
-                       states.slice(1, 0, inputs_end), mixed);
-  backend.activation(config_.activation, mixed, mixed);
-  const Tensor steps = scratch.take_rows(rows, config_.heads);
-  ops.decay_gates(decays, step_bias_.view, step_rates_.view, config_.time_steps, steps);
-  ops.decay_gates(decays, step_bias_.view, decay_rates_.view, config_.time_steps, decays);
-
-  const Tensor read = scratch.take_rows(rows, inner);
-  ops.delta_rule(sum_shape(config_),
-                 {.q = heads_at(mixed, inner + keys, config_.groups, config_.state_size),
-                  .k = heads_at(mixed, inner, config_.groups, config_.state_size),
-                  .v = heads_at(mixed, 0, config_.heads, config_.head_dim),
-                  .log_decay = decays,
-                  .beta = steps,
-                  .skip = &skip_.view},
-                 slices, states.slice(1, inputs_end, states.size(1)),
-                 heads_at(read, 0, config_.heads, config_.head_dim));
-  gate(backend, gates, read);
-  output_.forward(backend, read, out);
-  adapters.add(backend, BlockProduct::output, read, out);
+Mamba2::InputParts Mamba2::parts_of(const Tensor& input) const {
+  const int64_t inner = config_.inner(), decay = inner + config_.channels();
+  return {.gates = input.slice(1, 0, inner),
+          .channels = input.slice(1, inner, decay),
+          .decay = input.slice(1, decay, config_.input_width())};
 }
 
 void Mamba2::scale_parts(Backend& backend, const Tensor& input) const {
@@ -106,18 +77,163 @@ void Mamba2::scale_parts(Backend& backend, const Tensor& input) const {
   }
 }
 
-void Mamba2::gate(Backend& backend, const Tensor& gates, const Tensor& read) const {
-  if (config_.norm == GatedNorm::norm_first) normalise(backend, read);
-  backend.gated_activation(Activation::silu, gates, read, read);
-  if (config_.norm == GatedNorm::gate_first) normalise(backend, read);
+void Mamba2::prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
+                     const Tensor& states, const Buffers& buffers) const {
+  RecurrentOps& ops = *backend.recurrent();
+  const int64_t inputs_end = channels_shape(config_).block_elements();
+  convolution_.forward(ops, input.channels, slices, states.slice(1, 0, inputs_end), buffers.mixed);
+  const GateRange& range = config_.time_steps;
+  ops.decay_gates(input.decay, step_bias_.view, step_rates_.view, range, buffers.steps);
+  ops.decay_gates(input.decay, step_bias_.view, decay_rates_.view, range, buffers.decay);
 }
 
-void Mamba2::normalise(Backend& backend, const Tensor& read) const {
+DeltaInputs Mamba2::sum_inputs(const Buffers& buffers) const {
+  const int64_t inner = config_.inner(), keys = config_.groups * config_.state_size;
+  return {.q = heads_at(buffers.mixed, inner + keys, config_.groups, config_.state_size),
+          .k = heads_at(buffers.mixed, inner, config_.groups, config_.state_size),
+          .v = heads_of(buffers.mixed),
+          .log_decay = buffers.decay,
+          .beta = buffers.steps,
+          .skip = &skip_.view};
+}
+
+Tensor Mamba2::heads_of(const Tensor& values) const {
+  return heads_at(values, 0, config_.heads, config_.head_dim);
+}
+
+void Mamba2::run(Backend& backend, const InputParts& input, const StateSlices& slices,
+                 const Tensor& states, const Buffers& buffers) const {
+  prepare(backend, input, slices, states, buffers);
+  backend.activation(config_.activation, buffers.mixed, buffers.mixed);
+  const int64_t first = channels_shape(config_).block_elements();
+  backend.recurrent()->delta_rule(sum_shape(config_), sum_inputs(buffers), slices,
+                                  states.slice(1, first, states.size(1)), heads_of(buffers.read));
+}
+
+void Mamba2::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
+                     const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+                     const Tensor& out) const {
+  const Scratch::Frame frame(scratch);
+  const int64_t rows = x.size(0);
+  const Tensor input = scratch.take_rows(rows, config_.input_width());
+  input_.forward(backend, x, input);
+  adapters.add(backend, BlockProduct::qkv, x, input);
+  scale_parts(backend, input);
+  const InputParts parts = parts_of(input);
+  const Buffers buffers = {.mixed = scratch.take_rows(rows, config_.channels()),
+                           .steps = scratch.take_rows(rows, config_.heads),
+                           .decay = parts.decay,
+                           .read = scratch.take_rows(rows, config_.inner())};
+  run(backend, parts, slices, states, buffers);
+  gate(backend, parts.gates, buffers.read, buffers.read);
+  output_.forward(backend, buffers.read, out);
+  adapters.add(backend, BlockProduct::output, buffers.read, out);
+}
+
+void Mamba2::gate(Backend& backend, const Tensor& gates, const Tensor& read,
+                  const Tensor& out) const {
+  if (config_.norm == GatedNorm::norm_first) {
+    normalise(backend, read, out);
+    return backend.gated_activation(Activation::silu, gates, out, out);
+  }
+  backend.gated_activation(Activation::silu, gates, read, out);
+  if (config_.norm == GatedNorm::gate_first) normalise(backend, out, out);
+}
+
+void Mamba2::normalise(Backend& backend, const Tensor& x, const Tensor& out) const {
   const int64_t size = config_.inner() / config_.groups;
   for (int64_t begin = 0; begin < config_.inner(); begin += size) {
-    const Tensor part = read.slice(1, begin, begin + size);
-    backend.rms_norm(part, norm_->weight().slice(0, begin, begin + size), norm_->eps(), part);
+    const int64_t end = begin + size;
+    backend.rms_norm(x.slice(1, begin, end), norm_->weight().slice(0, begin, end), norm_->eps(),
+                     out.slice(1, begin, end));
   }
+}
+
+void Mamba2::mix(Backend& backend, const Tensor& input, const StateSlices& slices,
+                 const Tensor& states, const Tensor& kept, const Tensor& out) const {
+  PL_CHECK(std::ranges::count(config_.input_scales, 1.0f) == std::ssize(config_.input_scales),
+           "the gradient of scaled parts isn't computed");
+  const int64_t rows = input.size(0), heads = config_.heads;
+  const OwnedTensor mixed = allocate_rows(backend.memory(), rows, config_.channels());
+  const OwnedTensor steps = allocate_rows(backend.memory(), rows, heads);
+  const OwnedTensor decay = allocate_rows(backend.memory(), rows, heads);
+  const InputParts parts = parts_of(input);
+  run(backend, parts, slices, states,
+      {.mixed = mixed.view, .steps = steps.view, .decay = decay.view, .read = kept});
+  gate(backend, parts.gates, kept, out);
+}
+
+void Mamba2::normalise_gradient(Backend& backend, const Tensor& x, const Tensor& dy,
+                                const Tensor& dx) const {
+  const int64_t size = config_.inner() / config_.groups;
+  for (int64_t begin = 0; begin < config_.inner(); begin += size) {
+    const int64_t end = begin + size;
+    backend.gradients().rms_norm_gradient({.x = x.slice(1, begin, end),
+                                           .weight = norm_->weight().slice(0, begin, end),
+                                           .dy = dy.slice(1, begin, end)},
+                                          norm_->eps(), dx.slice(1, begin, end), nullptr);
+  }
+}
+
+// Back through the gates of the output and its norm.
+void Mamba2::gate_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dread,
+                           const Tensor& dgates) const {
+  const Tensor gates = parts_of(in.input).gates;
+  const OwnedTensor between = allocate_rows(backend.memory(), dread.size(0), config_.inner());
+  GradientOps& gradients = backend.gradients();
+  if (config_.norm == GatedNorm::norm_first) {
+    normalise(backend, in.kept, between.view);
+    gradients.gated_activation_gradient(
+        Activation::silu, {.gate = gates, .up = between.view, .dout = in.dout}, dgates, dread);
+    return normalise_gradient(backend, in.kept, dread, dread);
+  }
+  Tensor dgated = in.dout;
+  if (config_.norm == GatedNorm::gate_first) {
+    backend.gated_activation(Activation::silu, gates, in.kept, between.view);
+    normalise_gradient(backend, between.view, in.dout, between.view);
+    dgated = between.view;
+  }
+  gradients.gated_activation_gradient(
+      Activation::silu, {.gate = gates, .up = in.kept, .dout = dgated}, dgates, dread);
+}
+
+void Mamba2::mix_gradient(Backend& backend, const MixGradientInputs& in,
+                          const Tensor& dinput) const {
+  RecurrentGradientOps& recurrent = *backend.recurrent_gradients();
+  const int64_t rows = in.input.size(0), heads = config_.heads, channels = config_.channels();
+  const auto take = [&](int64_t width) { return allocate_rows(backend.memory(), rows, width); };
+  const InputParts input = parts_of(in.input), d = parts_of(dinput);
+  const OwnedTensor dread = take(config_.inner());
+  gate_gradient(backend, in, dread.view, d.gates);
+
+  const OwnedTensor convolved = take(channels), mixed = take(channels);
+  const OwnedTensor steps = take(heads), decay = take(heads);
+  prepare(backend, input, in.slices, in.states,
+          {.mixed = convolved.view, .steps = steps.view, .decay = decay.view});
+  backend.activation(config_.activation, convolved.view, mixed.view);
+
+  const OwnedTensor dmixed = take(channels), dsteps = take(heads), ddecay = take(heads);
+  const DeltaInputs of = sum_inputs({.mixed = dmixed.view});
+  recurrent.delta_rule_gradient(
+      sum_shape(config_),
+      {.forward = sum_inputs({.mixed = mixed.view, .steps = steps.view, .decay = decay.view}),
+       .dout = heads_of(dread.view)},
+      in.sequences,
+      {.dq = of.q, .dk = of.k, .dv = of.v, .dlog_decay = ddecay.view, .dbeta = dsteps.view});
+
+  DecayGatesInputs gates = {.x = input.decay,
+                            .bias = step_bias_.view,
+                            .rates = step_rates_.view,
+                            .range = config_.time_steps,
+                            .dout = dsteps.view};
+  recurrent.decay_gates_gradient(gates, d.decay);
+  gates.rates = decay_rates_.view;
+  gates.dout = ddecay.view;
+  recurrent.decay_gates_gradient(gates, ddecay.view);
+  backend.add(d.decay, ddecay.view, d.decay);
+  backend.gradients().activation_gradient(config_.activation, convolved.view, dmixed.view,
+                                          dmixed.view);
+  convolution_.gradient(recurrent, dmixed.view, in.sequences, d.channels);
 }
 
 size_t mamba2_scratch_bytes(const Mamba2Config& config, int64_t max_rows) {

@@ -9,6 +9,7 @@
 #include "kernels/recurrent.h"
 #include "layers/adapter_weights.h"
 #include "layers/linear.h"
+#include "layers/mix_gradient.h"
 #include "layers/norm.h"
 #include "layers/scratch.h"
 #include "layers/short_convolution.h"
@@ -63,11 +64,45 @@ class Mamba2 {
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 
+  // What forward() does between its products, for training: whole sequences, from position 0 on,
+  // of a layer whose parts have no scales.
+  //                     input [rows, input_width], kept [rows, kept_width], out [rows, mixed_width]
+  void mix(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
+           const Tensor& kept, const Tensor& out) const;
+  // The gradient of its input.                                    dinput [rows, input_width]
+  void mix_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dinput) const;
+  int64_t mixed_width() const { return config_.inner(); }
+  int64_t kept_width() const { return config_.inner(); }
+
  private:
+  // Columns of the outputs of its first product.
+  struct InputParts {
+    Tensor gates;     // [rows, inner]
+    Tensor channels;  // [rows, channels]
+    Tensor decay;     // [rows, heads]
+  };
+  struct Buffers {
+    Tensor mixed;         // [rows, channels]
+    Tensor steps, decay;  // [rows, heads]; decay may be the input's
+    Tensor read;          // [rows, inner], what states had
+  };
+  InputParts parts_of(const Tensor& input) const;
   void scale_parts(Backend& backend, const Tensor& input) const;  // [rows, input_width], in place
-  // read [rows, inner], in place; gates [rows, inner].
-  void gate(Backend& backend, const Tensor& gates, const Tensor& read) const;
-  void normalise(Backend& backend, const Tensor& read) const;
+  // Convolved channels before their activation, and time steps.
+  void prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
+               const Tensor& states, const Buffers& buffers) const;
+  void run(Backend& backend, const InputParts& input, const StateSlices& slices,
+           const Tensor& states, const Buffers& buffers) const;
+  DeltaInputs sum_inputs(const Buffers& buffers) const;
+  Tensor heads_of(const Tensor& values) const;  // [rows, heads, head_dim] of [rows, inner]
+  // read, gates, out [rows, inner]; out may be read.
+  void gate(Backend& backend, const Tensor& gates, const Tensor& read, const Tensor& out) const;
+  void normalise(Backend& backend, const Tensor& x, const Tensor& out) const;
+  void gate_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dread,
+                     const Tensor& dgates) const;
+  // dx may be dy.
+  void normalise_gradient(Backend& backend, const Tensor& x, const Tensor& dy,
+                          const Tensor& dx) const;
 
   Mamba2Config config_;
   Linear input_;  // gates of the output; x, B and C; time steps

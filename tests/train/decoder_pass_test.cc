@@ -87,7 +87,7 @@ TEST(TrainRefusals, AreByName) {
   expect_error(ErrorCode::unsupported, {"attention sinks", "LoRA"},
                [&] { WeightSet(sinks.backend(), sinks.decoder()); });
   TestModel hybrid(find_golden("lfm2_tied").directory, {});
-  expect_error(ErrorCode::unsupported, {"linear_attn, conv", "LoRA"},
+  expect_error(ErrorCode::unsupported, {"linear_attn, conv, mamba", "LoRA"},
                [&] { WeightSet(hybrid.backend(), hybrid.decoder()); });
 }
 
@@ -98,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(Models, TrainForward,
 INSTANTIATE_TEST_SUITE_P(Hybrids, TrainForward,
                          ::testing::ValuesIn(cases_to_run<std::string>(
                              {"qwen3_5_text", "qwen3_5_tied_pattern", "qwen3_5_moe_text_stacked",
-                              "lfm2_bias", "lfm2_moe_tied"},
+                              "lfm2_bias", "lfm2_moe_tied", "bamba_groups",
+                              "granitemoehybrid_mamba_dense"},
                              0, 2)),
                          [](const auto& test) { return test.param; });
 
@@ -370,12 +371,14 @@ TEST(Dropout, DropsTheRateAndKeepsTheMean) {
 INSTANTIATE_TEST_SUITE_P(
     Models, TrainGradient,
     ::testing::ValuesIn(cases_to_run<std::string>(
-        {"llama_bias",        "gemma2_odd",      "gemma3_text_pattern2",  "qwen3_tied",
-         "mistral_window",    "olmo2_bias",      "granite_bias",          "phi3_partial_tied",
-         "glm4_bias",         "cohere2_bias",    "stablelm_parallel",     "starcoder2_window_tied",
-         "ministral3_growth", "qwen3_moe_tied",  "qwen2_moe_sparse_step", "olmoe_plain",
-         "mixtral_plain",     "glm4_moe_groups", "qwen3_5_text",          "qwen3_5_tied_pattern",
-         "lfm2_bias",         "lfm2_moe_tied"},
+        {"llama_bias",        "gemma2_odd",           "gemma3_text_pattern2",
+         "qwen3_tied",        "mistral_window",       "olmo2_bias",
+         "granite_bias",      "phi3_partial_tied",    "glm4_bias",
+         "cohere2_bias",      "stablelm_parallel",    "starcoder2_window_tied",
+         "ministral3_growth", "qwen3_moe_tied",       "qwen2_moe_sparse_step",
+         "olmoe_plain",       "mixtral_plain",        "glm4_moe_groups",
+         "qwen3_5_text",      "qwen3_5_tied_pattern", "lfm2_bias",
+         "lfm2_moe_tied",     "bamba_groups",         "granitemoehybrid_mamba_dense"},
         0, 3)),
     [](const auto& test) { return test.param; });
 
