@@ -45,8 +45,8 @@ class Backend {
   virtual Memory& memory() = 0;
   // The operations of training (gradients.h). A backend without them aborts.
   virtual GradientOps& gradients();
-  // The operations of recurrent layers (recurrent.h); nullptr where there are none.
-  virtual RecurrentOps* recurrent() { return nullptr; }
+  // The operations of recurrent layers (recurrent.h).
+  virtual RecurrentOps* recurrent() = 0;
   // Those of their backward pass (recurrent_gradients.h); nullptr where there are none.
   virtual RecurrentGradientOps* recurrent_gradients() { return nullptr; }
   // Draws tokens where the logits are (row_sampler.h); nullptr where sampling/Sampler does, on rows

@@ -121,14 +121,7 @@ Mixer::Part load_mixer_part(const LoadContext& context, const DecoderConfig& con
 
 std::optional<Mixer> load_mixer(const LoadContext& context, const DecoderConfig& config,
                                 int64_t layer_index) {
-  const MixerKind kind = layer_of(config, layer_index).mixer;
-  if (kind == MixerKind::none) return std::nullopt;
-  if (kind != MixerKind::attention && context.backend.recurrent() == nullptr) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("layers.{}: a layer with a state instead of attention, which isn't "
-                            "computed on GPUs; without --device it is computed on the CPU",
-                            config.stored_layer(layer_index)));
-  }
+  if (layer_of(config, layer_index).mixer == MixerKind::none) return std::nullopt;
   return Mixer(load_mixer_part(context, config, layer_index));
 }
 

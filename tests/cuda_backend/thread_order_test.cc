@@ -31,10 +31,10 @@ class Results {
   std::vector<std::byte> bytes_;
 };
 
-// Elements uniform in [-4, 4) in the backend's memory, which the CPU can't touch.
-OwnedTensor random_on_device(Backend& backend, Extents shape, uint64_t seed) {
+// Elements uniform in [-size, size) in the backend's memory, which the CPU can't touch.
+OwnedTensor random_on_device(Backend& backend, Extents shape, uint64_t seed, float size = 4.0f) {
   Memory memory;
-  const OwnedTensor made = random_tensor(memory, DType::f32, shape, seed, 4.0f);
+  const OwnedTensor made = random_tensor(memory, DType::f32, shape, seed, size);
   OwnedTensor tensor = allocate_tensor(backend.memory(), DType::f32, shape);
   backend.write({made.view.elements<float>(), static_cast<size_t>(made.view.num_elements())},
                 tensor.view);
@@ -235,6 +235,51 @@ std::vector<std::byte> run_mlp(CudaDevice& device, int64_t rows, int64_t inputs 
   results.keep(out.view);
   return results.take();
 }
+
+// A sequence with a state in two slices, whose second saves one.
+std::vector<std::byte> advance_state(CudaDevice& device) {
+  constexpr int64_t kPositions = 37, kCut = 20, kHeads = 2;
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  RecurrentOps& ops = *backend->recurrent();
+  Results results(*backend);
+  const DeltaShape shape{.key_heads = 1, .value_heads = kHeads, .key_dim = 12, .value_dim = 40};
+  const auto inputs = [&](uint64_t seed, Extents extents) {
+    return random_on_device(*backend, extents, seed, 0.4f);
+  };
+  const OwnedTensor q = inputs(1, {kPositions, 1, 12}), k = inputs(2, {kPositions, 1, 12});
+  const OwnedTensor v = inputs(3, {kPositions, kHeads, 40});
+  const OwnedTensor decay = inputs(4, {kPositions, kHeads}), beta = inputs(5, {kPositions, kHeads});
+  const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, v.view.shape());
+  const OwnedTensor blocks =
+      allocate_tensor(backend->memory(), DType::f32, {2, shape.block_elements()});
+  const ConvolutionShape convolution{.channels = 40, .taps = 4};
+  const OwnedTensor taps = inputs(6, {4, 40}), channels = inputs(7, {kPositions, 40});
+  const OwnedTensor convolved = allocate_tensor(backend->memory(), DType::f32, {kPositions, 40});
+  const OwnedTensor kept =
+      allocate_tensor(backend->memory(), DType::f32, {2, convolution.block_elements()});
+  const StateSave save{.position = 32, .block = 1};
+  for (const auto& [begin, end] : {std::pair{int64_t{0}, kCut}, {kCut, kPositions}}) {
+    const StateSlice slice{
+        .num_rows = end - begin, .first_position = begin, .num_saves = begin > 0 ? 1 : 0};
+    const StateSlices slices{std::span(&slice, 1), std::span(&save, 1)};
+    const auto part = [begin = begin, end = end](const OwnedTensor& all) {
+      return all.view.slice(0, begin, end);
+    };
+    ops.delta_rule(
+        shape,
+        {.q = part(q), .k = part(k), .v = part(v), .log_decay = part(decay), .beta = part(beta)},
+        slices, blocks.view, part(out));
+    ops.short_convolution(convolution, part(channels), {.taps = taps.view}, slices, kept.view,
+                          part(convolved));
+  }
+  results.keep(out.view);
+  results.keep(convolved.view);
+  results.keep(blocks.view.slice(0, 1, 2).slice(1, 0, 12 * shape.padded_value()));
+  return results.take();
+}
+
+TEST(CudaThreadOrders, StatesAdvanceAlike) { expect_needed(advance_state); }
 
 TEST(CudaThreadOrders, FeedForwardNetworksAreTheSame) {
   for (const int64_t rows : {2, 11, 70}) {

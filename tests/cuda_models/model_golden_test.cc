@@ -66,6 +66,35 @@ TEST_P(CudaBfloat16Golden, LogitsAreNearTheReferenceAndTheSameInChunks) {
   }
 }
 
+class CudaHybridGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CudaHybridGolden, LogitsAndGreedyTokensAreTransformers) {
+  const Golden golden = read_golden(GetParam(), "hybrids");
+  TestModel model(golden.directory, on_cuda(DType::f32, DType::f32));
+  const std::vector<float> logits = model.logits(golden.prompt_ids);
+  EXPECT_LE(max_difference(logits, golden.logits), kTolerance);
+  EXPECT_EQ(model.greedy(golden.prompt_ids, std::ssize(golden.greedy_ids)), golden.greedy_ids);
+}
+
+TEST_P(CudaHybridGolden, LogitsInBfloat16AreNearTheReferenceAndTheSameInChunks) {
+  const Golden golden = read_golden(GetParam(), "hybrids");
+  RunOptions reference{
+      .backend = BackendKind::reference, .weight_dtype = DType::bf16, .kv_dtype = DType::bf16};
+  const std::vector<float> expected =
+      TestModel(golden.directory, reference).logits(golden.prompt_ids);
+  TestModel model(golden.directory, on_cuda(DType::bf16, DType::bf16));
+  const std::vector<float> logits = model.logits(golden.prompt_ids);
+  EXPECT_LE(relative_error(logits, expected),
+            model.config().mixture ? kMixtureBf16Error : kBf16Error);
+  EXPECT_TRUE(same_bits(model.logits(golden.prompt_ids, 13), logits));
+}
+
+// One with each kind of state, but at full scale all.
+std::vector<std::string> hybrids_to_run() {
+  if (is_full_scale()) return golden_names("hybrids");
+  return {"bamba_groups", "lfm2_bias", "olmo_hybrid_joined", "qwen3_5_text"};
+}
+
 // Families have two models side by side: at full scale both, else one of most from `first` on.
 std::vector<std::string> models_to_run(size_t first) {
   const std::vector<std::string> names = golden_names();
@@ -76,6 +105,8 @@ std::vector<std::string> models_to_run(size_t first) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, CudaModelGolden, ::testing::ValuesIn(models_to_run(1)),
+                         [](const auto& golden) { return golden.param; });
+INSTANTIATE_TEST_SUITE_P(all, CudaHybridGolden, ::testing::ValuesIn(hybrids_to_run()),
                          [](const auto& golden) { return golden.param; });
 INSTANTIATE_TEST_SUITE_P(all, CudaBfloat16Golden, ::testing::ValuesIn(models_to_run(0)),
                          [](const auto& golden) { return golden.param; });

@@ -48,6 +48,7 @@ class GuardedBackend final : public Backend {
 
   std::string_view name() const override { return inner_->name(); }
   Memory& memory() override { return memory_; }
+  RecurrentOps* recurrent() override { return inner_->recurrent(); }
 
   int64_t num_copied_blocks() const { return num_copied_blocks_; }
 

@@ -13,6 +13,7 @@
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/code/product_params.h"
 #include "kernels/cuda/cuda_lora.h"
+#include "kernels/cuda/cuda_recurrent.h"
 #include "kernels/cuda/cuda_row_sampler.h"
 #include "kernels/cuda/device_memory_source.h"
 #include "kernels/cuda/expert_tables.h"
@@ -36,6 +37,7 @@ class CudaBackend final : public Backend {
   // Throws Error unsupported.
   GradientOps& gradients() override;
   std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeShape& shape) override;
+  RecurrentOps* recurrent() override { return &recurrent_; }
   RowSampler* row_sampler() override { return &row_sampler_; }
 
  private:
@@ -203,6 +205,7 @@ class CudaBackend final : public Backend {
   ScratchBuffer lora_delta_{scratch_memory_};
   LoraTables lora_tables_;  // reused
   ExpertTables expert_tables_{memory_};
+  CudaRecurrent recurrent_{device_, scratch_memory_, normed_};
   CudaRowSampler row_sampler_{device_, scratch_memory_};
 };
 

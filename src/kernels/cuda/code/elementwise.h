@@ -42,6 +42,20 @@ struct Add {
   }
 };
 
+struct Multiply {
+  static constexpr std::string_view kName = "multiply";
+  static constexpr uint32_t kThreads = kElementThreads;
+  using Params = ElementParams;
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const float* const x = p.x.row(block_index().x);
+    const float* const y = p.y.row(block_index().x);
+    float* const out = p.out.row(block_index().x);
+    for_each_column(p.width, [=](int64_t i) { out[i] = x[i] * y[i]; });
+  }
+};
+
 struct Clear {
   static constexpr std::string_view kName = "clear";
   static constexpr uint32_t kThreads = kElementThreads;

@@ -7,7 +7,9 @@
 #include "kernels/cuda/code/attention.h"
 #include "kernels/cuda/code/attention_tiles.h"
 #include "kernels/cuda/code/ceilings.h"
+#include "kernels/cuda/code/decay_gates.h"
 #include "kernels/cuda/code/decode_step.h"
+#include "kernels/cuda/code/delta_rule.h"
 #include "kernels/cuda/code/draw_rows.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
@@ -28,6 +30,7 @@
 #include "kernels/cuda/code/rope.h"
 #include "kernels/cuda/code/route.h"
 #include "kernels/cuda/code/row_results.h"
+#include "kernels/cuda/code/short_convolution.h"
 #include "kernels/cuda/code/store_kv.h"
 
 #define PACELINE_CUDA_USUAL_KERNELS(X)                     \
@@ -65,9 +68,12 @@
   X(codes_32_rows, MatmulCodes<4, false>)                  \
   X(codes_64_rows, MatmulCodes<8, false>)                  \
   X(combine_experts, CombineExperts)                       \
+  X(convolve_rows, ConvolveRows)                           \
   X(copy_words, CopyWords)                                 \
   X(copy_heads, CopyHeads)                                 \
   X(count_tokens, CountTokens)                             \
+  X(decay_gates, DecayGates)                               \
+  X(delta_rule, DeltaRule)                                 \
   X(embedding_bf16, EmbeddingRows<Bf16>)                   \
   X(embedding_f16, EmbeddingRows<F16>)                     \
   X(embedding_f32, EmbeddingRows<float>)                   \
@@ -93,6 +99,8 @@
   X(gather_columns_2, GatherColumns<uint16_t>)             \
   X(gather_columns_4, GatherColumns<uint32_t>)             \
   X(gather_rows, GatherRows)                               \
+  X(keep_delta_rows, KeepDeltaRows)                        \
+  X(keep_inputs, KeepInputs)                               \
   X(layer_norm, LayerNorm)                                 \
   X(mask_rows, MaskRows)                                   \
   X(matmul_f16, MatmulFloat<F16>)                          \
@@ -100,6 +108,7 @@
   X(merge_chunks, MergeChunks)                             \
   X(mma_probe, MmaProbe)                                   \
   X(mma_rate, MmaRate)                                     \
+  X(multiply, Multiply)                                    \
   X(pack_code_inputs, PackCodeInputs)                      \
   X(pack_inputs, PackInputs)                               \
   X(penalise_rows, PenaliseRows)                           \

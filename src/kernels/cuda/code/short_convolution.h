@@ -1,0 +1,99 @@
+// Causal convolutions of a few taps, whose states are inputs (ConvolutionShape of
+// kernels/recurrent.h): a thread for each channel.
+#pragma once
+
+#include "kernels/cuda/code/elementwise.h"
+#include "kernels/cuda/code/state_rows.h"
+
+namespace paceline::cuda {
+
+// Rows that a block convolves.
+constexpr int64_t kConvolvedRows = 16;
+
+struct ConvolutionPiece {
+  int32_t slice = 0;
+  int32_t first = 0;  // of the slice's rows
+};
+
+struct ConvolutionParams {
+  ConstRows x;
+  StateBlocks states;
+  int64_t channels = 0;
+  int64_t num_taps = 0;
+  int64_t padded_channels = 0;
+  // Of ConvolveRows alone.
+  const ConvolutionPiece* pieces = nullptr;
+  ConstRows taps;
+  const float* bias = nullptr;  // may be null
+  Rows out;
+
+  // Where a block has the inputs of `position` while the chunk that begins at `chunk` is open.
+  PL_DEVICE float* kept(int32_t block, int64_t chunk, int64_t position) const {
+    return states.block(block) + (position - chunk + num_taps - 1) * padded_channels;
+  }
+  // The inputs of a position of the slice, or before it.
+  PL_DEVICE const float* inputs(const StateRows& rows, int64_t position) const {
+    if (position >= rows.first_position) return x.row(rows.row_of(position));
+    return kept(rows.block, chunk_start(rows.first_position), position);
+  }
+};
+
+struct ConvolveRows {
+  static constexpr std::string_view kName = "convolve_rows";
+  static constexpr uint32_t kThreads = kElementThreads;
+  using Params = ConvolutionParams;
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const ConvolutionPiece piece = p.pieces[block_index().x];
+    const StateRows rows = p.states.slices[piece.slice];
+    const int64_t begin = rows.first_position + piece.first;
+    const int64_t end = begin + kConvolvedRows < rows.end() ? begin + kConvolvedRows : rows.end();
+    for_each_column(p.channels, [&](int64_t channel) {
+      for (int64_t position = begin; position < end; ++position) {
+        float sum = p.bias != nullptr ? p.bias[channel] : 0.0f;
+        for (int64_t j = 0; j < p.num_taps; ++j) {
+          const int64_t from = position - p.num_taps + 1 + j;
+          if (from < 0) continue;
+          sum = fused_multiply_add(p.taps.row(j)[channel], p.inputs(rows, from)[channel], sum);
+        }
+        p.out.row(rows.row_of(position))[channel] = sum;
+      }
+    });
+  }
+};
+
+// Writes what the blocks of slices, along x of the grid, and those of their saves keep of x.
+struct KeepInputs {
+  static constexpr std::string_view kName = "keep_inputs";
+  static constexpr uint32_t kThreads = kElementThreads;
+  using Params = ConvolutionParams;
+  using Shared = NoShared;
+
+  PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
+    const StateRows rows = p.states.slices[block_index().x];
+    const int64_t open = chunk_start(rows.end());
+    for_each_column(p.channels, [&](int64_t channel) {
+      for (int32_t i = 0; i < rows.num_saves; ++i) {
+        const SavePoint save = p.states.saves[rows.first_save + i];
+        keep_before(p, rows, save.position, save.block, channel);
+      }
+      if (open > rows.first_position) keep_before(p, rows, open, rows.block, channel);
+      for (int64_t position = rows.first_kept(); position < rows.end(); ++position) {
+        p.kept(rows.block, open, position)[channel] = p.inputs(rows, position)[channel];
+      }
+    });
+  }
+
+ private:
+  // In ascending positions, as those of the slice's own block move to the front.
+  PL_DEVICE static void keep_before(const Params& p, const StateRows& rows, int64_t chunk,
+                                    int32_t block, int64_t channel) {
+    const int64_t first = chunk - p.num_taps + 1;
+    for (int64_t position = first > 0 ? first : 0; position < chunk; ++position) {
+      p.kept(block, chunk, position)[channel] = p.inputs(rows, position)[channel];
+    }
+  }
+};
+
+}  // namespace paceline::cuda

@@ -1,0 +1,48 @@
+// Rows of a batch whose sequence has a state, as kernels take them (StateSlices of
+// kernels/operands.h).
+#pragma once
+
+#include "base/state_chunk.h"
+#include "kernels/cuda/code/device_code.h"
+
+namespace paceline::cuda {
+
+constexpr int kChunkRows = kStateChunk;
+
+// The first position of the chunk that has `position`.
+PL_DEVICE int64_t chunk_start(int64_t position) { return position / kStateChunk * kStateChunk; }
+
+// A StateSlice.
+struct StateRows {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  int64_t first_position = 0;
+  int32_t block = 0;
+  int32_t first_save = 0;
+  int32_t num_saves = 0;
+
+  PL_DEVICE int64_t end() const { return first_position + num_rows; }
+  PL_DEVICE int64_t row_of(int64_t position) const { return first_row + position - first_position; }
+  // The first position of the chunk that these rows leave open, or of this slice in it.
+  PL_DEVICE int64_t first_kept() const {
+    const int64_t open = chunk_start(end());
+    return open > first_position ? open : first_position;
+  }
+};
+
+// A StateSave.
+struct SavePoint {
+  int64_t position = 0;
+  int32_t block = 0;
+};
+
+struct StateBlocks {
+  const StateRows* slices = nullptr;
+  const SavePoint* saves = nullptr;
+  float* first = nullptr;
+  int64_t stride = 0;  // of a block
+
+  PL_DEVICE float* block(int32_t index) const { return first + index * stride; }
+};
+
+}  // namespace paceline::cuda

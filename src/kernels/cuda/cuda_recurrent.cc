@@ -1,0 +1,117 @@
+#include "kernels/cuda/cuda_recurrent.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "kernels/cuda/code/decay_gates.h"
+#include "kernels/cuda/code/delta_rule.h"
+#include "kernels/cuda/operand_views.h"
+
+namespace paceline::cuda {
+
+CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states, const Tensor& blocks) {
+  slices_.clear();
+  saves_.clear();
+  pieces_.clear();
+  for (const StateSlice& slice : states.slices) {
+    for (int64_t first = 0; first < slice.num_rows; first += kConvolvedRows) {
+      pieces_.push_back(
+          {.slice = static_cast<int32_t>(slices_.size()), .first = static_cast<int32_t>(first)});
+    }
+    slices_.push_back({.first_row = slice.first_row,
+                       .num_rows = slice.num_rows,
+                       .first_position = slice.first_position,
+                       .block = slice.block,
+                       .first_save = static_cast<int32_t>(slice.first_save),
+                       .num_saves = static_cast<int32_t>(slice.num_saves)});
+  }
+  for (const StateSave& save : states.saves) {
+    saves_.push_back({.position = save.position, .block = save.block});
+  }
+  const auto [slices, saves, pieces] = staging_.upload(slices_, saves_, pieces_);
+  return {.states = {.slices = slices,
+                     .saves = saves,
+                     .first = blocks.elements<float>(),
+                     .stride = blocks.stride(0)},
+          .pieces = pieces};
+}
+
+void CudaRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
+                                         const ConvolutionWeights& weights,
+                                         const StateSlices& states, const Tensor& blocks,
+                                         const Tensor& out) {
+  const StagedStates staged = stage(states, blocks);
+  const ConvolutionParams params{
+      .x = const_rows_of(x),
+      .states = staged.states,
+      .channels = shape.channels,
+      .num_taps = shape.taps,
+      .padded_channels = DeltaShape::padded(shape.channels),
+      .pieces = staged.pieces,
+      .taps = const_rows_of(weights.taps),
+      .bias = weights.bias != nullptr ? weights.bias->elements<float>() : nullptr,
+      .out = rows_of(out)};
+  run<ConvolveRows>(element_grid(std::ssize(pieces_), shape.channels), params);
+  run<KeepInputs>(element_grid(std::ssize(slices_), shape.channels), params);
+}
+
+void CudaRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
+                                   const GateRange& range, const Tensor& out) {
+  run<DecayGates>(element_grid(out.size(0), out.size(1)), {.x = const_rows_of(x),
+                                                           .out = rows_of(out),
+                                                           .bias = bias.elements<float>(),
+                                                           .rates = rates.elements<float>(),
+                                                           .low = range.low,
+                                                           .high = range.high,
+                                                           .width = out.size(1)});
+}
+
+void CudaRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) {
+  run<Multiply>(
+      element_grid(out.size(0), out.size(1)),
+      {.x = const_rows_of(x), .y = const_rows_of(y), .out = rows_of(out), .width = out.size(1)});
+}
+
+void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
+                                  const StateSlices& states, const Tensor& blocks,
+                                  const Tensor& out) {
+  if (shape.key_dim > kMostDeltaKeys) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a layer with a state has keys of {} elements, and kernels for GPUs "
+                            "take at most {}; use --device cpu",
+                            shape.key_dim, kMostDeltaKeys));
+  }
+  const DeltaParams params{
+      .states = stage(states, blocks).states,
+      .q = heads_of(inputs.q),
+      .k = heads_of(inputs.k),
+      .v = heads_of(inputs.v),
+      .out = heads_of(out),
+      .log_decay = const_rows_of(inputs.log_decay),
+      .beta = const_rows_of(inputs.beta),
+      .skip = inputs.skip != nullptr ? inputs.skip->elements<float>() : nullptr,
+      .key_heads = shape.key_heads,
+      .value_heads = shape.value_heads,
+      .key_dim = shape.key_dim,
+      .value_dim = shape.value_dim,
+      .padded_key = shape.padded_key(),
+      .padded_value = shape.padded_value(),
+      .keys_begin = shape.keys_begin(),
+      .updates_begin = shape.updates_begin(),
+      .decays_begin = shape.decays_begin(),
+      .corrects = shape.corrects};
+  const auto num_slices = static_cast<uint32_t>(slices_.size());
+  const int64_t parts = shape.value_heads * divide_up(shape.value_dim, int64_t{kDeltaColumns});
+  run<DeltaRule>({num_slices, static_cast<uint32_t>(parts)}, params);
+  run<KeepDeltaRows>({num_slices, uint32_t{kChunkRows}}, params);
+}
+
+void CudaRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
+  const auto bytes = static_cast<size_t>(blocks.size(1)) * sizeof(float);
+  for (const BlockMove& move : moves) {
+    if (move.from == move.to) continue;
+    device_.copy_within_device(blocks.row<float>(move.to), blocks.row<float>(move.from), bytes);
+  }
+}
+
+}  // namespace paceline::cuda

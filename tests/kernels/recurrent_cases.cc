@@ -1,0 +1,315 @@
+#include "tests/kernels/recurrent_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/backend.h"
+#include "tests/kernels/op_inputs.h"
+#include "tests/kernels/same_bits.h"
+
+namespace paceline {
+namespace {
+
+// A sequence's inputs, and what runs over them.
+struct DeltaCase {
+  DeltaCase(Memory& memory, const DeltaShape& delta, int64_t num_rows, uint64_t seed)
+      : shape(delta),
+        rows(num_rows),
+        q(random_tensor(memory, DType::f32, {rows, shape.key_heads, shape.key_dim}, seed, 0.3f)),
+        k(random_tensor(memory, DType::f32, {rows, shape.key_heads, shape.key_dim}, seed + 1,
+                        0.3f)),
+        v(random_tensor(memory, DType::f32, {rows, shape.value_heads, shape.value_dim}, seed + 2)),
+        log_decay(random_tensor(memory, DType::f32, {rows, shape.value_heads}, seed + 3, 0.2f)),
+        beta(random_tensor(memory, DType::f32, {rows, shape.value_heads}, seed + 4, 0.5f)),
+        skip(random_tensor(memory, DType::f32, {shape.value_heads}, seed + 5)) {
+    for (int64_t i = 0; i < rows * shape.value_heads; ++i) {
+      log_decay.view.elements<float>()[i] = -std::abs(log_decay.view.elements<float>()[i]);
+      beta.view.elements<float>()[i] += 0.5f;
+    }
+  }
+
+  DeltaInputs inputs(int64_t begin, int64_t end) const {
+    return {.q = q.view.slice(0, begin, end),
+            .k = k.view.slice(0, begin, end),
+            .v = v.view.slice(0, begin, end),
+            .log_decay = log_decay.view.slice(0, begin, end),
+            .beta = beta.view.slice(0, begin, end),
+            .skip = shape.corrects ? nullptr : &skip.view};
+  }
+
+  DeltaShape shape;
+  int64_t rows;
+  OwnedTensor q, k, v, log_decay, beta, skip;
+};
+
+// Full of numbers that nobody may read.
+OwnedTensor garbage_blocks(Memory& memory, int64_t num_blocks, int64_t elements) {
+  OwnedTensor blocks = allocate_tensor(memory, DType::f32, {num_blocks, elements});
+  std::fill_n(blocks.view.elements<float>(), num_blocks * elements, std::nanf(""));
+  return blocks;
+}
+
+// Rows [begin, end) of the case as one slice.
+void run(RecurrentOps& ops, const DeltaCase& delta, int64_t begin, int64_t end, int32_t block,
+         std::span<const StateSave> saves, const Tensor& blocks, const Tensor& out) {
+  const StateSlice slice{.first_row = 0,
+                         .num_rows = end - begin,
+                         .first_position = begin,
+                         .block = block,
+                         .num_saves = std::ssize(saves)};
+  ops.delta_rule(delta.shape, delta.inputs(begin, end), {std::span(&slice, 1), saves}, blocks,
+                 out.slice(0, begin, end));
+}
+
+// Token by token, in double: S = exp(g) S; S += beta k (v - S^T k)^T; out = S^T q. Without
+// corrections S += beta k v^T; out = S^T q + skip v.
+std::vector<float> by_tokens(const DeltaCase& delta) {
+  const DeltaShape& shape = delta.shape;
+  std::vector<float> out;
+  const auto size = static_cast<size_t>(shape.key_dim * shape.value_dim);
+  std::vector<std::vector<double>> states(static_cast<size_t>(shape.value_heads),
+                                          std::vector<double>(size, 0.0));
+  for (int64_t row = 0; row < delta.rows; ++row) {
+    for (int64_t head = 0; head < shape.value_heads; ++head) {
+      std::vector<double>& state = states[static_cast<size_t>(head)];
+      const int64_t key_head = head / (shape.value_heads / shape.key_heads);
+      const float* const q = delta.q.view.row<float>(row) + key_head * shape.key_dim;
+      const float* const k = delta.k.view.row<float>(row) + key_head * shape.key_dim;
+      const float* const v = delta.v.view.row<float>(row) + head * shape.value_dim;
+      for (double& element : state) {
+        element *= std::exp(double{delta.log_decay.view.row<float>(row)[head]});
+      }
+      for (int64_t c = 0; c < shape.value_dim; ++c) {
+        double known = 0.0, sum = 0.0;
+        for (int64_t i = 0; i < shape.key_dim; ++i) {
+          known += state[static_cast<size_t>(i * shape.value_dim + c)] * double{k[i]};
+        }
+        if (!shape.corrects) {
+          known = 0.0;
+          sum = double{delta.skip.view.elements<float>()[head]} * double{v[c]};
+        }
+        const double update = double{delta.beta.view.row<float>(row)[head]} * (v[c] - known);
+        for (int64_t i = 0; i < shape.key_dim; ++i) {
+          double& element = state[static_cast<size_t>(i * shape.value_dim + c)];
+          element += double{k[i]} * update;
+          sum += element * double{q[i]};
+        }
+        out.push_back(static_cast<float>(sum));
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<DeltaShape> delta_shapes() {
+  return {{.key_heads = 1, .value_heads = 1, .key_dim = 8, .value_dim = 8},
+          {.key_heads = 2, .value_heads = 2, .key_dim = 24, .value_dim = 40},
+          {.key_heads = 2, .value_heads = 6, .key_dim = 20, .value_dim = 12},
+          {.key_heads = 2, .value_heads = 4, .key_dim = 128, .value_dim = 128},
+          {.key_heads = 1, .value_heads = 11, .key_dim = 20, .value_dim = 24, .corrects = false},
+          {.key_heads = 2, .value_heads = 4, .key_dim = 64, .value_dim = 16, .corrects = false}};
+}
+
+OwnedTensor whole(Memory& memory, RecurrentOps& by, const DeltaCase& delta) {
+  const OwnedTensor blocks = garbage_blocks(memory, 1, delta.shape.block_elements());
+  OwnedTensor out = allocate_tensor(memory, DType::f32,
+                                    {delta.rows, delta.shape.value_heads, delta.shape.value_dim});
+  run(by, delta, 0, delta.rows, 0, {}, blocks.view, out.view);
+  return out;
+}
+
+}  // namespace
+
+void RecurrentCases::delta_rule_is_its_recurrence() {
+  const auto reference = make_reference_backend();
+  for (const DeltaShape& shape : delta_shapes()) {
+    const DeltaCase delta(memory_, shape, 75, 7);
+    const std::vector<float> expected = by_tokens(delta);
+    double largest = 0.0;
+    for (const float value : expected) largest = std::max(largest, std::abs(double{value}));
+    for (RecurrentOps* by : {&ops(), reference->recurrent()}) {
+      const OwnedTensor out = whole(memory_, *by, delta);
+      double error = 0.0;
+      for (size_t i = 0; i < expected.size(); ++i) {
+        error = std::max(error, std::abs(double{out.view.elements<float>()[i]} - expected[i]));
+      }
+      EXPECT_LE(error, 3e-6 * largest) << shape.key_dim << " " << shape.value_heads;
+    }
+  }
+}
+
+void RecurrentCases::delta_rule_has_the_same_bits_however_it_is_cut() {
+  Draws draws(3);
+  for (const DeltaShape& shape : delta_shapes()) {
+    const DeltaCase delta(memory_, shape, 70, 11);
+    const OwnedTensor expected = whole(memory_, ops(), delta);
+    for (int round = 0; round < rounds_; ++round) {
+      RecurrentOps& by = *all_[static_cast<size_t>(draws.below(std::ssize(all_)))];
+      const OwnedTensor blocks = garbage_blocks(memory_, 3, shape.block_elements());
+      const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
+      const int64_t largest = round < rounds_ / 4 ? 1 : 1 + draws.below(40);
+      for (int64_t begin = 0; begin < delta.rows;) {
+        const int64_t end = std::min(delta.rows, begin + 1 + draws.below(largest));
+        // A save at the last end of a chunk; the sequence goes on from it in one case of two.
+        const int64_t boundary = end / kStateChunk * kStateChunk;
+        const StateSave save{.position = boundary, .block = 1};
+        const bool saves = boundary > begin;
+        run(by, delta, begin, end, 0, std::span(&save, saves ? 1 : 0), blocks.view, out.view);
+        begin = end;
+        if (!saves || draws.below(2) == 0) continue;
+        by.copy_states(blocks.view, std::vector<BlockMove>{{.from = 1, .to = 0}});
+        begin = boundary;
+      }
+      EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view))
+          << shape.key_dim << ", round " << round;
+    }
+  }
+}
+
+void RecurrentCases::positions_are_taken_back() {
+  Draws draws(5);
+  const DeltaShape shape{.key_heads = 1, .value_heads = 2, .key_dim = 16, .value_dim = 24};
+  const DeltaCase delta(memory_, shape, 120, 13), other(memory_, shape, 120, 17);
+  const OwnedTensor expected = whole(memory_, ops(), delta);
+  const OwnedTensor blocks = garbage_blocks(memory_, 1, shape.block_elements());
+  const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
+  const OwnedTensor unused = allocate_tensor(memory_, DType::f32, expected.view.shape());
+  for (int64_t begin = 0; begin < delta.rows;) {
+    const int64_t end = std::min(delta.rows, begin + 1 + draws.below(9));
+    run(ops(), delta, begin, end, 0, {}, blocks.view, out.view);
+    begin = end;  // then rows of another sequence, which don't count
+    const int64_t wrong = end + draws.below(kStateChunk - end % kStateChunk);  // it stays open
+    if (wrong > end && wrong <= delta.rows)
+      run(ops(), other, end, wrong, 0, {}, blocks.view, unused.view);
+  }
+  EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view));
+}
+
+void RecurrentCases::sequences_run_side_by_side() {
+  const DeltaShape shape{.key_heads = 2, .value_heads = 4, .key_dim = 12, .value_dim = 20};
+  const DeltaCase delta(memory_, shape, 50, 19);
+  const OwnedTensor blocks = garbage_blocks(memory_, 4, shape.block_elements());
+  const OwnedTensor out = allocate_tensor(memory_, DType::f32, {50, 4, 20});
+  const StateSlice slices[] = {{.first_row = 0, .num_rows = 17, .block = 3},
+                               {.first_row = 17, .num_rows = 33, .block = 1}};
+  for (RecurrentOps* const by : all_) {
+    by->delta_rule(shape, delta.inputs(0, 50), {slices}, blocks.view, out.view);
+    for (const StateSlice& slice : slices) {
+      const OwnedTensor block = garbage_blocks(memory_, 1, shape.block_elements());
+      const OwnedTensor alone = allocate_tensor(memory_, DType::f32, {slice.num_rows, 4, 20});
+      const StateSlice own{.num_rows = slice.num_rows};
+      const int64_t end = slice.first_row + slice.num_rows;
+      ops().delta_rule(shape, delta.inputs(slice.first_row, end), {std::span(&own, 1)}, block.view,
+                       alone.view);
+      EXPECT_SAME_BITS(to_vector(out.view.slice(0, slice.first_row, end)), to_vector(alone.view));
+    }
+  }
+}
+
+void RecurrentCases::convolutions_have_the_same_bits_however_they_are_cut() {
+  Draws draws(23);
+  const auto reference = make_reference_backend();
+  for (const ConvolutionShape& shape :
+       {ConvolutionShape{.channels = 7, .taps = 4}, ConvolutionShape{.channels = 600, .taps = 3},
+        ConvolutionShape{.channels = 40, .taps = 2}}) {
+    constexpr int64_t kRows = 60;
+    const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, shape.channels}, 1);
+    const OwnedTensor taps = random_tensor(memory_, DType::f32, {shape.taps, shape.channels}, 2);
+    const OwnedTensor bias = random_tensor(memory_, DType::f32, {shape.channels}, 3);
+    const ConvolutionWeights weights{.taps = taps.view, .bias = &bias.view};
+    const auto run_rows = [&](RecurrentOps& by, int64_t begin, int64_t end,
+                              std::span<const StateSave> saves, const Tensor& blocks,
+                              const Tensor& out) {
+      const StateSlice slice{
+          .num_rows = end - begin, .first_position = begin, .num_saves = std::ssize(saves)};
+      by.short_convolution(shape, x.view.slice(0, begin, end), weights,
+                           {std::span(&slice, 1), saves}, blocks, out.slice(0, begin, end));
+    };
+    const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {kRows, shape.channels});
+    const OwnedTensor first = garbage_blocks(memory_, 1, shape.block_elements());
+    run_rows(ops(), 0, kRows, {}, first.view, expected.view);
+    const OwnedTensor by_reference = allocate_tensor(memory_, DType::f32, expected.view.shape());
+    run_rows(*reference->recurrent(), 0, kRows, {}, first.view, by_reference.view);
+    for (int64_t i = 0; i < kRows * shape.channels; ++i) {
+      EXPECT_NEAR(expected.view.elements<float>()[i], by_reference.view.elements<float>()[i], 1e-6);
+    }
+    for (int round = 0; round < rounds_; ++round) {
+      RecurrentOps& by = *all_[static_cast<size_t>(draws.below(std::ssize(all_)))];
+      const OwnedTensor blocks = garbage_blocks(memory_, 2, shape.block_elements());
+      const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
+      const int64_t largest = round < rounds_ / 4 ? 1 : 1 + draws.below(25);
+      for (int64_t begin = 0; begin < kRows;) {
+        const int64_t end = std::min(kRows, begin + 1 + draws.below(largest));
+        const int64_t boundary = end / kStateChunk * kStateChunk;
+        const StateSave save{.position = boundary, .block = 1};
+        const bool saves = boundary > begin;
+        run_rows(by, begin, end, std::span(&save, saves ? 1 : 0), blocks.view, out.view);
+        begin = end;
+        if (!saves || draws.below(2) == 0) continue;
+        by.copy_states(blocks.view, std::vector<BlockMove>{{.from = 1, .to = 0}});
+        begin = boundary;
+      }
+      EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view))
+          << shape.channels << ", round " << round;
+    }
+  }
+}
+
+void RecurrentCases::inputs_of_convolutions_are_taken_back() {
+  Draws draws(29);
+  const ConvolutionShape shape{.channels = 20, .taps = 4};
+  constexpr int64_t kRows = 150;
+  const OwnedTensor x = random_tensor(memory_, DType::f32, {kRows, 20}, 1);
+  const OwnedTensor other = random_tensor(memory_, DType::f32, {kRows, 20}, 2);
+  const OwnedTensor taps = random_tensor(memory_, DType::f32, {4, 20}, 3);
+  const ConvolutionWeights weights{.taps = taps.view};
+  const OwnedTensor blocks = garbage_blocks(memory_, 1, shape.block_elements());
+  const auto run_rows = [&](const Tensor& inputs, int64_t begin, int64_t end, const Tensor& out) {
+    const StateSlice slice{.num_rows = end - begin, .first_position = begin};
+    ops().short_convolution(shape, inputs.slice(0, begin, end), weights, {std::span(&slice, 1)},
+                            blocks.view, out.slice(0, begin, end));
+  };
+  const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {kRows, 20});
+  run_rows(x.view, 0, kRows, expected.view);
+  const OwnedTensor out = allocate_tensor(memory_, DType::f32, {kRows, 20});
+  const OwnedTensor unused = allocate_tensor(memory_, DType::f32, {kRows, 20});
+  for (int64_t begin = 0; begin < kRows;) {
+    const int64_t end = std::min(kRows, begin + 1 + draws.below(9));
+    run_rows(x.view, begin, end, out.view);
+    begin = end;
+    const int64_t wrong = end + draws.below(kStateChunk - end % kStateChunk);  // it stays open
+    if (wrong > end && wrong <= kRows) run_rows(other.view, end, wrong, unused.view);
+  }
+  EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view));
+}
+
+void RecurrentCases::decay_gates() {
+  const OwnedTensor x = random_tensor(memory_, DType::f32, {9, 21}, 1, 30.0f);
+  const OwnedTensor bias = random_tensor(memory_, DType::f32, {21}, 2, 4.0f);
+  const OwnedTensor rates = random_tensor(memory_, DType::f32, {21}, 3, 8.0f);
+  const OwnedTensor out = allocate_tensor(memory_, DType::f32, {9, 21});
+  const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {9, 21});
+  const auto reference = make_reference_backend();
+  for (const GateRange range : {GateRange{}, GateRange{.low = 0.5f, .high = 7.0f}}) {
+    ops().decay_gates(x.view, bias.view, rates.view, range, out.view);
+    reference->recurrent()->decay_gates(x.view, bias.view, rates.view, range, expected.view);
+    for (int64_t i = 0; i < 9 * 21; ++i) {
+      const double wanted = double{expected.view.elements<float>()[i]};
+      EXPECT_NEAR(double{out.view.elements<float>()[i]}, wanted, 2e-7 * std::abs(wanted) + 1e-12);
+    }
+  }
+}
+
+void RecurrentCases::products() {
+  const OwnedTensor x = random_tensor(memory_, DType::f32, {9, 37}, 1);
+  const OwnedTensor y = random_tensor(memory_, DType::f32, {9, 37}, 2);
+  const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {9, 37});
+  make_reference_backend()->recurrent()->multiply(x.view, y.view, expected.view);
+  EXPECT_EQ(expected.view.row<float>(8)[36], x.view.row<float>(8)[36] * y.view.row<float>(8)[36]);
+  ops().multiply(x.view, y.view, y.view);  // in place
+  EXPECT_SAME_BITS(to_vector(y.view), to_vector(expected.view));
+}
+
+}  // namespace paceline
