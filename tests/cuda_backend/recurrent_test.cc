@@ -2,14 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/cuda_backend/emulated_backend.h"
-#include "tests/kernels/recurrent_cases.h"
+#include "tests/kernels/recurrent_checks.h"
 
 namespace paceline::cuda {
 namespace {
 
 class CudaRecurrentTest : public ::testing::Test {
  protected:
-  RecurrentCases cases() {
+  RecurrentChecks cases() {
     constexpr int kRounds = 4;
     return {backend_->memory(), {backend_->recurrent()}, kRounds};
   }

@@ -3,14 +3,14 @@
 
 #include "kernels/backend.h"
 #include "tests/kernels/every_isa.h"
-#include "tests/kernels/recurrent_cases.h"
+#include "tests/kernels/recurrent_checks.h"
 
 namespace paceline {
 namespace {
 
 class RecurrentTest : public IsaTest {
  protected:
-  RecurrentCases cases() {
+  RecurrentChecks cases() {
     constexpr int kRounds = 12;
     std::vector<RecurrentOps*> all;
     for (const auto& backend : backends()) all.push_back(backend->recurrent());
@@ -38,7 +38,7 @@ PL_TEST_EVERY_ISA(RecurrentTest);
 TEST(RecurrentReference, DeltaRuleHasTheSameBitsHoweverItIsCut) {
   Memory memory;
   const auto reference = make_reference_backend();
-  RecurrentCases(memory, {reference->recurrent()}, 1)
+  RecurrentChecks(memory, {reference->recurrent()}, 1)
       .delta_rule_has_the_same_bits_however_it_is_cut();
 }
 

@@ -13,9 +13,9 @@ namespace paceline {
 
 // Each function is a test of all operations in `all`, which must have the same bits, on tensors in
 // `memory`, which the CPU reaches too. Random cuts are drawn `rounds` times.
-class RecurrentCases {
+class RecurrentChecks {
  public:
-  RecurrentCases(Memory& memory, std::vector<RecurrentOps*> all, int rounds)
+  RecurrentChecks(Memory& memory, std::vector<RecurrentOps*> all, int rounds)
       : memory_(memory), all_(std::move(all)), rounds_(rounds) {}
 
   void delta_rule_is_its_recurrence();

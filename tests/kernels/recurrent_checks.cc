@@ -1,4 +1,4 @@
-#include "tests/kernels/recurrent_cases.h"
+#include "tests/kernels/recurrent_checks.h"
 
 #include <gtest/gtest.h>
 
@@ -122,7 +122,7 @@ OwnedTensor whole(Memory& memory, RecurrentOps& by, const DeltaCase& delta) {
 
 }  // namespace
 
-void RecurrentCases::delta_rule_is_its_recurrence() {
+void RecurrentChecks::delta_rule_is_its_recurrence() {
   const auto reference = make_reference_backend();
   for (const DeltaShape& shape : delta_shapes()) {
     const DeltaCase delta(memory_, shape, 75, 7);
@@ -140,7 +140,7 @@ void RecurrentCases::delta_rule_is_its_recurrence() {
   }
 }
 
-void RecurrentCases::delta_rule_has_the_same_bits_however_it_is_cut() {
+void RecurrentChecks::delta_rule_has_the_same_bits_however_it_is_cut() {
   Draws draws(3);
   for (const DeltaShape& shape : delta_shapes()) {
     const DeltaCase delta(memory_, shape, 70, 11);
@@ -168,7 +168,7 @@ void RecurrentCases::delta_rule_has_the_same_bits_however_it_is_cut() {
   }
 }
 
-void RecurrentCases::positions_are_taken_back() {
+void RecurrentChecks::positions_are_taken_back() {
   Draws draws(5);
   const DeltaShape shape{.key_heads = 1, .value_heads = 2, .key_dim = 16, .value_dim = 24};
   const DeltaCase delta(memory_, shape, 120, 13), other(memory_, shape, 120, 17);
@@ -187,7 +187,7 @@ void RecurrentCases::positions_are_taken_back() {
   EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view));
 }
 
-void RecurrentCases::sequences_run_side_by_side() {
+void RecurrentChecks::sequences_run_side_by_side() {
   const DeltaShape shape{.key_heads = 2, .value_heads = 4, .key_dim = 12, .value_dim = 20};
   const DeltaCase delta(memory_, shape, 50, 19);
   const OwnedTensor blocks = garbage_blocks(memory_, 4, shape.block_elements());
@@ -208,7 +208,7 @@ void RecurrentCases::sequences_run_side_by_side() {
   }
 }
 
-void RecurrentCases::convolutions_have_the_same_bits_however_they_are_cut() {
+void RecurrentChecks::convolutions_have_the_same_bits_however_they_are_cut() {
   Draws draws(23);
   const auto reference = make_reference_backend();
   for (const ConvolutionShape& shape :
@@ -257,7 +257,7 @@ void RecurrentCases::convolutions_have_the_same_bits_however_they_are_cut() {
   }
 }
 
-void RecurrentCases::inputs_of_convolutions_are_taken_back() {
+void RecurrentChecks::inputs_of_convolutions_are_taken_back() {
   Draws draws(29);
   const ConvolutionShape shape{.channels = 20, .taps = 4};
   constexpr int64_t kRows = 150;
@@ -285,7 +285,7 @@ void RecurrentCases::inputs_of_convolutions_are_taken_back() {
   EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view));
 }
 
-void RecurrentCases::decay_gates() {
+void RecurrentChecks::decay_gates() {
   const OwnedTensor x = random_tensor(memory_, DType::f32, {9, 21}, 1, 30.0f);
   const OwnedTensor bias = random_tensor(memory_, DType::f32, {21}, 2, 4.0f);
   const OwnedTensor rates = random_tensor(memory_, DType::f32, {21}, 3, 8.0f);
@@ -302,7 +302,7 @@ void RecurrentCases::decay_gates() {
   }
 }
 
-void RecurrentCases::products() {
+void RecurrentChecks::products() {
   const OwnedTensor x = random_tensor(memory_, DType::f32, {9, 37}, 1);
   const OwnedTensor y = random_tensor(memory_, DType::f32, {9, 37}, 2);
   const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {9, 37});
