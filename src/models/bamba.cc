@@ -32,13 +32,7 @@ std::vector<LayerConfig> read_bamba_layers(const HfConfig& config) {
 
 DecoderConfig read_bamba(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_common(config, weights, kBambaDefaults);
-  decoder.activation = read_activation(config, "hidden_act", "silu");
-  decoder.qkv_bias = config.boolean("attention_bias", false);
-  decoder.output_bias = decoder.qkv_bias;
-  decoder.mlp_bias = config.boolean("mlp_bias", false);
-  decoder.norms = {.before_attention = "input_layernorm", .before_mlp = "pre_ff_layernorm"};
-  decoder.final_norm = "final_layernorm";
-  decoder.mlp = "feed_forward";
+  read_bamba_block(config, decoder);
   decoder.layers = read_bamba_layers(config);
   read_mamba2(config, {}, read_expanded_size(config, decoder.hidden_size), decoder);
   read_ropes(config, {{.rotates_part = true, .default_share = 0.5}}, decoder);

@@ -74,13 +74,7 @@ void read_multiplied_mamba(const HfConfig& config, DecoderConfig& decoder) {
 
 DecoderConfig read_falcon_h1(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_common(config, weights, kFalconDefaults);
-  decoder.activation = read_activation(config, "hidden_act", "silu");
-  decoder.qkv_bias = config.boolean("attention_bias", false);
-  decoder.output_bias = decoder.qkv_bias;
-  decoder.mlp_bias = config.boolean("mlp_bias", false);
-  decoder.norms = {.before_attention = "input_layernorm", .before_mlp = "pre_ff_layernorm"};
-  decoder.final_norm = "final_layernorm";
-  decoder.mlp = "feed_forward";
+  read_bamba_block(config, decoder);
   decoder.embedding_scale = static_cast<float>(config.number("embedding_multiplier"));
   decoder.logits_scale = static_cast<float>(config.number("lm_head_multiplier"));
   // Scores have those of queries and keys; values that of the input.

@@ -47,6 +47,16 @@ int64_t read_head_columns(const HfConfig& config, const Mamba2Fields& fields, in
 
 }  // namespace
 
+void read_bamba_block(const HfConfig& config, DecoderConfig& decoder) {
+  decoder.activation = read_activation(config, "hidden_act", "silu");
+  decoder.qkv_bias = config.boolean("attention_bias", false);
+  decoder.output_bias = decoder.qkv_bias;
+  decoder.mlp_bias = config.boolean("mlp_bias", false);
+  decoder.norms = {.before_attention = "input_layernorm", .before_mlp = "pre_ff_layernorm"};
+  decoder.final_norm = "final_layernorm";
+  decoder.mlp = "feed_forward";
+}
+
 int64_t read_expanded_size(const HfConfig& config, int64_t hidden_size) {
   return config.integer("mamba_expand", 2) * hidden_size;
 }

@@ -28,6 +28,9 @@ struct Mamba2Fields {
 void read_mamba2(const HfConfig& config, const Mamba2Fields& fields, int64_t inner,
                  DecoderConfig& decoder);
 
+// The fields and names of Bamba's blocks, which Falcon-H1 shares, but for their layers.
+void read_bamba_block(const HfConfig& config, DecoderConfig& decoder);
+
 // mamba_expand * hidden_size.
 int64_t read_expanded_size(const HfConfig& config, int64_t hidden_size);
 
