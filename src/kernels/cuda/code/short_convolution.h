@@ -38,6 +38,7 @@ struct ConvolutionParams {
   }
 };
 
+// Its loops are rolled: the addresses of unrolled ones spill registers.
 struct ConvolveRows {
   static constexpr std::string_view kName = "convolve_rows";
   static constexpr uint32_t kThreads = kElementThreads;
@@ -50,10 +51,13 @@ struct ConvolveRows {
     const int64_t begin = rows.first_position + piece.first;
     const int64_t end = begin + kConvolvedRows < rows.end() ? begin + kConvolvedRows : rows.end();
     for_each_column(p.channels, [&](int64_t channel) {
+      PL_ROLLED
       for (int64_t position = begin; position < end; ++position) {
         float sum = p.bias != nullptr ? p.bias[channel] : 0.0f;
-        for (int64_t j = 0; j < p.num_taps; ++j) {
-          const int64_t from = position - p.num_taps + 1 + j;
+        const int32_t taps = static_cast<int32_t>(p.num_taps);
+        PL_ROLLED
+        for (int32_t j = 0; j < taps; ++j) {
+          const int64_t from = position - taps + 1 + j;
           if (from < 0) continue;
           sum = fused_multiply_add(p.taps.row(j)[channel], p.inputs(rows, from)[channel], sum);
         }
