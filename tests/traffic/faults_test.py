@@ -69,7 +69,8 @@ class Leavers:
 
     @staticmethod
     def whole_answer(server, peer):
-        peer.ask(prompt(4), LENGTH, stream=False)
+        # Long enough that a busy machine sees the metrics before its end.
+        peer.ask(prompt(4), 5 * LENGTH, stream=False)
         assert until(lambda: metrics(server.client)["requests_accepted_total"] >= 2)  # the witness's is one
 
 
