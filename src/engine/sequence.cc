@@ -20,7 +20,7 @@ bool reads_history(const SamplingOptions& options) {
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 // The prompt of a chat that the client has rendered ends with the beginning of the answer, which
-// later turns may write otherwise: that of Qwen 3.5 has up to 7 tokens.
+// later turns may write otherwise: up to 7 tokens in the templates that were tried.
 constexpr int64_t kAnswerBeginning = 8;
 
 // States exist at multiples of it, and so do boundaries of blocks.
