@@ -70,8 +70,8 @@ void RequestList::change(Deferral deferral) {
   }
 }
 
-// Ends sequences whose stop token was requested, and those that need no row computed. Then all that
-// have ended, by id too, leave the lists.
+// Ends sequences that their callers cancelled (GenerateRequest::cancelled), and those that need no
+// row computed. Then ended sequences, and those cancelled by id, leave the lists.
 void RequestList::end_cancelled() {
   for (auto* queue : {&running_, &waiting_}) {
     for (const auto& sequence : *queue) {

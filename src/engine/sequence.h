@@ -54,8 +54,8 @@ struct Sequence {
   const GenerateRequest& request() const { return shared->request; }
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
   int64_t num_output() const { return num_tokens() - prompt_length; }
-  // Tokens whose keys and values are needed: the last one's only if its row is read, and of a
-  // prefix that is only held those that others can find.
+  // Tokens whose keys and values are needed: the last one's only if its row is read. A prefix that
+  // is only held needs those that others can find.
   int64_t num_wanted() const {
     if (num_held) return *num_held;
     const bool wants_last =

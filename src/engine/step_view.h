@@ -38,7 +38,8 @@ class StepView {
   // The hash of the first full block that others can reuse once the sequence has computed it, or
   // nullptr.
   const Hash128* next_block(const Sequence& sequence, int64_t num_computed) const;
-  // Whether such a block is one of those that the sequence needs from position `begin` to `end`.
+  // Whether another sequence computes a block that this one needs between positions `begin` and
+  // `end`.
   bool is_coming(const Sequence& sequence, int64_t begin, int64_t end) const;
 
   const RequestList& requests_;

@@ -53,9 +53,9 @@ std::vector<LayerConfig> read_joined_layers(const HfConfig& config) {
 }
 
 void read_multiplied_mamba(const HfConfig& config, DecoderConfig& decoder) {
-  const int64_t inner = config.has("mamba_d_ssm") || !config.is_null("mamba_d_ssm")
-                            ? config.integer("mamba_d_ssm", 1024)
-                            : read_expanded_size(config, decoder.hidden_size);
+  const int64_t inner = config.is_null("mamba_d_ssm")
+                            ? read_expanded_size(config, decoder.hidden_size)
+                            : config.integer("mamba_d_ssm", 1024);
   read_mamba2(config, {}, inner, decoder);
   Mamba2Config& mamba = *decoder.mamba2;
   mamba.output_bias = config.boolean("projectors_bias", false);

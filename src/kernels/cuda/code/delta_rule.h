@@ -45,8 +45,8 @@ struct DeltaParams {
   PL_DEVICE float* kept_decay(float* block, int64_t row, int64_t head) const {
     return block + decays_begin + row * value_heads + head;
   }
-  // The log decays from the start of its chunk to `position`, of which the slice has those from
-  // `first` on.
+  // The sum of log decays from the start of `position`'s chunk to it. The slice has those of
+  // positions from `first` on, the block those before.
   PL_DEVICE float decay_sum(const StateRows& rows, int64_t head, int64_t first,
                             int64_t position) const {
     const int64_t before = first - chunk_start(first);
