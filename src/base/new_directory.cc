@@ -57,9 +57,10 @@ fs::path make_filling_directory(const fs::path& path) {
 
 }  // namespace
 
-TemporaryDirectory::TemporaryDirectory(fs::path path) : path_(std::move(path)) {
+TemporaryDirectory::TemporaryDirectory(const std::function<fs::path()>& make) {
   TemporaryDirectories& all = temporary_directories();
   const std::lock_guard lock(all.mutex);
+  path_ = make();
   all.paths.insert(path_);
 }
 
@@ -79,14 +80,16 @@ void TemporaryDirectory::rename_to(const fs::path& name) {
   all.paths.erase(path_);
 }
 
-void remove_temporary_directories() {
+std::unique_lock<std::mutex> remove_temporary_directories() {
   TemporaryDirectories& all = temporary_directories();
-  const std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   for (const fs::path& path : all.paths) remove_directory(path);
   all.paths.clear();
+  return lock;
 }
 
 NewDirectory::NewDirectory(fs::path path)
-    : path_(without_final_slash(std::move(path))), temporary_(make_filling_directory(path_)) {}
+    : path_(without_final_slash(std::move(path))),
+      temporary_([this] { return make_filling_directory(path_); }) {}
 
 }  // namespace paceline

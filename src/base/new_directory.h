@@ -3,14 +3,17 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <mutex>
 
 namespace paceline {
 
 // Removes a directory with its content, unless rename_to() gave it another name.
 class TemporaryDirectory {
  public:
-  // `path` must exist.
-  explicit TemporaryDirectory(std::filesystem::path path);
+  // Of the directory that `make` makes and returns, or what `make` throws. The end of the process
+  // comes before it or finds the directory.
+  explicit TemporaryDirectory(const std::function<std::filesystem::path()>& make);
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
@@ -25,8 +28,8 @@ class TemporaryDirectory {
 };
 
 // Removes all existing temporary directories, before a process ends without destructors. From any
-// thread.
-void remove_temporary_directories();
+// thread. While the lock is held, other threads neither make nor rename one.
+[[nodiscard]] std::unique_lock<std::mutex> remove_temporary_directories();
 
 // Filled under a temporary name beside the final one; removed with its content if destroyed without
 // commit().

@@ -112,14 +112,15 @@ std::unique_ptr<TemporaryDirectory> make_shape_directory(std::string_view shape)
     if (candidate.name == shape) found = &candidate;
   }
   PL_CHECK(found != nullptr, "a shape that --shape offers has no config");
-  std::string path = (std::filesystem::temp_directory_path() / "paceline-shape-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) {
+  auto directory = std::make_unique<TemporaryDirectory>([] {
+    std::string path = (std::filesystem::temp_directory_path() / "paceline-shape-XXXXXX").string();
+    if (mkdtemp(path.data()) != nullptr) return path;
     throw error_of(ErrorCode::invalid, "{}: {}", path, std::strerror(errno));
-  }
-  auto directory = std::make_unique<TemporaryDirectory>(path);
+  });
   std::ofstream file(directory->path() / "config.json");
   file << found->config;
-  if (!file.flush()) throw error_of(ErrorCode::exhausted, "{}: can't be written", path);
+  if (!file.flush())
+    throw error_of(ErrorCode::exhausted, "{}: can't be written", directory->path().string());
   return directory;
 }
 

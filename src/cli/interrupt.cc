@@ -60,7 +60,7 @@ std::string Interrupt::line() const {
 
 void Interrupt::end(int number) {
   is_ending_ = true;
-  remove_temporary_directories();
+  const auto until_the_end = remove_temporary_directories();
   wipe_progress();
   const std::string text = line();
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <latch>
@@ -52,10 +53,12 @@ TEST_F(NewDirectoryTest, AProcessThatEndsEarlyLeavesNothing) {
   NewDirectory begun(parent_ / "begun");
   std::ofstream(begun.filling_path() / "file") << "text";
   const fs::path other = parent_ / "other";
-  fs::create_directory(other);
-  TemporaryDirectory temporary(other);
+  TemporaryDirectory temporary([&] {
+    fs::create_directory(other);
+    return other;
+  });
   EXPECT_EQ(num_entries(), 3u);
-  remove_temporary_directories();
+  const auto lock = remove_temporary_directories();
   EXPECT_EQ(num_entries(), 1u);
   EXPECT_TRUE(fs::exists(parent_ / "whole"));
 }
@@ -71,7 +74,7 @@ TEST_F(NewDirectoryTest, StandsWholeOrNotAtAllWhenTheProcessEndsDuringACommit) {
     std::latch start(2);
     std::jthread ending([&] {
       start.arrive_and_wait();
-      remove_temporary_directories();
+      const auto lock = remove_temporary_directories();
     });
     start.arrive_and_wait();
     std::this_thread::sleep_for(std::chrono::microseconds(50 * run));
@@ -86,9 +89,27 @@ TEST_F(NewDirectoryTest, StandsWholeOrNotAtAllWhenTheProcessEndsDuringACommit) {
   }
 }
 
+TEST_F(NewDirectoryTest, NoneIsMadeWhileTheProcessEnds) {
+  std::atomic<bool> is_made = false;
+  std::jthread late;
+  {
+    const auto lock = remove_temporary_directories();
+    late = std::jthread([&] {
+      const NewDirectory directory(parent_ / "out");
+      is_made = true;
+    });
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ASSERT_EQ(num_entries(), 0u);
+    }
+  }
+  late.join();
+  EXPECT_TRUE(is_made);
+}
+
 TEST_F(NewDirectoryTest, CannotBeCommittedOnceRemoved) {
   NewDirectory directory(parent_ / "out");
-  remove_temporary_directories();
+  { const auto lock = remove_temporary_directories(); }
   expect_error(ErrorCode::cancelled, {"out: interrupted; not written"},
                [&] { directory.commit(); });
   EXPECT_EQ(num_entries(), 0u);
