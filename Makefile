@@ -104,7 +104,7 @@ equalities: ## 10,000 random engines: each answer bit for bit as alone, on every
 	PACELINE_TEST_SCALE=full build/release/tests/test_llm --gtest_filter='RandomEqualities.*'
 	PACELINE_TEST_SCALE=full python3 tests/system/dialect_equalities_test.py
 
-mutants: ## Small changes to kv, sched, sampling, spec, runner, engine and protocol: their tests must notice 95 % (MUTANTS="--count 0": all)
+mutants: ## Small changes to state, sched, sampling, spec, runner, engine and protocol: their tests must notice 95 % (MUTANTS="--count 0": all)
 	$(DEPS) build test
 	$(CONFIGURE) release -DPACELINE_TESTS=ON
 	python3 tools/mutants.py $(MUTANTS)

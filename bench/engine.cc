@@ -10,9 +10,9 @@
 #include "engine/channel.h"
 #include "engine/engine.h"
 #include "engine/speculation.h"
-#include "kv/kv_cache.h"
 #include "runner/runner.h"
 #include "sched/plan_step.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 namespace {
@@ -133,7 +133,7 @@ class DraftingSequences {
   }
 
  private:
-  KvCache cache_;
+  StateCache cache_;
   ConstantDrafter drafter_{0};
   Speculation speculation_;
   std::vector<std::unique_ptr<Sequence>> running_;
@@ -167,7 +167,7 @@ void step_with(benchmark::State& state, const SpeculationLimits& limits, Drafter
   IdleRunner runner;
   constexpr int64_t kContext = 1 << 16;
   const std::vector<CacheGroup> groups = {{.num_blocks = count * 4096}};
-  KvCache cache(kBlockSize, groups);
+  StateCache cache(kBlockSize, groups);
   Engine engine(runner, memory, cache,
                 {.max_model_len = kContext,
                  .max_batched_tokens = 2048,

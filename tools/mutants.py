@@ -19,7 +19,7 @@ from pathlib import Path
 from mutations import mutants_of
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = ("kv", "sched", "sampling", "spec", "runner", "engine", "protocol")
+MODULES = ("state", "sched", "sampling", "spec", "runner", "engine", "protocol")
 # Files whose tests are in another module, which has what they need.
 TESTED_BY = {"src/runner/batch_builder.cc": "engine", "src/runner/model_runner.cc": "load"}
 MEMORY_BYTES = 8 << 30

@@ -13,7 +13,7 @@ namespace paceline {
 
 // The parts that an engine is made of, and its step.
 struct EngineCore {
-  EngineCore(const Engine& owner, Runner& its_runner, Memory& memory, KvCache& its_cache,
+  EngineCore(const Engine& owner, Runner& its_runner, Memory& memory, StateCache& its_cache,
              const EngineLimits& asked, TokenTexts token_texts, Drafter* drafter);
   ~EngineCore() { end_all(); }
 
@@ -40,7 +40,7 @@ struct EngineCore {
 
   const Engine& engine;  // for inspections
   Runner& runner;
-  KvCache& cache;
+  StateCache& cache;
   const EngineLimits limits;
   const Clock::time_point created = Clock::now();
   StepLog log;
@@ -67,8 +67,9 @@ EngineLimits with_directions(EngineLimits limits) {
 
 }  // namespace
 
-EngineCore::EngineCore(const Engine& owner, Runner& its_runner, Memory& memory, KvCache& its_cache,
-                       const EngineLimits& asked, TokenTexts token_texts, Drafter* drafter)
+EngineCore::EngineCore(const Engine& owner, Runner& its_runner, Memory& memory,
+                       StateCache& its_cache, const EngineLimits& asked, TokenTexts token_texts,
+                       Drafter* drafter)
     : engine(owner),
       runner(its_runner),
       cache(its_cache),
@@ -281,7 +282,7 @@ void EngineCore::end_all() {
   requests.end_all();
 }
 
-Engine::Engine(Runner& runner, Memory& memory, KvCache& cache, EngineLimits limits,
+Engine::Engine(Runner& runner, Memory& memory, StateCache& cache, EngineLimits limits,
                TokenTexts token_texts, Drafter* drafter)
     : core_(std::make_unique<EngineCore>(*this, runner, memory, cache, limits,
                                          std::move(token_texts), drafter)) {}
@@ -323,7 +324,7 @@ int64_t Engine::num_running() const { return core_->requests.num_running(); }
 int64_t Engine::num_waiting() const { return core_->requests.num_waiting(); }
 const QueueLimit& Engine::queue() const { return core_->intake.queue(); }
 
-const KvCache& Engine::cache() const { return core_->cache; }
+const StateCache& Engine::cache() const { return core_->cache; }
 std::span<const std::unique_ptr<Sequence>> Engine::running() const {
   return core_->requests.running();
 }

@@ -21,7 +21,7 @@ namespace paceline {
 
 class Channel;
 class Drafter;
-class KvCache;
+class StateCache;
 class Memory;
 class QueueLimit;
 class Runner;
@@ -70,7 +70,7 @@ using EngineInspection = std::function<void(const Engine&)>;
 // step(). Everything referred to must outlive it.
 class Engine {
  public:
-  Engine(Runner& runner, Memory& memory, KvCache& cache, EngineLimits limits,
+  Engine(Runner& runner, Memory& memory, StateCache& cache, EngineLimits limits,
          TokenTexts token_texts, Drafter* drafter = nullptr);
   ~Engine();
 
@@ -122,7 +122,7 @@ class Engine {
   const QueueLimit& queue() const;
 
   // The engine's thread.
-  const KvCache& cache() const;
+  const StateCache& cache() const;
   std::span<const std::unique_ptr<Sequence>> running() const;
   std::span<const std::unique_ptr<Sequence>> waiting() const;
   // Of the requests that no step has begun to compute.

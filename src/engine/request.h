@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/prefix_scope.h"
 #include "sampling/sampling_options.h"
+#include "state/prefix_scope.h"
 
 namespace paceline {
 

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-int64_t most_queued_tokens(const EngineLimits& limits, const KvCache& cache) {
+int64_t most_queued_tokens(const EngineLimits& limits, const StateCache& cache) {
   constexpr int64_t kPools = 4, kUnbounded = std::numeric_limits<int64_t>::max();
   if (limits.max_queued_tokens > 0) return limits.max_queued_tokens;
   const int64_t capacity = cache.capacity_tokens(1);  // unbounded when all groups are windowed
@@ -18,7 +18,7 @@ int64_t most_queued_tokens(const EngineLimits& limits, const KvCache& cache) {
 }
 
 // Refuses a request that runs out of blocks even alone in the cache.
-void check_fits(const GenerateRequest& request, const KvCache& cache) {
+void check_fits(const GenerateRequest& request, const StateCache& cache) {
   const int64_t capacity = cache.capacity_tokens(1);
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   // The last token drawn needs no place.
@@ -41,7 +41,7 @@ int64_t longest_sequence(const GenerateRequest& request, const EngineLimits& lim
 
 }  // namespace
 
-RequestIntake::RequestIntake(const Runner& runner, KvCache& cache, const EngineLimits& limits)
+RequestIntake::RequestIntake(const Runner& runner, StateCache& cache, const EngineLimits& limits)
     : runner_(runner),
       cache_(cache),
       limits_(limits),

@@ -14,8 +14,8 @@
 #include "engine/queue_limit.h"
 #include "engine/request.h"
 #include "engine/sequence.h"
-#include "kv/kv_cache.h"
 #include "runner/runner.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
@@ -42,7 +42,7 @@ struct Mail {
 // Any thread but for take(). Everything referred to must outlive it.
 class RequestIntake {
  public:
-  RequestIntake(const Runner& runner, KvCache& cache, const EngineLimits& limits);
+  RequestIntake(const Runner& runner, StateCache& cache, const EngineLimits& limits);
 
   // As Engine's.
   std::optional<RequestId> submit(GenerateRequest request, std::shared_ptr<Channel> channel,
@@ -74,7 +74,7 @@ class RequestIntake {
   }
 
   const Runner& runner_;
-  KvCache& cache_;
+  StateCache& cache_;
   const EngineLimits& limits_;
   QueueLimit queue_;
   std::atomic<RequestId> next_id_ = 1;

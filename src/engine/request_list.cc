@@ -14,7 +14,7 @@ bool is_served_before(const std::unique_ptr<Sequence>& a, const std::unique_ptr<
 
 }  // namespace
 
-RequestList::RequestList(RequestIntake& intake, KvCache& cache, const EngineLimits& limits,
+RequestList::RequestList(RequestIntake& intake, StateCache& cache, const EngineLimits& limits,
                          StepLog& log)
     : intake_(intake),
       cache_(cache),

@@ -12,14 +12,14 @@
 #include "engine/request_intake.h"
 #include "engine/sequence.h"
 #include "engine/step_record.h"
-#include "kv/kv_cache.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
 // The engine's thread. Everything referred to must outlive it.
 class RequestList {
  public:
-  RequestList(RequestIntake& intake, KvCache& cache, const EngineLimits& limits, StepLog& log);
+  RequestList(RequestIntake& intake, StateCache& cache, const EngineLimits& limits, StepLog& log);
 
   // In the order is_served_before. Within a step a preempted sequence leaves null in its place, and
   // admitted and forked sequences come last.
@@ -74,7 +74,7 @@ class RequestList {
   void take_ended();
 
   RequestIntake& intake_;
-  KvCache& cache_;
+  StateCache& cache_;
   const EngineLimits& limits_;
   StepLog& log_;
   const int64_t max_running_;

@@ -41,7 +41,7 @@ void forbid(std::span<const TokenId> ids, SamplingOptions& sampling) {
 
 }  // namespace
 
-Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvCache& cache)
+Sequence::Sequence(std::shared_ptr<const RequestState> state, int32_t which, StateCache& cache)
     : shared(std::move(state)),
       choice(which),
       arrival_id(shared->id + which),
@@ -120,7 +120,7 @@ void Sequence::extend_hashes(const PrefixIndex& index, int64_t block_size, int64
   }
 }
 
-void Sequence::give_back_slots(KvCache& cache) {
+void Sequence::give_back_slots(StateCache& cache) {
   cache.truncate(blocks, num_computed);
   cache.release_outside_window(blocks, num_computed);
 }

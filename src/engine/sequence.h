@@ -14,11 +14,11 @@
 #include "engine/request.h"
 #include "engine/sequence_constraint.h"
 #include "engine/stop_matcher.h"
-#include "kv/kv_cache.h"
 #include "sampling/token_history.h"
 #include "sampling/token_mask.h"
 #include "spec/draft_length.h"
 #include "spec/drafter.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
@@ -49,7 +49,7 @@ struct RequestState {
 
 struct Sequence {
   // The request has passed check_request.
-  Sequence(std::shared_ptr<const RequestState> state, int32_t which, KvCache& cache);
+  Sequence(std::shared_ptr<const RequestState> state, int32_t which, StateCache& cache);
 
   const GenerateRequest& request() const { return shared->request; }
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
@@ -104,7 +104,7 @@ struct Sequence {
   // Brings the chain of hashes up to the full blocks of the first `length` tokens.
   void extend_hashes(const PrefixIndex& index, int64_t block_size, int64_t length);
   // Gives back the slots behind its computed tokens, reserved for tokens that didn't come.
-  void give_back_slots(KvCache& cache);
+  void give_back_slots(StateCache& cache);
 
   std::shared_ptr<const RequestState> shared;
   int32_t choice;

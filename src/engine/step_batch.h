@@ -36,7 +36,7 @@ struct StepSlice {
 
 class StepBatch {
  public:
-  explicit StepBatch(const KvCache& cache) : builder_(cache) {}
+  explicit StepBatch(const StateCache& cache) : builder_(cache) {}
 
   void clear();
   // The next `count` uncomputed tokens of the sequence, the last `num_drafted` of them of its

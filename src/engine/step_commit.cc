@@ -75,7 +75,7 @@ void StepCommit::keep_rows(Sequence& sequence, int64_t first_row, int64_t count)
   sequence.num_computed += count;
   const PrefixUse& prefix = sequence.request().prefix;
   if (!parts_.limits.prefix_cache || prefix.write == PrefixUse::Write::none) return;
-  KvCache& cache = parts_.cache;
+  StateCache& cache = parts_.cache;
   sequence.extend_hashes(cache.prefixes(), cache.block_size(), sequence.num_computed);
   cache.publish(sequence.blocks, sequence.hashes, sequence.tokens, sequence.num_computed,
                 prefix.write == PrefixUse::Write::keep);

@@ -11,8 +11,8 @@
 #include "engine/step_batch.h"
 #include "engine/step_draws.h"
 #include "engine/step_record.h"
-#include "kv/kv_cache.h"
 #include "runner/runner.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
@@ -21,7 +21,7 @@ class StepCommit {
   // What it shares with the other parts of a step; everything must outlive it.
   struct Parts {
     Runner& runner;
-    KvCache& cache;
+    StateCache& cache;
     const EngineLimits& limits;
     RequestList& requests;
     Speculation& speculation;

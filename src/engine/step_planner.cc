@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-StepPlanner::StepPlanner(const RequestList& requests, const KvCache& cache,
+StepPlanner::StepPlanner(const RequestList& requests, const StateCache& cache,
                          const EngineLimits& limits, const DecodeRun& run, Speculation& speculation,
                          StepLog& log)
     : requests_(requests),

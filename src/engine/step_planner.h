@@ -10,15 +10,15 @@
 #include "engine/step_budget.h"
 #include "engine/step_record.h"
 #include "engine/step_view.h"
-#include "kv/kv_cache.h"
 #include "sched/plan_step.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
 // Everything referred to must outlive it.
 class StepPlanner {
  public:
-  StepPlanner(const RequestList& requests, const KvCache& cache, const EngineLimits& limits,
+  StepPlanner(const RequestList& requests, const StateCache& cache, const EngineLimits& limits,
               const DecodeRun& run, Speculation& speculation, StepLog& log);
 
   // How many deferred sequences leave before the next plan: one for each sequence that found no

@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "engine/request_list.h"
-#include "kv/kv_cache.h"
 #include "sched/plan_step.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
 class StepView {
  public:
   // Everything must outlive it.
-  StepView(const RequestList& requests, const KvCache& cache, const EngineLimits& limits)
+  StepView(const RequestList& requests, const StateCache& cache, const EngineLimits& limits)
       : requests_(requests), cache_(cache), engine_limits_(limits) {}
 
   // Looks up the prefixes of no more waiting sequences than find a place, or fill a step.
@@ -43,7 +43,7 @@ class StepView {
   bool is_coming(const Sequence& sequence, int64_t begin, int64_t end) const;
 
   const RequestList& requests_;
-  const KvCache& cache_;
+  const StateCache& cache_;
   const EngineLimits& engine_limits_;
   SchedView view_;
   std::vector<SchedGroup> groups_;

@@ -85,7 +85,7 @@ class FieldWriter {
 };
 
 TraceStart start_of(std::string_view model, const Engine& engine) {
-  const KvCache& cache = engine.cache();
+  const StateCache& cache = engine.cache();
   TraceStart start{.model = std::string(model),
                    .block_size = cache.block_size(),
                    .groups = {},

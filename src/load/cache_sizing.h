@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kv/kv_cache.h"
 #include "models/decoder_config.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 

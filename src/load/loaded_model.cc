@@ -16,7 +16,6 @@
 #include "engine/engine.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/make_cuda_backend.h"
-#include "kv/kv_cache.h"
 #include "load/cache_sizing.h"
 #include "load/draft_model.h"
 #include "load/embedding_files.h"
@@ -33,6 +32,7 @@
 #include "prepared/prepared_file.h"
 #include "runner/model_runner.h"
 #include "spec/model_drafter.h"
+#include "state/state_cache.h"
 #include "text/chat_turns.h"
 #include "text/constraint_vocabulary.h"
 #include "weights/checkpoint.h"
@@ -256,7 +256,7 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, const Cac
   const auto kv_layers = model.decoder->kv_layers(group_blocks);
   model.kv_bytes = size.bytes;
   if (size.groups.back().is_recurrent) model.num_states = size.groups.back().num_blocks;
-  model.cache = std::make_unique<KvCache>(options.block_size, size.groups);
+  model.cache = std::make_unique<StateCache>(options.block_size, size.groups);
   model.runner = std::make_unique<ModelRunner>(
       *model.decoder, *model.backend,
       KvStorage(kv_layers, options.block_size, model.kv_dtype, model.backend->memory()), limits);
@@ -478,7 +478,7 @@ DrafterInfo drafter_info(const LoadedModel& model) {
 }
 
 double kv_bytes_per_token(const LoadedModel& model) {
-  const KvCache& cache = *model.cache;
+  const StateCache& cache = *model.cache;
   int64_t blocks = 0;
   for (int g = 0; g < cache.num_groups(); ++g) blocks += cache.pool(g).num_blocks();
   return static_cast<double>(model.kv_bytes) / static_cast<double>(blocks * cache.block_size());

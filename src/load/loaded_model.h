@@ -34,7 +34,7 @@ class Drafter;
 struct DecoderConfig;
 class Engine;
 enum class Isa : uint8_t;
-class KvCache;
+class StateCache;
 class ModelRunner;
 class PreparedFile;
 struct ScoreHead;
@@ -84,7 +84,7 @@ struct LoadedModel {
   size_t kv_bytes = 0;
   int64_t num_states = 0;  // of sequences, that the cache has room for; 0 where layers have none
   std::unique_ptr<AdapterSet> adapters;  // of LoadOptions::loras
-  std::unique_ptr<KvCache> cache;
+  std::unique_ptr<StateCache> cache;
   std::unique_ptr<ModelRunner> runner;
   std::unique_ptr<LoadedModel> draft;  // of --speculative-model; it has no engine and no tokenizer
   std::unique_ptr<Drafter> drafter;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "kv/kv_cache.h"
 #include "layers/batch.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
@@ -21,14 +21,14 @@ struct BatchRows {
 
 class BatchBuilder {
  public:
-  explicit BatchBuilder(const KvCache& cache) : cache_(cache) {}
+  explicit BatchBuilder(const StateCache& cache) : cache_(cache) {}
 
   void clear();
   // Returns the first row. Neighbours with one adapter become one segment of Batch::adapters.
   int64_t add(const BatchRows& rows);
   // The row's state leaves the decoder, behind those of earlier calls.
   void add_output(int64_t row);
-  // Takes the copies of blocks that the cache has asked for since KvCache::clear_copies.
+  // Takes the copies of blocks that the cache has asked for since StateCache::clear_copies.
   void add_copies();
 
   const Batch& batch() const { return batch_; }
@@ -38,7 +38,7 @@ class BatchBuilder {
                  GroupBatch& group);
   void add_adapter(int32_t adapter, int64_t first_row, int64_t count);
 
-  const KvCache& cache_;
+  const StateCache& cache_;
   Batch batch_;
 };
 

@@ -8,7 +8,7 @@
 namespace paceline {
 
 struct ModelDrafter::State : DraftState {
-  explicit State(KvCache& cache) : blocks(cache) {}
+  explicit State(StateCache& cache) : blocks(cache) {}
 
   // How many of its keys and values are those of `tokens`.
   int64_t num_valid(std::span<const int32_t> tokens) const {
@@ -60,7 +60,7 @@ class HistoryGuard {
 
 }  // namespace
 
-ModelDrafter::ModelDrafter(Runner& runner, KvCache& cache, Memory& memory,
+ModelDrafter::ModelDrafter(Runner& runner, StateCache& cache, Memory& memory,
                            const ModelDrafterLimits& limits)
     : runner_(runner),
       cache_(cache),

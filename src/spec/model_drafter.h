@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/kv_cache.h"
 #include "runner/batch_builder.h"
 #include "runner/runner.h"
 #include "sampling/sampler.h"
 #include "spec/drafter.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
@@ -31,7 +31,7 @@ struct ModelDrafterLimits {
 class ModelDrafter : public Drafter {
  public:
   // Everything referred to must outlive it.
-  ModelDrafter(Runner& runner, KvCache& cache, Memory& memory, const ModelDrafterLimits& limits);
+  ModelDrafter(Runner& runner, StateCache& cache, Memory& memory, const ModelDrafterLimits& limits);
   ~ModelDrafter() override;
 
   std::string_view name() const override { return "model"; }
@@ -53,7 +53,7 @@ class ModelDrafter : public Drafter {
   std::span<const float> common_logits(std::span<const float> row);
 
   Runner& runner_;
-  KvCache& cache_;
+  StateCache& cache_;
   ModelDrafterLimits limits_;
   Sampler sampler_;
   BatchBuilder builder_;

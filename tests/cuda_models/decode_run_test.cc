@@ -52,7 +52,7 @@ class GpuEngine {
       groups.push_back({.window = group.window, .num_blocks = num_blocks});
     }
     const std::vector<int64_t> group_blocks(groups.size(), num_blocks);
-    cache_ = std::make_unique<KvCache>(kBlockSize, groups);
+    cache_ = std::make_unique<StateCache>(kBlockSize, groups);
     runner_ = std::make_unique<ModelRunner>(
         model_.decoder(), model_.backend(),
         KvStorage(model_.decoder().kv_layers(group_blocks), kBlockSize, types.kv,
@@ -131,7 +131,7 @@ class GpuEngine {
   TestModel model_;
   Memory memory_;
   std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;
-  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<StateCache> cache_;
   std::unique_ptr<ModelRunner> runner_;
   std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
   std::unique_ptr<Engine> engine_;

@@ -57,7 +57,7 @@ class SpoiltModel {
     for (const LayerGroup& group : cache_groups(model_.config())) {
       groups.push_back({.window = group.window, .num_blocks = kDraftBlocks});
     }
-    KvCache cache(kDraftBlockSize, groups);
+    StateCache cache(kDraftBlockSize, groups);
     const std::vector<int64_t> blocks(groups.size(), kDraftBlocks);
     ModelRunner runner(model_.decoder(), model_.backend(),
                        KvStorage(model_.decoder().kv_layers(blocks), kDraftBlockSize, kv_dtype_,

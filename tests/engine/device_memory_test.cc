@@ -15,7 +15,6 @@
 #include "engine/channel.h"
 #include "engine/engine.h"
 #include "kernels/cuda/make_cuda_backend.h"
-#include "kv/kv_cache.h"
 #include "layers/load_context.h"
 #include "layers/scratch.h"
 #include "models/decoder.h"
@@ -23,6 +22,7 @@
 #include "models/pack_adapter.h"
 #include "runner/loaded_adapter.h"
 #include "runner/model_runner.h"
+#include "state/state_cache.h"
 #include "tests/engine/guarded_backend.h"
 #include "tests/kernels/op_inputs.h"
 #include "tests/models/random_adapter.h"
@@ -95,7 +95,7 @@ class TinyEngine {
       groups.push_back({.window = group.window, .num_blocks = kNumBlocks});
     }
     const std::vector<int64_t> num_blocks(groups.size(), kNumBlocks);
-    cache_ = std::make_unique<KvCache>(kBlockSize, groups);
+    cache_ = std::make_unique<StateCache>(kBlockSize, groups);
     runner_ = std::make_unique<ModelRunner>(
         *decoder_, backend,
         KvStorage(decoder_->kv_layers(num_blocks), kBlockSize, types.kv, backend.memory()),
@@ -150,7 +150,7 @@ class TinyEngine {
   Backend& backend_;
   Memory host_memory_;
   std::unique_ptr<Decoder> decoder_;
-  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<StateCache> cache_;
   std::unique_ptr<ModelRunner> runner_;
   std::shared_ptr<Channel> channel_;
   std::unique_ptr<Engine> engine_;

@@ -66,7 +66,7 @@ class EngineTest : public ::testing::Test {
     if (groups.empty()) groups.push_back({.window = 0, .num_blocks = shape.num_blocks});
     engine_.reset();
     answers_.clear();
-    cache_ = std::make_unique<KvCache>(shape.block_size, groups);
+    cache_ = std::make_unique<StateCache>(shape.block_size, groups);
     runner_.watch(cache_.get());
     engine_ =
         std::make_unique<Engine>(runner_, memory_, *cache_, shape.limits, letter, shape.drafter);
@@ -113,7 +113,7 @@ class EngineTest : public ::testing::Test {
 
   Memory memory_;
   ScriptedRunner runner_;
-  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<StateCache> cache_;
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
   std::map<std::pair<RequestId, int32_t>, Answer> answers_;

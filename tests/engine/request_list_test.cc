@@ -28,7 +28,7 @@ class RequestListTest : public ::testing::Test {
 
   const EngineLimits limits_{.max_model_len = 64, .max_batched_tokens = 8, .max_num_seqs = 2};
   ScriptedRunner runner_{kVocab, count_up};
-  KvCache cache_{2, std::vector<CacheGroup>{{.num_blocks = 32}}};
+  StateCache cache_{2, std::vector<CacheGroup>{{.num_blocks = 32}}};
   std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
   StepLog log_;
   RequestIntake intake_{runner_, cache_, limits_};

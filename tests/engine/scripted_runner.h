@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "base/state_chunk.h"
-#include "kv/kv_cache.h"
 #include "runner/decode_loop.h"
 #include "runner/loaded_adapter.h"
 #include "runner/runner.h"
 #include "sampling/sampler.h"
+#include "state/state_cache.h"
 #include "tensor/memory.h"
 
 namespace paceline::testing {
@@ -97,7 +97,7 @@ class ScriptedRunner : public Runner {
       : vocab_size_(vocab_size), script_(std::move(script)) {}
 
   // Tracks the slots of `cache` from now on.
-  void watch(const KvCache* cache) {
+  void watch(const StateCache* cache) {
     cache_ = cache;
     slots_.assign(static_cast<size_t>(cache->num_groups()), {});
     states_.assign(slots_.size(), {});
@@ -388,7 +388,7 @@ class ScriptedRunner : public Runner {
   Script script_;
   Memory memory_;
   std::optional<Sampler> sampler_;
-  const KvCache* cache_ = nullptr;
+  const StateCache* cache_ = nullptr;
   std::vector<Slots> slots_;                      // per group
   std::vector<std::map<int32_t, State>> states_;  // per group, by block
   std::vector<std::pair<int32_t, int32_t>> outputs_;

@@ -133,7 +133,7 @@ EngineCounters Together::finish() {
   state_.thread.reset();
   engine().step();  // processes the last releases
   engine().check_integrity();
-  const KvCache& cache = engine().cache();
+  const StateCache& cache = engine().cache();
   for (int g = 0; g < cache.num_groups(); ++g) {
     EXPECT_EQ(cache.pool(g).num_free(), cache.pool(g).num_blocks()) << "blocks are lost";
   }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "kv/kv_cache.h"
 #include "llm/llm_state.h"
 #include "llm/request_pool.h"
+#include "state/state_cache.h"
 #include "tests/llm/random_case.h"
 
 namespace paceline::testing {

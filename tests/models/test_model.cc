@@ -176,7 +176,7 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
                       .is_recurrent = group.is_recurrent});
   }
   const std::vector<int64_t> group_blocks(groups.size(), options.num_blocks);
-  cache_ = std::make_unique<KvCache>(options.block_size, groups);
+  cache_ = std::make_unique<StateCache>(options.block_size, groups);
   kv_ = std::make_unique<KvStorage>(decoder_->kv_layers(group_blocks), options.block_size,
                                     options.kv_dtype, backend_->memory());
   scratch_ = std::make_unique<Scratch>(

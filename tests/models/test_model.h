@@ -12,8 +12,8 @@
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
-#include "kv/kv_cache.h"
 #include "models/decoder.h"
+#include "state/state_cache.h"
 #include "weights/checkpoint.h"
 
 namespace paceline::testing {
@@ -77,7 +77,7 @@ class TestModel {
 
   const DecoderConfig& config() const { return decoder_->config(); }
   Backend& backend() { return *backend_; }
-  KvCache& cache() { return *cache_; }
+  StateCache& cache() { return *cache_; }
   const Decoder& decoder() const { return *decoder_; }
   Decoder& decoder() { return *decoder_; }
   ThreadPool& threads() { return threads_; }
@@ -107,7 +107,7 @@ class TestModel {
   std::unique_ptr<cuda::CudaDevice> device_;  // of a CUDA backend
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Decoder> decoder_;
-  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<StateCache> cache_;
   std::unique_ptr<KvStorage> kv_;
   std::unique_ptr<Scratch> scratch_;
 };

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "base/error.h"
-#include "kv/kv_cache.h"
 #include "server/server_context.h"
+#include "state/state_cache.h"
 #include "tests/engine/scripted_runner.h"
 
 namespace paceline::testing {
@@ -49,7 +49,7 @@ class ScriptedModel {
   std::atomic<int>& alive_;
   Memory memory_;
   ScriptedRunner runner_{32, count_up};
-  KvCache cache_{2, std::array{CacheGroup{.window = 0, .num_blocks = 8}}};
+  StateCache cache_{2, std::array{CacheGroup{.window = 0, .num_blocks = 8}}};
   Engine engine_{runner_, memory_, cache_, {.max_model_len = 8, .max_batched_tokens = 4}, {}};
 };
 

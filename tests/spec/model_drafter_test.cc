@@ -67,7 +67,7 @@ class ModelDrafterTest : public ::testing::Test {
 
   Memory memory_;
   std::optional<ScriptedRunner> runner_;
-  std::optional<KvCache> cache_;
+  std::optional<StateCache> cache_;
   std::optional<ModelDrafter> drafter_;
   SamplingOptions greedy_;
   TokenHistory history_;

@@ -183,7 +183,7 @@ class Verdict(unittest.TestCase):
 class Commands(unittest.TestCase):
     COMPILE = ("/usr/bin/cmake -E env A=b /usr/bin/ccache /usr/bin/g++-12 -DX=\\\"y\\\" -I/src -O2 -fPIC -Wall -Werror -std=c++20 "
                "-Winvalid-pch -include /b/p.hxx -MD -MT o.o -MF o.o.d -o CMakeFiles/paceline_kv.dir/o.o -c /b/unity_0.cxx")
-    LINK = ": && /usr/bin/c++ -O2 o.o -o tests/test_kv libpaceline_kv.a /usr/lib/libfmt.so && :"
+    LINK = ": && /usr/bin/c++ -O2 o.o -o tests/test_state libpaceline_kv.a /usr/lib/libfmt.so && :"
 
     def test_a_compile_command_loses_its_files_and_keeps_what_the_code_depends_on(self):
         words = mutants.command_words([self.LINK, self.COMPILE], r" -o CMakeFiles/paceline_kv\.dir/\S+\.o ")
@@ -192,7 +192,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(header, Path("/b/p.hxx"))
 
     def test_a_link_command_is_what_stands_between_the_shells_words(self):
-        words = mutants.command_words([self.COMPILE, self.LINK], " -o tests/test_kv ")
+        words = mutants.command_words([self.COMPILE, self.LINK], " -o tests/test_state ")
         self.assertEqual(words, self.LINK.split()[2:-2])
 
     def test_a_link_command_takes_no_archive_whole(self):

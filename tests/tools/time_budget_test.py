@@ -15,13 +15,13 @@ LOG = """# ninja log v5
 0\t9000\t7\tCMakeFiles/paceline_kernels_avx2.dir/src/kernels/cpu/isa_matmul.cc.o\tb
 9000\t11000\t8\tCMakeFiles/paceline_kernels_avx2.dir/src/kernels/cpu/isa_matmul.cc.o\tb
 0\t3000\t7\tCMakeFiles/paceline_kernels_amx.dir/src/kernels/cpu/isa_matmul.cc.o\tc
-0\t4000\t7\ttests/CMakeFiles/test_kv.dir/Unity/unity_0_cxx.cxx.o\td
-0\t500\t7\ttests/test_kv\te
+0\t4000\t7\ttests/CMakeFiles/test_state.dir/Unity/unity_0_cxx.cxx.o\td
+0\t500\t7\ttests/test_state\te
 0\t250\t7\tpaceline\tf
 0\t60000\t7\tgenerated/version.h\tg
 """
 TESTS = """<?xml version="1.0"?>
-<testsuite tests="2" time="30"><testcase name="unit.kv" time="1.5" status="run"/>
+<testsuite tests="2" time="30"><testcase name="unit.state" time="1.5" status="run"/>
 <testcase name="system.serve" time="30" status="run"/></testsuite>"""
 
 
@@ -41,10 +41,10 @@ class TimeBudget(unittest.TestCase):
 
     def test_the_newest_build_of_each_output_is_added_up_by_module(self):
         self.assertEqual(time_budget.build_seconds(self.directory),
-                         {"kv": 1.0, "kernels": 5.0, "test_kv": 4.5, "link": 0.25})
+                         {"kv": 1.0, "kernels": 5.0, "test_state": 4.5, "link": 0.25})
 
     def test_every_test_has_its_seconds(self):
-        self.assertEqual(time_budget.test_seconds(self.directory), ({"unit.kv": 1.5, "system.serve": 30.0}, 30.0))
+        self.assertEqual(time_budget.test_seconds(self.directory), ({"unit.state": 1.5, "system.serve": 30.0}, 30.0))
 
     def test_a_directory_that_was_never_built_has_none(self):
         self.assertEqual(time_budget.build_seconds(self.directory / "none"), {})

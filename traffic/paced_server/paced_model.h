@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "engine/engine.h"
-#include "kv/kv_cache.h"
 #include "load/chat_setup.h"
+#include "state/state_cache.h"
 #include "text/text_model.h"
 #include "traffic/paced_server/paced_drafter.h"
 #include "traffic/paced_server/paced_runner.h"
@@ -42,7 +42,7 @@ class PacedModel {
   Tokenizer tokenizer_;
   GenerationConfig generation_;
   ChatSetup chat_;
-  KvCache cache_;
+  StateCache cache_;
   PacedRunner runner_;
   PacedDrafter drafter_;
   Engine engine_;

@@ -5,12 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "kv/block_pool.h"
-#include "kv/prefix_index.h"
+#include "state/block_pool.h"
+#include "state/prefix_index.h"
 
 namespace paceline {
 
-class KvCache;
+class StateCache;
 
 // A block that gets the sequence's state when it has computed the rows below `position`.
 struct SavedState {
@@ -23,7 +23,7 @@ struct SavedState {
 class SequenceBlocks {
  public:
   SequenceBlocks() = default;
-  explicit SequenceBlocks(KvCache& cache);
+  explicit SequenceBlocks(StateCache& cache);
   ~SequenceBlocks();
   SequenceBlocks(SequenceBlocks&& other) noexcept;
   SequenceBlocks& operator=(SequenceBlocks&& other) noexcept;
@@ -57,14 +57,14 @@ class SequenceBlocks {
   void clear() noexcept;
 
  private:
-  friend class KvCache;
+  friend class StateCache;
   struct Group {
     std::vector<BlockId> table;  // ceil(length / block_size) entries
     int64_t first_kept = 0;
     int64_t length = 0;
   };
 
-  KvCache* cache_ = nullptr;
+  StateCache* cache_ = nullptr;
   std::vector<Group> groups_;
   std::vector<SavedState> saves_;
   NodeId tail_ = kNoNode;  // the node of its last published block, pinned

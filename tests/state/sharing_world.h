@@ -1,5 +1,5 @@
-// SharingWorld runs random operations on a KvCache and on a naive cache, which tracks the contents
-// of every slot and allocates blocks from plain lists.
+// SharingWorld runs random operations on a StateCache and on a naive cache, which tracks the
+// contents of every slot and allocates blocks from plain lists.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "kv/kv_cache.h"
+#include "state/state_cache.h"
 
 namespace paceline::testing {
 
@@ -118,7 +118,7 @@ class SharingWorld {
   int64_t num_blocks_ = 0;
   Texts texts_;
   std::vector<NaiveGroup> groups_;
-  KvCache cache_;
+  StateCache cache_;
   std::vector<std::unique_ptr<NaiveSequence>> sequences_;
   std::vector<int32_t> scripts_[2];  // prompts begin as one of these
   uint64_t num_additions_ = 0;

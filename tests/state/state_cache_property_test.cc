@@ -1,4 +1,4 @@
-// Random operations on a KvCache against a naive model that remembers one slot per position.
+// Random operations on a StateCache against a naive model that remembers one slot per position.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "kv/kv_cache.h"
+#include "state/state_cache.h"
 #include "tests/test_scale.h"
 
 namespace paceline {
@@ -119,7 +119,7 @@ class Model {
 
   int64_t block_size_;
   std::vector<CacheGroup> groups_;
-  KvCache cache_;
+  StateCache cache_;
   std::vector<std::unique_ptr<ModelSequence>> sequences_;
 };
 
@@ -146,7 +146,7 @@ void run(uint64_t seed, int64_t num_blocks) {
   }
   Model model(block_size, groups);
   for (int step = 0; step < 300; ++step) {
-    SCOPED_TRACE(testing::Message()
+    SCOPED_TRACE(::testing::Message()
                  << "seed " << seed << ", " << num_blocks << " blocks, step " << step);
     const int64_t operation = random.up_to(19);
     if (model.num_sequences() == 0 || (operation == 0 && model.num_sequences() < 6)) {
@@ -165,11 +165,11 @@ void run(uint64_t seed, int64_t num_blocks) {
       }
     }
     model.check();
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
-TEST(KvCacheProperty, RandomOperationsAgreeWithANaiveModel) {
+TEST(StateCacheProperty, RandomOperationsAgreeWithANaiveModel) {
   const auto num_seeds = static_cast<uint64_t>(scaled(40, 4000));
   for (int64_t num_blocks : {1, 2, 7, 20, 60}) {
     for (uint64_t seed = 0; seed < num_seeds; ++seed) {

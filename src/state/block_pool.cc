@@ -1,4 +1,4 @@
-#include "kv/block_pool.h"
+#include "state/block_pool.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "kv/prefix_index.h"
+#include "state/prefix_index.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "kv/kv_cache.h"
+#include "state/state_cache.h"
 #include "tests/test_scale.h"
 
 namespace paceline::testing {
@@ -178,7 +178,7 @@ class StateWorld {
 
   std::mt19937_64 random_;
   int64_t block_size_;
-  KvCache cache_;
+  StateCache cache_;
   std::vector<std::vector<Tokens>> states_;  // per group, by block: the tokens that it is after
   std::vector<std::unique_ptr<Runner>> runners_;
   Tokens scripts_[2];

@@ -1,4 +1,4 @@
-// KvCache gives every sequence one block table per cache group, and shares equal prefixes.
+// StateCache gives every sequence one block table per cache group, and shares equal prefixes.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "kv/block_pool.h"
-#include "kv/prefix_index.h"
-#include "kv/sequence_blocks.h"
+#include "state/block_pool.h"
+#include "state/prefix_index.h"
+#include "state/sequence_blocks.h"
 
 namespace paceline {
 
@@ -46,11 +46,11 @@ struct PrefixHit {
 
 // Integers only: KvStorage has the tensors behind the slots. One thread. Sequences point at their
 // cache, which therefore can't be moved.
-class KvCache {
+class StateCache {
  public:
-  KvCache(int64_t block_size, std::span<const CacheGroup> groups);
-  KvCache(const KvCache&) = delete;
-  KvCache& operator=(const KvCache&) = delete;
+  StateCache(int64_t block_size, std::span<const CacheGroup> groups);
+  StateCache(const StateCache&) = delete;
+  StateCache& operator=(const StateCache&) = delete;
 
   int64_t block_size() const { return block_size_; }
   // The positions that a block of the group holds.

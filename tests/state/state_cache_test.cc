@@ -1,4 +1,4 @@
-#include "kv/kv_cache.h"
+#include "state/state_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-void check(const KvCache& cache, std::vector<const SequenceBlocks*> live) {
+void check(const StateCache& cache, std::vector<const SequenceBlocks*> live) {
   cache.check_integrity(live);
 }
 
@@ -19,9 +19,9 @@ std::vector<BlockId> table(const SequenceBlocks& sequence, int group) {
   return {blocks.begin(), blocks.end()};
 }
 
-TEST(KvCache, GrowthUsesTheSlackFirstThenWholeBlocks) {
+TEST(StateCache, GrowthUsesTheSlackFirstThenWholeBlocks) {
   const CacheGroup group{.num_blocks = 8};
-  KvCache cache(4, {&group, 1});
+  StateCache cache(4, {&group, 1});
   SequenceBlocks sequence(cache);
   EXPECT_EQ(sequence.table(0).size(), 0u);
   EXPECT_FALSE(cache.append(sequence, 1));
@@ -39,9 +39,9 @@ TEST(KvCache, GrowthUsesTheSlackFirstThenWholeBlocks) {
   check(cache, {&sequence});
 }
 
-TEST(KvCache, SlotsAreBlockTimesSizePlusOffset) {
+TEST(StateCache, SlotsAreBlockTimesSizePlusOffset) {
   const CacheGroup group{.num_blocks = 8};
-  KvCache cache(4, {&group, 1});
+  StateCache cache(4, {&group, 1});
   SequenceBlocks first(cache), second(cache);
   EXPECT_FALSE(cache.append(first, 4));
   EXPECT_FALSE(cache.append(second, 4));
@@ -52,9 +52,9 @@ TEST(KvCache, SlotsAreBlockTimesSizePlusOffset) {
   EXPECT_EQ(second.slot(0, 0), 4);
 }
 
-TEST(KvCache, OutOfBlocksIsReportedAndLeavesStateIntact) {
+TEST(StateCache, OutOfBlocksIsReportedAndLeavesStateIntact) {
   const std::vector<CacheGroup> groups = {{.num_blocks = 8}, {.window = 3, .num_blocks = 4}};
-  KvCache cache(4, groups);
+  StateCache cache(4, groups);
   SequenceBlocks other(cache), sequence(cache);
   EXPECT_FALSE(cache.append(other, 5));
   EXPECT_FALSE(cache.append(sequence, 6));
@@ -84,9 +84,9 @@ TEST(KvCache, OutOfBlocksIsReportedAndLeavesStateIntact) {
   check(cache, {&sequence});
 }
 
-TEST(KvCache, AHugeAppendIsOutOfBlocksAndNotAnOverflow) {
+TEST(StateCache, AHugeAppendIsOutOfBlocksAndNotAnOverflow) {
   const CacheGroup group{.num_blocks = 2};
-  KvCache cache(16, {&group, 1});
+  StateCache cache(16, {&group, 1});
   SequenceBlocks sequence(cache);
   EXPECT_FALSE(cache.append(sequence, 17));
   const int64_t huge = std::numeric_limits<int64_t>::max();
@@ -96,9 +96,9 @@ TEST(KvCache, AHugeAppendIsOutOfBlocksAndNotAnOverflow) {
   EXPECT_EQ(sequence.length(), 17);
 }
 
-TEST(KvCache, BlocksOfAnEndedSequenceAreReusedLastInFirstOutInTheSameOrder) {
+TEST(StateCache, BlocksOfAnEndedSequenceAreReusedLastInFirstOutInTheSameOrder) {
   const CacheGroup group{.num_blocks = 10};
-  KvCache cache(2, {&group, 1});
+  StateCache cache(2, {&group, 1});
   SequenceBlocks stays(cache), ends(cache);
   EXPECT_FALSE(cache.append(stays, 2));
   EXPECT_FALSE(cache.append(ends, 6));
@@ -109,9 +109,9 @@ TEST(KvCache, BlocksOfAnEndedSequenceAreReusedLastInFirstOutInTheSameOrder) {
   check(cache, {&stays, &ends});
 }
 
-TEST(KvCache, AWindowedGroupGivesBackWhatTheNextRowCantSee) {
+TEST(StateCache, AWindowedGroupGivesBackWhatTheNextRowCantSee) {
   const std::vector<CacheGroup> groups = {{.num_blocks = 8}, {.window = 5, .num_blocks = 8}};
-  KvCache cache(4, groups);
+  StateCache cache(4, groups);
   SequenceBlocks sequence(cache);
   EXPECT_FALSE(cache.append(sequence, 12));
   cache.release_outside_window(sequence, 7);  // sees [3, 7]: block 0 still holds position 3
@@ -130,14 +130,14 @@ TEST(KvCache, AWindowedGroupGivesBackWhatTheNextRowCantSee) {
   check(cache, {&sequence});
 }
 
-TEST(KvCache, AWindowedGroupIsBoundedForEveryWindowChunkAndBlockSize) {
+TEST(StateCache, AWindowedGroupIsBoundedForEveryWindowChunkAndBlockSize) {
   for (int64_t block_size : {1, 2, 5, 16}) {
     for (int64_t window : {1, 2, 7, 16, 33}) {
       for (int64_t chunk : {1, 2, 9, 16, 40}) {
-        const int64_t bound = KvCache::blocks_for_window(window, chunk, block_size);
+        const int64_t bound = StateCache::blocks_for_window(window, chunk, block_size);
         EXPECT_LE(bound, (window + chunk + block_size - 1) / block_size + 1);
         const CacheGroup group{.window = window, .num_blocks = bound};
-        KvCache cache(block_size, {&group, 1});
+        StateCache cache(block_size, {&group, 1});
         EXPECT_EQ(cache.capacity_tokens(chunk), std::numeric_limits<int64_t>::max());
         SequenceBlocks sequence(cache);
         int64_t most_held = 0;
@@ -160,9 +160,9 @@ TEST(KvCache, AWindowedGroupIsBoundedForEveryWindowChunkAndBlockSize) {
   }
 }
 
-TEST(KvCache, CapacityIsWhatTheWorstStepsReach) {
+TEST(StateCache, CapacityIsWhatTheWorstStepsReach) {
   const std::vector<CacheGroup> groups = {{.num_blocks = 10}, {.window = 4, .num_blocks = 3}};
-  KvCache cache(4, groups);
+  StateCache cache(4, groups);
   EXPECT_EQ(cache.capacity_tokens(2), 40) << "the window lets go in time";
   EXPECT_EQ(cache.capacity_tokens(7), 12) << "3 + 7 positions can touch 4 blocks";
 
@@ -170,7 +170,7 @@ TEST(KvCache, CapacityIsWhatTheWorstStepsReach) {
   const CacheGroup windowed = groups[1];
   for (int64_t first = 1; first <= 7; ++first) {
     for (int64_t second = 1; second <= 7 && first + second <= 12; ++second) {
-      KvCache small(4, {&windowed, 1});
+      StateCache small(4, {&windowed, 1});
       SequenceBlocks sequence(small);
       for (int64_t step : {first, second, 12 - first - second}) {
         if (step > 7) continue;
@@ -179,7 +179,7 @@ TEST(KvCache, CapacityIsWhatTheWorstStepsReach) {
       }
     }
   }
-  KvCache stuck(4, {&windowed, 1});
+  StateCache stuck(4, {&windowed, 1});
   SequenceBlocks sequence(stuck);
   for (int64_t step : {6, 7}) {  // the step to 13 tokens needs positions 3 to 12
     stuck.release_outside_window(sequence, sequence.length());
@@ -187,9 +187,9 @@ TEST(KvCache, CapacityIsWhatTheWorstStepsReach) {
   }
 }
 
-TEST(KvCache, TruncateGivesBackWholeBlocksOnly) {
+TEST(StateCache, TruncateGivesBackWholeBlocksOnly) {
   const std::vector<CacheGroup> groups = {{.num_blocks = 8}, {.window = 5, .num_blocks = 8}};
-  KvCache cache(4, groups);
+  StateCache cache(4, groups);
   SequenceBlocks sequence(cache);
   EXPECT_FALSE(cache.append(sequence, 14));
   cache.truncate(sequence, 14);
@@ -205,9 +205,9 @@ TEST(KvCache, TruncateGivesBackWholeBlocksOnly) {
   check(cache, {&sequence});
 }
 
-TEST(KvCache, AMovedSequenceIsHeldOnce) {
+TEST(StateCache, AMovedSequenceIsHeldOnce) {
   const CacheGroup group{.num_blocks = 4};
-  KvCache cache(4, {&group, 1});
+  StateCache cache(4, {&group, 1});
   SequenceBlocks first(cache);
   EXPECT_FALSE(cache.append(first, 5));
   SequenceBlocks second(std::move(first));
@@ -227,9 +227,9 @@ TEST(KvCache, AMovedSequenceIsHeldOnce) {
   check(cache, {});
 }
 
-TEST(KvCache, WhatASequenceWasMovedFromIsAsNew) {
+TEST(StateCache, WhatASequenceWasMovedFromIsAsNew) {
   const CacheGroup group{.num_blocks = 4};
-  KvCache cache(2, {&group, 1});
+  StateCache cache(2, {&group, 1});
   const std::vector<int32_t> tokens = {1, 2, 3};
   const Hash128 hash = cache.prefixes().extend({}, std::span(tokens).first(2));
   SequenceBlocks first(cache);
@@ -248,10 +248,10 @@ TEST(KvCache, WhatASequenceWasMovedFromIsAsNew) {
   check(cache, {&third});
 }
 
-TEST(KvCacheDeathTest, MisuseAborts) {
+TEST(StateCacheDeathTest, MisuseAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const CacheGroup group{.window = 2, .num_blocks = 8};
-  KvCache cache(2, {&group, 1}), other(2, {&group, 1});
+  StateCache cache(2, {&group, 1}), other(2, {&group, 1});
   SequenceBlocks sequence(cache), unbound;
   EXPECT_FALSE(cache.append(sequence, 8));
   cache.release_outside_window(sequence, 6);
@@ -262,7 +262,7 @@ TEST(KvCacheDeathTest, MisuseAborts) {
   EXPECT_DEATH(cache.release_outside_window(sequence, 9), "the next row");
   EXPECT_DEATH((void)other.append(sequence, 1), "another cache");
   EXPECT_DEATH((void)cache.append(unbound, 1), "another cache");
-  KvCache single(1, {&group, 1});  // row 1 sees position 0, which has gone
+  StateCache single(1, {&group, 1});  // row 1 sees position 0, which has gone
   SequenceBlocks passed(single);
   EXPECT_FALSE(single.append(passed, 3));
   single.release_outside_window(passed, 2);

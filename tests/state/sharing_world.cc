@@ -1,4 +1,4 @@
-#include "tests/kv/sharing_world.h"
+#include "tests/state/sharing_world.h"
 
 #include <gtest/gtest.h>
 

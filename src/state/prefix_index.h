@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/siphash.h"
-#include "kv/block_pool.h"
-#include "kv/prefix_scope.h"
+#include "state/block_pool.h"
+#include "state/prefix_scope.h"
 
 namespace paceline {
 

@@ -1,8 +1,8 @@
-// KvCache's shared prefixes: finding, taking and publishing them, and the integrity check.
+// StateCache's shared prefixes: finding, taking and publishing them, and the integrity check.
 #include <algorithm>
 
 #include "base/error.h"
-#include "kv/kv_cache.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 namespace {
@@ -14,13 +14,13 @@ std::span<const int32_t> block_tokens(std::span<const int32_t> tokens, int64_t i
 
 }  // namespace
 
-int64_t KvCache::first_block_needed(int group, int64_t length) const {
+int64_t StateCache::first_block_needed(int group, int64_t length) const {
   return this->group(group).is_recurrent ? length / block_size_ - 1
                                          : first_block_seen(group, length);
 }
 
-void KvCache::find_prefix(std::span<const Hash128> hashes, std::span<const int32_t> tokens,
-                          int64_t limit, PrefixHit& hit) const {
+void StateCache::find_prefix(std::span<const Hash128> hashes, std::span<const int32_t> tokens,
+                             int64_t limit, PrefixHit& hit) const {
   hit.length = 0;
   hit.revived.assign(groups_.size(), 0);
   const int64_t num_blocks =
@@ -54,8 +54,8 @@ void KvCache::find_prefix(std::span<const Hash128> hashes, std::span<const int32
   }
 }
 
-void KvCache::take_prefix(SequenceBlocks& sequence, std::span<const Hash128> hashes,
-                          std::span<const int32_t> tokens, int64_t length) {
+void StateCache::take_prefix(SequenceBlocks& sequence, std::span<const Hash128> hashes,
+                             std::span<const int32_t> tokens, int64_t length) {
   PL_CHECK(sequence.cache_ == this && sequence.length() == 0,
            "a prefix is taken by a new sequence");
   PL_CHECK(length % block_size_ == 0, "a prefix is whole blocks");
@@ -93,7 +93,7 @@ void KvCache::take_prefix(SequenceBlocks& sequence, std::span<const Hash128> has
   }
 }
 
-void KvCache::save_state(SequenceBlocks& sequence, int64_t position) {
+void StateCache::save_state(SequenceBlocks& sequence, int64_t position) {
   PL_CHECK(position % block_size_ == 0, "a state is saved at a block boundary");
   PL_CHECK(sequence.saves_.empty() || sequence.saves_.back().position < position,
            "states are saved in ascending positions");
@@ -103,7 +103,7 @@ void KvCache::save_state(SequenceBlocks& sequence, int64_t position) {
   }
 }
 
-void KvCache::publish_saves(SequenceBlocks& sequence, NodeId node, int64_t position, bool keep) {
+void StateCache::publish_saves(SequenceBlocks& sequence, NodeId node, int64_t position, bool keep) {
   auto& saves = sequence.saves_;
   while (!saves.empty() && saves.front().position <= position) {
     const SavedState save = saves.front();
@@ -115,7 +115,7 @@ void KvCache::publish_saves(SequenceBlocks& sequence, NodeId node, int64_t posit
   }
 }
 
-void KvCache::publish_end(SequenceBlocks& sequence, int64_t position, bool keep) {
+void StateCache::publish_end(SequenceBlocks& sequence, int64_t position, bool keep) {
   if (position == 0 || position % block_size_ != 0 || sequence.publishing_ended_) return;
   NodeId node = sequence.tail_;
   int64_t num_blocks = sequence.num_published_;
@@ -131,14 +131,14 @@ void KvCache::publish_end(SequenceBlocks& sequence, int64_t position, bool keep)
   }
 }
 
-void KvCache::set_published(NodeId node, int group, BlockId block, bool keep) {
+void StateCache::set_published(NodeId node, int group, BlockId block, bool keep) {
   prefixes_.set_block(node, group, block);
   pools_[static_cast<size_t>(group)].publish(block);
   transient_[static_cast<size_t>(group)][static_cast<size_t>(block)] = !keep;
 }
 
-void KvCache::publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
-                      std::span<const int32_t> tokens, int64_t num_computed, bool keep) {
+void StateCache::publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
+                         std::span<const int32_t> tokens, int64_t num_computed, bool keep) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   const int64_t num_full =
       std::min(num_computed / block_size_, static_cast<int64_t>(hashes.size()));
@@ -171,8 +171,8 @@ void KvCache::publish(SequenceBlocks& sequence, std::span<const Hash128> hashes,
   publish_saves(sequence, kNoNode, num_computed, false);  // what can't be published any more
 }
 
-void KvCache::count_holders(const SequenceBlocks& sequence, int group,
-                            std::vector<int64_t>& holders) const {
+void StateCache::count_holders(const SequenceBlocks& sequence, int group,
+                               std::vector<int64_t>& holders) const {
   const auto table = sequence.table(group);
   const int64_t first_kept = sequence.first_kept(group);
   const auto num_blocks = static_cast<int64_t>(table.size());
@@ -195,7 +195,7 @@ void KvCache::count_holders(const SequenceBlocks& sequence, int group,
   }
 }
 
-void KvCache::check_integrity(std::span<const SequenceBlocks* const> live) const {
+void StateCache::check_integrity(std::span<const SequenceBlocks* const> live) const {
   for (int group = 0; group < num_groups(); ++group) {
     pool(group).check_integrity();
     prefixes_.check_integrity(group, pool(group));

@@ -1,15 +1,15 @@
-#include "kv/sequence_blocks.h"
+#include "state/sequence_blocks.h"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/error.h"
-#include "kv/kv_cache.h"
+#include "state/state_cache.h"
 
 namespace paceline {
 
-SequenceBlocks::SequenceBlocks(KvCache& cache)
+SequenceBlocks::SequenceBlocks(StateCache& cache)
     : cache_(&cache), groups_(static_cast<size_t>(cache.num_groups())) {}
 
 SequenceBlocks::~SequenceBlocks() { clear(); }

@@ -1,4 +1,4 @@
-#include "kv/kv_cache.h"
+#include "state/state_cache.h"
 
 #include <algorithm>
 #include <limits>
@@ -22,7 +22,7 @@ std::vector<int64_t> pool_sizes(std::span<const CacheGroup> groups) {
 
 }  // namespace
 
-KvCache::KvCache(int64_t block_size, std::span<const CacheGroup> groups)
+StateCache::StateCache(int64_t block_size, std::span<const CacheGroup> groups)
     : block_size_(block_size),
       groups_(groups.begin(), groups.end()),
       prefixes_(block_size, pool_sizes(groups), random_sip_key()) {
@@ -39,7 +39,8 @@ KvCache::KvCache(int64_t block_size, std::span<const CacheGroup> groups)
 }
 
 // Other holders of the last block, and prefix searches, would see a write into its slack.
-bool KvCache::copies_last_block(const SequenceBlocks& sequence, int group, int64_t length) const {
+bool StateCache::copies_last_block(const SequenceBlocks& sequence, int group,
+                                   int64_t length) const {
   const int64_t used = sequence.length(group);
   if (length <= used || used == 0) return false;
   const BlockId last = sequence.table(group).back();
@@ -48,8 +49,8 @@ bool KvCache::copies_last_block(const SequenceBlocks& sequence, int group, int64
   return is_shared && used % block_size(group) != 0;
 }
 
-int64_t KvCache::blocks_to_reserve(const SequenceBlocks& sequence, int group,
-                                   int64_t length) const {
+int64_t StateCache::blocks_to_reserve(const SequenceBlocks& sequence, int group,
+                                      int64_t length) const {
   const auto held = static_cast<int64_t>(sequence.table(group).size());
   const int64_t more = std::max<int64_t>(0, ceil_divide(length, block_size(group)) - held);
   const bool copies = copies_last_block(sequence, group, length);
@@ -57,20 +58,20 @@ int64_t KvCache::blocks_to_reserve(const SequenceBlocks& sequence, int group,
 }
 
 // Whether a sequence that would copy a state takes it instead, so that it is found no more.
-bool KvCache::takes_last_block(const SequenceBlocks& sequence, int group, int64_t length) const {
+bool StateCache::takes_last_block(const SequenceBlocks& sequence, int group, int64_t length) const {
   if (!this->group(group).is_recurrent || !copies_last_block(sequence, group, length)) return false;
   return pool(group).num_free() == 0 &&
          pool(group).reference_count(sequence.table(group).back()) == 1;
 }
 
-BlockId KvCache::acquire(int group) {
+BlockId StateCache::acquire(int group) {
   const auto acquired = pools_[static_cast<size_t>(group)].acquire();
   PL_CHECK(acquired.has_value(), "blocks are counted before they are taken");
   if (acquired->was_published) prefixes_.forget(group, acquired->block);
   return acquired->block;
 }
 
-void KvCache::release(int group, BlockId block) {
+void StateCache::release(int group, BlockId block) {
   BlockPool& pool = pools_[static_cast<size_t>(group)];
   pool.release(block);
   if (pool.reference_count(block) > 0 || !pool.is_published(block)) return;
@@ -81,7 +82,7 @@ void KvCache::release(int group, BlockId block) {
 
 // Releases from the last block to the first: the next sequence acquires free blocks in the same
 // order, and the end of a cached chain is evicted before its beginning.
-void KvCache::release_all(SequenceBlocks& sequence) noexcept {
+void StateCache::release_all(SequenceBlocks& sequence) noexcept {
   for (size_t g = 0; g < sequence.groups_.size(); ++g) {
     SequenceBlocks::Group& group = sequence.groups_[g];
     for (; !group.table.empty() && group.table.back() != kNoBlock; group.table.pop_back())
@@ -96,7 +97,7 @@ void KvCache::release_all(SequenceBlocks& sequence) noexcept {
   sequence.publishing_ended_ = false;
 }
 
-void KvCache::grow(SequenceBlocks& sequence, int group, int64_t length) {
+void StateCache::grow(SequenceBlocks& sequence, int group, int64_t length) {
   auto& own = sequence.groups_[static_cast<size_t>(group)];
   if (takes_last_block(sequence, group, length)) {
     pools_[static_cast<size_t>(group)].withdraw(own.table.back());
@@ -112,14 +113,14 @@ void KvCache::grow(SequenceBlocks& sequence, int group, int64_t length) {
   own.length = std::max(own.length, length);
 }
 
-int64_t KvCache::length_wanted(const SequenceBlocks& sequence, int group, int64_t full_length,
-                               int64_t windowed_length) const {
+int64_t StateCache::length_wanted(const SequenceBlocks& sequence, int group, int64_t full_length,
+                                  int64_t windowed_length) const {
   const bool full = groups_[static_cast<size_t>(group)].window == 0;
   return std::max(sequence.length(group), full ? full_length : windowed_length);
 }
 
-std::optional<OutOfBlocks> KvCache::reserve(SequenceBlocks& sequence, int64_t full_length,
-                                            int64_t windowed_length) {
+std::optional<OutOfBlocks> StateCache::reserve(SequenceBlocks& sequence, int64_t full_length,
+                                               int64_t windowed_length) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   for (int group = 0; group < num_groups(); ++group) {
     const int64_t length = length_wanted(sequence, group, full_length, windowed_length);
@@ -139,7 +140,7 @@ std::optional<OutOfBlocks> KvCache::reserve(SequenceBlocks& sequence, int64_t fu
   return std::nullopt;
 }
 
-std::optional<OutOfBlocks> KvCache::append(SequenceBlocks& sequence, int64_t count) {
+std::optional<OutOfBlocks> StateCache::append(SequenceBlocks& sequence, int64_t count) {
   PL_CHECK(count >= 0, "a sequence is shortened by truncate");
   constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
   const int64_t used = sequence.length();
@@ -147,19 +148,19 @@ std::optional<OutOfBlocks> KvCache::append(SequenceBlocks& sequence, int64_t cou
   return reserve(sequence, length, length);
 }
 
-void KvCache::drop_saves(SequenceBlocks& sequence, int64_t beyond) {
+void StateCache::drop_saves(SequenceBlocks& sequence, int64_t beyond) {
   auto& saves = sequence.saves_;
   for (; !saves.empty() && saves.back().position > beyond; saves.pop_back()) {
     release(saves.back().group, saves.back().block);
   }
 }
 
-int64_t KvCache::first_block_seen(int group, int64_t length) const {
+int64_t StateCache::first_block_seen(int group, int64_t length) const {
   const int64_t window = groups_[static_cast<size_t>(group)].window;
   return window == 0 ? 0 : std::max<int64_t>(0, length - window + 1) / block_size_;
 }
 
-void KvCache::release_outside_window(SequenceBlocks& sequence, int64_t position) {
+void StateCache::release_outside_window(SequenceBlocks& sequence, int64_t position) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   PL_CHECK(position >= 0 && position <= sequence.length(),
            "the next row is a reserved position or the one after them");
@@ -173,7 +174,7 @@ void KvCache::release_outside_window(SequenceBlocks& sequence, int64_t position)
   }
 }
 
-void KvCache::truncate(SequenceBlocks& sequence, int64_t length) {
+void StateCache::truncate(SequenceBlocks& sequence, int64_t length) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   PL_CHECK(length >= 0 && length <= sequence.length(), "truncate never lengthens");
   drop_saves(sequence, length);
@@ -190,7 +191,7 @@ void KvCache::truncate(SequenceBlocks& sequence, int64_t length) {
   if (sequence.num_published_ * block_size_ > length) sequence.publishing_ended_ = true;
 }
 
-SequenceBlocks KvCache::fork(const SequenceBlocks& sequence) {
+SequenceBlocks StateCache::fork(const SequenceBlocks& sequence) {
   PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
   SequenceBlocks copy(*this);
   copy.groups_ = sequence.groups_;
@@ -208,14 +209,14 @@ SequenceBlocks KvCache::fork(const SequenceBlocks& sequence) {
 
 // The window of a step's first row and the step itself span window - 1 + chunk positions; they
 // touch the most blocks when the first is the last of its block.
-int64_t KvCache::blocks_for_window(int64_t window, int64_t chunk, int64_t block_size) {
+int64_t StateCache::blocks_for_window(int64_t window, int64_t chunk, int64_t block_size) {
   PL_CHECK(window > 0 && chunk > 0 && block_size > 0, "a window, a step and a block are not empty");
   const int64_t span = window - 1 + chunk;
   return ceil_divide(span - 1, block_size) + 1;
 }
 
 // A windowed pool smaller than blocks_for_window is full before the window releases a block.
-int64_t KvCache::capacity_tokens(int64_t chunk) const {
+int64_t StateCache::capacity_tokens(int64_t chunk) const {
   int64_t capacity = std::numeric_limits<int64_t>::max();
   for (const CacheGroup& group : groups_) {
     if (group.is_recurrent && group.num_blocks > 0) continue;

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/kv/sharing_world.h"
+#include "tests/state/sharing_world.h"
 #include "tests/test_scale.h"
 
 namespace paceline::testing {
