@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/gradients.h"
 
 namespace paceline {
 namespace {
@@ -56,13 +57,39 @@ GatedMlpWeights GatedMlp::weights() const {
 void GatedMlp::activate(Backend& backend, const Tensor& gate_up, const Tensor& out) const {
   const int64_t width = config_.intermediate_size;
   const Tensor gate = gate_up.slice(1, 0, width);
-  if (config_.gated) {
-    backend.gated_activation(config_.activation, gate, gate_up.slice(1, width, 2 * width), out);
-  } else if (config_.self_gated) {
-    backend.gated_activation(config_.activation, gate, gate, out);
-  } else {
-    backend.activation(config_.activation, gate, out);
+  if (!config_.gated) {
+    if (config_.self_gated) return backend.gated_activation(config_.activation, gate, gate, out);
+    return backend.activation(config_.activation, gate, out);
   }
+  const bool is_scaled = config_.gate_scale != 1.0f;
+  if (is_scaled) backend.scale(gate, std::array{config_.gate_scale}, out);
+  backend.gated_activation(config_.activation, is_scaled ? out : gate,
+                           gate_up.slice(1, width, 2 * width), out);
+}
+
+void GatedMlp::activation_gradient(Backend& backend, const Tensor& gate_up, const Tensor& dout,
+                                   const Tensor& dgate_up) const {
+  GradientOps& gradients = backend.gradients();
+  const int64_t width = config_.intermediate_size;
+  const Activation kind = config_.activation;
+  if (config_.self_gated) {  // the sum of both parts
+    const OwnedTensor of_gate = allocate_rows(backend.memory(), gate_up.size(0), width);
+    const OwnedTensor of_up = allocate_rows(backend.memory(), gate_up.size(0), width);
+    gradients.gated_activation_gradient(kind, {.gate = gate_up, .up = gate_up, .dout = dout},
+                                        of_gate.view, of_up.view);
+    return backend.add(of_gate.view, of_up.view, dgate_up);
+  }
+  if (!config_.gated) return gradients.activation_gradient(kind, gate_up, dout, dgate_up);
+  const Tensor up = gate_up.slice(1, width, 2 * width), dup = dgate_up.slice(1, width, 2 * width);
+  const Tensor dgate = dgate_up.slice(1, 0, width);
+  const std::array scale = {config_.gate_scale};
+  Tensor gate = gate_up.slice(1, 0, width);
+  if (config_.gate_scale != 1.0f) {
+    backend.scale(gate, scale, dgate);
+    gate = dgate;
+  }
+  gradients.gated_activation_gradient(kind, {.gate = gate, .up = up, .dout = dout}, dgate, dup);
+  if (config_.gate_scale != 1.0f) backend.scale(dgate, scale, dgate);
 }
 
 // Rows without an adapter have the bits of Backend::gated_mlp.
@@ -74,7 +101,6 @@ void GatedMlp::forward_by_steps(Backend& backend, const Tensor& x, const BlockAd
   gate_up_.forward(backend, x, gate_up);
   adapters.add(backend, BlockProduct::gate_up, x, gate_up);
   const Tensor gate = gate_up.slice(1, 0, width);
-  if (config_.gate_scale != 1.0f) backend.scale(gate, std::array{config_.gate_scale}, gate);
   activate(backend, gate_up, gate);
   down_.forward(backend, gate, out);
   adapters.add(backend, BlockProduct::down, gate, out);

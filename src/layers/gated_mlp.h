@@ -52,6 +52,9 @@ class GatedMlp {
   // The inputs of down: gate_up [rows, up_width()], out [rows, intermediate_size], which may be the
   // first columns of gate_up.
   void activate(Backend& backend, const Tensor& gate_up, const Tensor& out) const;
+  // Its gradient, for training; dgate_up may be gate_up.     dout [rows, intermediate_size]
+  void activation_gradient(Backend& backend, const Tensor& gate_up, const Tensor& dout,
+                           const Tensor& dgate_up) const;
   // Of gate and up together.
   int64_t up_width() const { return (config_.gated ? 2 : 1) * config_.intermediate_size; }
 

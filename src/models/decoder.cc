@@ -138,6 +138,57 @@ std::optional<FeedForward> load_feed_forward(const LoadContext& context,
       Mixture(context, block, *config.mixture, config.hidden_size, config.activation));
 }
 
+BranchInput input_of(const std::optional<Norm>& norm) {
+  return norm ? BranchInput::normed : BranchInput::residual;
+}
+
+// Computes a block in place. `held` is what the next branch reads, unless that is the residual
+// stream.
+class ServingSteps {
+ public:
+  using Value = Tensor;
+
+  ServingSteps(Backend& backend, const MixerInputs& in, Scratch& scratch, const Tensor& residual,
+               const Tensor& held)
+      : backend_(backend), in_(in), scratch_(scratch), residual_(residual), held_(held) {}
+
+  Tensor read(const BlockBranch& branch) const {
+    return branch.input == BranchInput::residual ? residual_ : held_;
+  }
+
+  Tensor run(const BlockBranch& branch, const Tensor& input, const BlockBranch* next) {
+    const bool is_read_again = next != nullptr && next->input == BranchInput::shared;
+    const Tensor out =
+        is_read_again ? scratch_.take_rows(residual_.size(0), residual_.size(1)) : held_;
+    if (branch.mixer != nullptr) {
+      branch.mixer->forward(backend_, input, in_, scratch_, out);
+    } else {
+      branch.feed_forward->forward(backend_, input, in_.adapters, scratch_, out);
+    }
+    return out;
+  }
+
+  // The norms before and behind the addition are part of it where they can be.
+  void add(const BlockBranch& branch, const Tensor& output, const BlockBranch* next) const {
+    const Norm* const after = branch.after;
+    const Norm* const following = next != nullptr ? next->before : nullptr;
+    const bool is_scaled = branch.scale != 1.0f;
+    const bool is_apart = after != nullptr && (is_scaled || following == nullptr);
+    if (is_apart) after->forward(backend_, output, output);
+    if (is_scaled) backend_.scale(output, std::array{branch.scale}, output);
+    if (following == nullptr) return backend_.add(residual_, output, residual_);
+    following->add_forward(backend_, residual_, output, is_apart ? nullptr : after, held_);
+  }
+
+ private:
+  Backend& backend_;
+  const MixerInputs& in_;
+  Scratch& scratch_;
+  const Tensor& residual_;  // [rows, hidden]
+  const Tensor& held_;      // [rows, hidden]
+};
+static_assert(BlockSteps<ServingSteps>);
+
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
                         const DecoderConfig& config) {
   if (auto prepared = prepared_matrix(context, name, config.hidden_size)) {
@@ -153,75 +204,49 @@ PackedMatrix load_table(const LoadContext& context, std::string_view name,
 
 DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& config,
                            int64_t layer_index)
-    : is_parallel_(config.parallel_block),
-      joins_next_(layer_of(config, layer_index).joins_next),
-      is_joined_(joins_previous(config, layer_index)),
-      mixer_scale_(mixer_scale(config, layer_index)),
+    : mixer_scale_(mixer_scale(config, layer_index)),
       mlp_scale_(config.residual_scale * config.mlp_output_scale),
-      before_attention_(load_first_norm(context, config, layer_index)),
+      before_mixer_(load_first_norm(context, config, layer_index)),
       mixer_(load_mixer(context, config, layer_index)),
-      after_attention_(load_mixer_norm(context, config, layer_index,
-                                       config.norms_of(layer_index).after_attention)),
+      after_mixer_(load_mixer_norm(context, config, layer_index,
+                                   config.norms_of(layer_index).after_attention)),
       before_mlp_(
           load_mlp_norm(context, config, layer_index, config.norms_of(layer_index).before_mlp)),
       mlp_(load_feed_forward(context, config, layer_index)),
       after_mlp_(
-          load_mlp_norm(context, config, layer_index, config.norms_of(layer_index).after_mlp)) {}
+          load_mlp_norm(context, config, layer_index, config.norms_of(layer_index).after_mlp)) {
+  mixer_input_ =
+      joins_previous(config, layer_index) ? BranchInput::shared : input_of(before_mixer_);
+  mlp_input_ = config.parallel_block && mixer_ ? BranchInput::shared : input_of(before_mlp_);
+}
 
-void DecoderBlock::add_branch(Backend& backend, const Addition& addition) const {
-  const auto& [residual, branch, scale, after, next, out] = addition;
-  const bool is_scaled = scale != 1.0f;
-  const bool is_apart = after != nullptr && (is_scaled || next == nullptr);
-  if (is_apart) after->forward(backend, branch, branch);
-  if (is_scaled) backend.scale(branch, std::array{scale}, branch);
-  if (next == nullptr) return backend.add(residual, branch, residual);
-  next->add_forward(backend, residual, branch, is_apart ? nullptr : after, out);
+BlockBranches DecoderBlock::branches() const {
+  const auto norm = [](const std::optional<Norm>& one) { return one ? &*one : nullptr; };
+  BlockBranches branches;
+  if (mixer_) {
+    branches.push_back({.mixer = &*mixer_,
+                        .input = mixer_input_,
+                        .before = norm(before_mixer_),
+                        .after = norm(after_mixer_),
+                        .scale = mixer_scale_});
+  }
+  if (mlp_) {
+    branches.push_back({.feed_forward = &*mlp_,
+                        .input = mlp_input_,
+                        .before = norm(before_mlp_),
+                        .after = norm(after_mlp_),
+                        .scale = mlp_scale_});
+  }
+  return branches;
 }
 
 void DecoderBlock::forward(Backend& backend, const MixerInputs& in, Scratch& scratch,
-                           const Tensor& residual, const Tensor& branch, const Norm* next) const {
-  if (is_parallel_) return forward_parallel(backend, in, scratch, residual, branch, next);
-  if (joins_next_) return forward_joined(backend, in, scratch, residual, branch);
-  if (mixer_) {
-    const bool has_norm = before_attention_ || is_joined_;
-    mixer_->forward(backend, has_norm ? branch : residual, in, scratch, branch);
-    add_branch(backend, {.residual = residual,
-                         .branch = branch,
-                         .scale = mixer_scale_,
-                         .after = after_attention(),
-                         .next = mlp_ ? before_mlp() : next,
-                         .out = branch});
-  }
-  if (!mlp_) return;
-  mlp_->forward(backend, before_mlp_ ? branch : residual, in.adapters, scratch, branch);
-  add_branch(backend, {.residual = residual,
-                       .branch = branch,
-                       .scale = mlp_scale_,
-                       .after = after_mlp(),
-                       .next = next,
-                       .out = branch});
-}
-
-// Leaves `normed` to the layer that it joins.
-void DecoderBlock::forward_joined(Backend& backend, const MixerInputs& in, Scratch& scratch,
-                                  const Tensor& residual, const Tensor& normed) const {
+                           const Tensor& residual, const Tensor& branch,
+                           const DecoderBlock* next) const {
   const Scratch::Frame frame(scratch);
-  const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
-  mixer_->forward(backend, normed, in, scratch, branch);
-  add_branch(backend,
-             {.residual = residual, .branch = branch, .scale = mixer_scale_, .out = branch});
-}
-
-void DecoderBlock::forward_parallel(Backend& backend, const MixerInputs& in, Scratch& scratch,
-                                    const Tensor& residual, const Tensor& normed,
-                                    const Norm* next) const {
-  forward_joined(backend, in, scratch, residual, normed);
-  const Scratch::Frame frame(scratch);
-  const Tensor branch = scratch.take_rows(residual.size(0), residual.size(1));
-  mlp_->forward(backend, normed, in.adapters, scratch, branch);
-  add_branch(
-      backend,
-      {.residual = residual, .branch = branch, .scale = mlp_scale_, .next = next, .out = normed});
+  ServingSteps steps(backend, in, scratch, residual, branch);
+  const BlockBranches following = next != nullptr ? next->branches() : BlockBranches();
+  walk_block(branches().all(), next != nullptr ? &following.front() : nullptr, steps);
 }
 
 void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const {
@@ -275,10 +300,8 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
     PL_CHECK(num_blocks == blocks_.size(), "an adapter of another decoder");
   }
   std::vector<LoraSegment> segments;
-  const auto norm_before = [this](size_t block) {
-    return block < blocks_.size() ? blocks_[block].first_norm() : nullptr;
-  };
-  if (const Norm* const first = norm_before(0)) first->forward(backend, residual, branch);
+  const BlockBranch first = blocks_.front().branches().front();
+  if (first.before != nullptr) first.before->forward(backend, residual, branch);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const BlockAdapters adapters(batch.adapters, i, segments);
@@ -292,7 +315,8 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
                          .adapters = adapters,
                          .memory = kv,
                          .layer = layer};
-    blocks_[i].forward(backend, in, scratch, residual, branch, norm_before(i + 1));
+    const DecoderBlock* const next = i + 1 < blocks_.size() ? &blocks_[i + 1] : nullptr;
+    blocks_[i].forward(backend, in, scratch, residual, branch, next);
   }
   // A row attends to itself, so its state shows a NaN or an infinity in its keys or values.
   if (result.finite.size() > 0) backend.finite_rows(residual, result.finite);

@@ -14,6 +14,7 @@
 #include "layers/norm.h"
 #include "layers/rope.h"
 #include "layers/scratch.h"
+#include "models/block_order.h"
 #include "models/decoder_config.h"
 
 namespace paceline {
@@ -24,56 +25,34 @@ class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
 
-  // Updates `residual` [rows, hidden] in place. On entry `branch` [rows, hidden] holds
-  // first_norm(residual) if the layer has that norm, or what the layer that it joins has left. On
-  // return it holds next(residual), or nothing of use if next is null.
+  // Updates `residual` [rows, hidden] in place. On entry `branch` [rows, hidden] holds what the
+  // block's first branch reads, unless that is the residual stream. On return it holds what the
+  // first one of `next` reads, or nothing of use if that is the residual stream or next is null.
   void forward(Backend& backend, const MixerInputs& in, Scratch& scratch, const Tensor& residual,
-               const Tensor& branch, const Norm* next) const;
+               const Tensor& branch, const DecoderBlock* next) const;
 
-  // The norm before its first branch; null: it has none.
-  const Norm* first_norm() const { return mixer_ ? before_attention() : before_mlp(); }
+  // One or two. They live as long as the block stays where it is.
+  BlockBranches branches() const;
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
-  // Its parts, for a pass that computes them in another way (training), which needs all of them.
-  const Norm* before_attention() const { return before_attention_ ? &*before_attention_ : nullptr; }
-  const Mixer& mixer() const { return *mixer_; }
-  const Norm* after_attention() const { return after_attention_ ? &*after_attention_ : nullptr; }
-  const Norm* before_mlp() const { return before_mlp_ ? &*before_mlp_ : nullptr; }
-  const FeedForward& mlp() const { return *mlp_; }
-  const Norm* after_mlp() const { return after_mlp_ ? &*after_mlp_ : nullptr; }
-  // The same, for training to replace their values.
-  Norm* before_attention() { return before_attention_ ? &*before_attention_ : nullptr; }
-  SelfAttention& attention() { return mixer_->attention(); }
-  Norm* after_attention() { return after_attention_ ? &*after_attention_ : nullptr; }
+  // Its parts, null where it has none, for training to replace their values.
+  Norm* before_mixer() { return before_mixer_ ? &*before_mixer_ : nullptr; }
+  Mixer* mixer() { return mixer_ ? &*mixer_ : nullptr; }
+  Norm* after_mixer() { return after_mixer_ ? &*after_mixer_ : nullptr; }
   Norm* before_mlp() { return before_mlp_ ? &*before_mlp_ : nullptr; }
-  FeedForward& mlp() { return *mlp_; }
+  FeedForward* mlp() { return mlp_ ? &*mlp_ : nullptr; }
   Norm* after_mlp() { return after_mlp_ ? &*after_mlp_ : nullptr; }
+  const Mixer* mixer() const { return mixer_ ? &*mixer_ : nullptr; }
+  const FeedForward* mlp() const { return mlp_ ? &*mlp_ : nullptr; }
 
  private:
-  void forward_joined(Backend& backend, const MixerInputs& in, Scratch& scratch,
-                      const Tensor& residual, const Tensor& normed) const;
-  void forward_parallel(Backend& backend, const MixerInputs& in, Scratch& scratch,
-                        const Tensor& residual, const Tensor& normed, const Norm* next) const;
-  // residual += branch, which is normalised first if there is an `after`, and scaled; then out =
-  // next of it.
-  struct Addition {
-    const Tensor& residual;
-    const Tensor& branch;
-    float scale = 1.0f;
-    const Norm* after = nullptr;
-    const Norm* next = nullptr;
-    const Tensor& out;
-  };
-  void add_branch(Backend& backend, const Addition& addition) const;
-
-  bool is_parallel_;
-  bool joins_next_, is_joined_;
+  BranchInput mixer_input_, mlp_input_;
   float mixer_scale_, mlp_scale_;  // of what they add to the residual stream
-  std::optional<Norm> before_attention_;
+  std::optional<Norm> before_mixer_;
   std::optional<Mixer> mixer_;
-  std::optional<Norm> after_attention_;
+  std::optional<Norm> after_mixer_;
   std::optional<Norm> before_mlp_;
   std::optional<FeedForward> mlp_;
   std::optional<Norm> after_mlp_;

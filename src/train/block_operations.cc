@@ -44,65 +44,6 @@ class NormOperation final : public BackendOperation {
   Elements elements_;
 };
 
-class GatedOperation final : public BackendOperation {
- public:
-  GatedOperation(Backend& backend, Activation kind) : BackendOperation(backend), kind_(kind) {}
-
-  std::string_view name() const override { return "gated_activation"; }
-
-  Array forward(const Arrays& inputs) const override {
-    const Tensor& gate_up = inputs[0].tensor();
-    const int64_t width = gate_up.size(1) / 2;
-    Array y = new_array(inputs[0], {gate_up.size(0), width});
-    backend().gated_activation(kind_, gate_up.slice(1, 0, width),
-                               gate_up.slice(1, width, 2 * width), y.writable());
-    return y;
-  }
-
-  Arrays vjp(const Array& cotangent, const Application& application) const override {
-    const Tensor& gate_up = untraced(application.inputs[0]);
-    const int64_t width = gate_up.size(1) / 2;
-    Array dx = new_array(cotangent, gate_up.shape());
-    const Tensor out = dx.writable();
-    gradients().gated_activation_gradient(kind_,
-                                          {.gate = gate_up.slice(1, 0, width),
-                                           .up = gate_up.slice(1, width, 2 * width),
-                                           .dout = untraced(cotangent)},
-                                          out.slice(1, 0, width), out.slice(1, width, 2 * width));
-    return {std::move(dx)};
-  }
-
-  bool vjp_reads_output() const override { return false; }
-
- private:
-  Activation kind_;
-};
-
-class ActivationOperation final : public BackendOperation {
- public:
-  ActivationOperation(Backend& backend, Activation kind) : BackendOperation(backend), kind_(kind) {}
-
-  std::string_view name() const override { return "activation"; }
-
-  Array forward(const Arrays& inputs) const override {
-    Array y = new_array(inputs[0], inputs[0].shape());
-    backend().activation(kind_, inputs[0].tensor(), y.writable());
-    return y;
-  }
-
-  Arrays vjp(const Array& cotangent, const Application& application) const override {
-    Array dx = new_array(cotangent, cotangent.shape());
-    gradients().activation_gradient(kind_, untraced(application.inputs[0]), untraced(cotangent),
-                                    dx.writable());
-    return {std::move(dx)};
-  }
-
-  bool vjp_reads_output() const override { return false; }
-
- private:
-  Activation kind_;
-};
-
 class SumOperation final : public BackendOperation {
  public:
   SumOperation(Backend& backend, float scale, Elements elements)
@@ -310,14 +251,6 @@ class AttentionOperation final : public BackendOperation {
 Array apply_norm(Backend& backend, const Norm& norm, const NormGradient& gradient, const Array& x,
                  Elements elements) {
   return autodiff::apply_new<NormOperation>({x}, backend, norm, gradient, elements);
-}
-
-Array apply_gated_activation(Backend& backend, Activation kind, const Array& gate_up) {
-  return autodiff::apply_new<GatedOperation>({gate_up}, backend, kind);
-}
-
-Array apply_activation(Backend& backend, Activation kind, const Array& x) {
-  return autodiff::apply_new<ActivationOperation>({x}, backend, kind);
 }
 
 Array apply_sum(Backend& backend, const Array& x, const Array& y, float scale, Elements elements) {

@@ -17,13 +17,6 @@ namespace paceline {
 autodiff::Array apply_norm(Backend& backend, const Norm& norm, const NormGradient& gradient,
                            const autodiff::Array& x, Elements elements = Elements::computed);
 
-// gate_up [rows, 2 * width] -> activation(gate) * up [rows, width]
-autodiff::Array apply_gated_activation(Backend& backend, Activation kind,
-                                       const autodiff::Array& gate_up);
-
-// activation(x)
-autodiff::Array apply_activation(Backend& backend, Activation kind, const autodiff::Array& x);
-
 // x + y * scale
 autodiff::Array apply_sum(Backend& backend, const autodiff::Array& x, const autodiff::Array& y,
                           float scale, Elements elements = Elements::computed);

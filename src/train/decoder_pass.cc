@@ -1,6 +1,7 @@
 #include "train/decoder_pass.h"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -12,6 +13,7 @@
 #include "train/head_loss.h"
 #include "train/mixer_operation.h"
 #include "train/mixture_operation.h"
+#include "train/mlp_operation.h"
 
 namespace paceline {
 
@@ -20,23 +22,34 @@ using autodiff::Arrays;
 
 namespace {
 
-// About what gradients read of a row's activations in a block: the outputs of its operations.
-int64_t activation_bytes(const Mixer& mixer, const GatedMlp& mlp, int64_t hidden_size) {
-  constexpr int64_t kHiddenOutputs = 6;  // norms, branches and sums
-  const int64_t inner = mlp.gate_up().out_features() + mlp.config().intermediate_size;
+int64_t products_width(const Mixer& mixer) {
   const int64_t kept = std::visit(
       [&]<class Part>(const Part& part) -> int64_t {
         if constexpr (HasMixGradient<Part>) return part.kept_width();
         if constexpr (std::is_same_v<Part, SelfAttention>) {
           const AttentionConfig& config = part.config();
-          return config.has_gate ? config.num_heads * config.head_dim : 0;
+          return config.has_gate || config.head_gates ? config.num_heads * config.head_dim : 0;
         }
         return 0;
       },
       mixer.part());
-  const int64_t outputs =
-      kHiddenOutputs * hidden_size + mixer.products().front()->out_features() + kept + inner;
-  return outputs * int64_t{sizeof(float)};
+  return mixer.products().front()->out_features() + kept;
+}
+
+// About what gradients read of a row's activations in a block: the outputs of its operations.
+// Nothing where that depends on the row's experts.
+std::optional<int64_t> activation_bytes(const DecoderBlock& block, int64_t hidden_size) {
+  constexpr int64_t kHiddenOutputs = 3;  // of a branch: its norm, what it adds and the sum
+  int64_t width = 0;
+  for (const BlockBranch& branch : block.branches().all()) {
+    width += kHiddenOutputs * hidden_size;
+    if (branch.mixer != nullptr) width += products_width(*branch.mixer);
+    if (branch.feed_forward == nullptr) continue;
+    const GatedMlp* const mlp = branch.feed_forward->dense();
+    if (mlp == nullptr) return std::nullopt;
+    width += mlp->gate_up().out_features() + mlp->config().intermediate_size;
+  }
+  return width * int64_t{sizeof(float)};
 }
 
 int64_t most_state_elements(const DecoderConfig& config) {
@@ -117,18 +130,22 @@ Array DecoderPass::feed_forward(const Prepared& prepared, const FeedForward& lay
     return apply_mixture(backend_, *layer.mixture(), trained.mixture, prepared.dropout, x);
   }
   const GatedMlp& mlp = *layer.dense();
-  const Activation activation = mlp.config().activation;
-  const Array inner = mlp.config().gated
-                          ? apply_gated_linear(backend_, mlp.gate_up(), trained.gate_up,
-                                               prepared.dropout, activation, x)
-                          : apply_activation(backend_, activation,
-                                             apply_linear(backend_, mlp.gate_up(), trained.gate_up,
-                                                          prepared.dropout, x));
+  const Array inner = apply_mlp_inner(backend_, mlp, trained.gate_up, prepared.dropout, x);
   return apply_linear(backend_, mlp.down(), trained.down, prepared.dropout, inner, elements);
 }
 
+Array DecoderPass::mixer(const Prepared& prepared, size_t index, const Mixer& mixer, const Array& x,
+                         Elements elements) const {
+  const BlockTraining& trained = training_.blocks[index];
+  const auto [first, last] = mixer.products();
+  const Array input = apply_linear(backend_, *first, trained.qkv, prepared.dropout, x);
+  return apply_linear(backend_, *last, trained.output, prepared.dropout,
+                      mix(prepared, index, mixer, input), elements);
+}
+
 // What a mixer does between its products.
-Array DecoderPass::mix(const Prepared& prepared, size_t index, const Array& x) const {
+Array DecoderPass::mix(const Prepared& prepared, size_t index, const Mixer& mixer,
+                       const Array& x) const {
   const DecoderConfig& config = decoder_.config();
   const int rope = config.layers[index].rope_index;
   const auto one = [&]<class Part>(const Part& part) -> Array {
@@ -147,36 +164,85 @@ Array DecoderPass::mix(const Prepared& prepared, size_t index, const Array& x) c
       __builtin_unreachable();
     }
   };
-  return std::visit(one, decoder_.blocks()[index].mixer().part());
+  return std::visit(one, mixer.part());
 }
 
-// DecoderBlock::forward.
-Array DecoderPass::block(const Prepared& prepared, size_t index, const Array& x,
-                         Elements elements) const {
-  const DecoderBlock& block = decoder_.blocks()[index];
-  const BlockTraining& trained = training_.blocks[index];
-  const DecoderConfig& config = decoder_.config();
-  const auto [first, last] = block.mixer().products();
-  const auto normed = [&](const Norm* norm, const NormGradient& gradient, const Array& of) {
-    return norm != nullptr ? apply_norm(backend_, *norm, gradient, of) : of;
+// Computes a block on arrays. What a block reads is normalised by itself, not by the one before it,
+// so that the residual stream is all that is kept between most blocks.
+class DecoderPass::BlockPass {
+ public:
+  using Value = Array;
+
+  // `state` has the residual stream and, where the block's first branch shares its input, that.
+  // `elements` of what the block leaves in the residual stream.
+  BlockPass(const DecoderPass& pass, const Prepared& prepared, size_t index, const Arrays& state,
+            Elements elements)
+      : pass_(pass), prepared_(prepared), index_(index), elements_(elements), residual_(state[0]) {
+    if (state.size() > 1) input_ = state[1];
+  }
+
+  Array read(const BlockBranch& branch) {
+    if (branch.input == BranchInput::shared) return input_;
+    input_ = branch.before == nullptr
+                 ? residual_
+                 : apply_norm(pass_.backend_, *branch.before, of(branch).before, residual_);
+    return input_;
+  }
+
+  Array run(const BlockBranch& branch, const Array& input, const BlockBranch* next) {
+    // The gradient of a norm behind it reads it.
+    const Elements elements = branch.after != nullptr ? Elements::computed : elements_of(next);
+    if (branch.mixer != nullptr) {
+      return pass_.mixer(prepared_, index_, *branch.mixer, input, elements);
+    }
+    return pass_.feed_forward(prepared_, *branch.feed_forward, trained(), input, elements);
+  }
+
+  void add(const BlockBranch& branch, const Array& output, const BlockBranch* next) {
+    const Array added = branch.after == nullptr
+                            ? output
+                            : apply_norm(pass_.backend_, *branch.after, of(branch).after, output,
+                                         elements_of(next));
+    residual_ = apply_sum(pass_.backend_, residual_, added, branch.scale, elements_of(next));
+  }
+
+  // As of the constructor.
+  Arrays state(bool shares_input) const {
+    return shares_input ? Arrays{residual_, input_} : Arrays{residual_};
+  }
+
+ private:
+  struct BranchNorms {
+    const NormGradient& before;
+    const NormGradient& after;
   };
 
-  const Array before = normed(block.before_attention(), trained.before_attention, x);
-  Array branch = apply_linear(backend_, *first, trained.qkv, prepared.dropout, before);
-  branch = mix(prepared, index, branch);
-  branch = apply_linear(backend_, *last, trained.output, prepared.dropout, branch);
-  branch = normed(block.after_attention(), trained.after_attention, branch);
-  const Array residual = apply_sum(backend_, x, branch, config.residual_scale);
-
-  branch =
-      config.parallel_block ? before : normed(block.before_mlp(), trained.before_mlp, residual);
-  if (block.after_mlp() == nullptr) {
-    branch = feed_forward(prepared, block.mlp(), trained, branch, elements);
-  } else {  // its gradient reads what it normalises
-    branch = feed_forward(prepared, block.mlp(), trained, branch, Elements::computed);
-    branch = apply_norm(backend_, *block.after_mlp(), trained.after_mlp, branch, elements);
+  const BlockTraining& trained() const { return pass_.training_.blocks[index_]; }
+  BranchNorms of(const BlockBranch& branch) const {
+    if (branch.mixer != nullptr) return {trained().before_mixer, trained().after_mixer};
+    return {trained().before_mlp, trained().after_mlp};
   }
-  return apply_sum(backend_, residual, branch, config.residual_scale, elements);
+  Elements elements_of(const BlockBranch* next) const {
+    return next == nullptr ? elements_ : Elements::computed;
+  }
+
+  const DecoderPass& pass_;
+  const Prepared& prepared_;
+  size_t index_;
+  Elements elements_;
+  Array residual_;
+  Array input_;  // what the branch before read
+};
+
+Arrays DecoderPass::block(const Prepared& prepared, size_t index, const Arrays& state,
+                          Elements elements) const {
+  const std::span<const DecoderBlock> blocks = decoder_.blocks();
+  const size_t next = index + 1;
+  const bool shares_input =
+      next < blocks.size() && blocks[next].branches().front().input == BranchInput::shared;
+  BlockPass steps(*this, prepared, index, state, elements);
+  walk_block(blocks[index].branches().all(), nullptr, steps);
+  return steps.state(shares_input);
 }
 
 size_t DecoderPass::num_checkpoints(int64_t rows) const {
@@ -185,28 +251,29 @@ size_t DecoderPass::num_checkpoints(int64_t rows) const {
   size_t count = decoder_.blocks().size() - 1;
   for (int64_t kept = 0; count > 0; --count) {
     const DecoderBlock& block = decoder_.blocks()[count - 1];
-    const GatedMlp* const mlp = block.mlp().dense();
-    if (mlp == nullptr) break;  // what experts need depends on the rows' choices
-    kept += rows * activation_bytes(block.mixer(), *mlp, decoder_.config().hidden_size);
+    const auto bytes = activation_bytes(block, decoder_.config().hidden_size);
+    if (!bytes) break;
+    kept += rows * *bytes;
     if (kept > options_.kept_bytes) break;
   }
   return count;
 }
 
-Array DecoderPass::all_blocks(const Prepared& prepared, Array x) const {
+Array DecoderPass::all_blocks(const Prepared& prepared, const Array& x) const {
   const size_t checkpoints = num_checkpoints(x.shape()[0]);
+  Arrays state = {x};
   for (size_t i = 0; i < decoder_.blocks().size(); ++i) {
     if (i >= checkpoints) {
-      x = block(prepared, i, x);
+      state = block(prepared, i, state, Elements::computed);
       continue;
     }
     const auto one = autodiff::checkpoint([this, &prepared, i](const Arrays& inputs) {
       const bool is_again = inputs[0].traced() != nullptr;
-      return Arrays{block(prepared, i, inputs[0], is_again ? Elements::none : Elements::computed)};
+      return block(prepared, i, inputs, is_again ? Elements::none : Elements::computed);
     });
-    x = one({x}).front();
+    state = one(state);
   }
-  return x;
+  return state.front();
 }
 
 void DecoderPass::run(const TrainBatch& batch, const Dropout& dropout, std::vector<float>& losses) {

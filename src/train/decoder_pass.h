@@ -1,5 +1,5 @@
-// DecoderPass computes the loss of a batch and the gradients of what is trained: the order of a
-// decoder's operations is Decoder's, with its bits (a test compares them for every family).
+// DecoderPass computes the loss of a batch and the gradients of what is trained, with the bits of
+// Decoder (a test compares them for every family): both walk a block by models/block_order.h.
 #pragma once
 
 #include <cstddef>
@@ -49,16 +49,21 @@ class DecoderPass {
 
  private:
   struct Prepared;
+  class BlockPass;
 
   std::unique_ptr<Prepared> prepare(const TrainBatch& batch) const;
   autodiff::Array embed(const TrainBatch& batch) const;
   autodiff::Array feed_forward(const Prepared& prepared, const FeedForward& layer,
                                const BlockTraining& trained, const autodiff::Array& x,
                                Elements elements) const;
-  autodiff::Array mix(const Prepared& prepared, size_t index, const autodiff::Array& x) const;
-  autodiff::Array block(const Prepared& prepared, size_t index, const autodiff::Array& x,
-                        Elements elements = Elements::computed) const;
-  autodiff::Array all_blocks(const Prepared& prepared, autodiff::Array x) const;
+  autodiff::Array mixer(const Prepared& prepared, size_t index, const Mixer& mixer,
+                        const autodiff::Array& x, Elements elements) const;
+  autodiff::Array mix(const Prepared& prepared, size_t index, const Mixer& mixer,
+                      const autodiff::Array& x) const;
+  // From what a block reads to what the next one reads, as BlockPass has it.
+  autodiff::Arrays block(const Prepared& prepared, size_t index, const autodiff::Arrays& state,
+                         Elements elements) const;
+  autodiff::Array all_blocks(const Prepared& prepared, const autodiff::Array& x) const;
 
   Backend& backend_;
   autodiff::Context context_;

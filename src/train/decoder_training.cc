@@ -21,7 +21,7 @@ void expect_trainable(const Decoder& decoder) {
   for (size_t i = 0; i < decoder.blocks().size(); ++i) {
     const LayerConfig& layer = config.layers[i];
     const bool is_whole = layer.mixer != MixerKind::none && layer.has_mlp && !layer.joins_next;
-    if (is_whole && decoder.blocks()[i].mixer().has_gradient()) continue;
+    if (is_whole && decoder.blocks()[i].mixer()->has_gradient()) continue;
     throw Error(ErrorCode::unsupported,
                 fmt::format("train: layers.{}: a layer with a state of a kind whose gradients "
                             "aren't computed",

@@ -25,9 +25,9 @@ struct BlockTraining {
   LinearTraining gate_up;
   LinearTraining down;
   MixtureTraining mixture;  // of a mixture, instead of gate_up and down
-  NormGradient before_attention;
+  NormGradient before_mixer;
   HeadNormGradients head_norms;
-  NormGradient after_attention;
+  NormGradient after_mixer;
   NormGradient before_mlp;
   NormGradient after_mlp;
 };

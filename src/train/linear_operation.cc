@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "train/backend_operation.h"
-#include "train/block_operations.h"
 
 namespace paceline {
 namespace {
@@ -13,15 +12,6 @@ using autodiff::Application;
 using autodiff::Array;
 using autodiff::Arrays;
 using autodiff::Wanted;
-
-// Where the linear's own weights are trained, which then are one plain matrix.
-std::optional<WeightGradient> weight_gradient(const Linear& linear, const LinearTraining& training,
-                                              const Array& x) {
-  if (!training.weight_gradient) return {};
-  return WeightGradient{.x = x.tensor(),
-                        .rounding = rounding_of(linear.weights().front()),
-                        .dw = *training.weight_gradient};
-}
 
 class LinearOperation final : public BackendOperation {
  public:
@@ -61,7 +51,7 @@ class LinearOperation final : public BackendOperation {
     const Tensor& dy = untraced(cotangent);
     Array dx = new_array(cotangent, x.shape());
     const Tensor out = dx.writable();
-    if (const auto of_weights = weight_gradient(linear_, training_, x)) {
+    if (const auto of_weights = own_weight_gradient(linear_, training_, x)) {
       gradients().matmul_gradients(dy, linear_.weights().front(), *of_weights, out);
     } else {
       linear_input_gradient(backend(), linear_, dy, out);
@@ -124,58 +114,6 @@ class LinearOperation final : public BackendOperation {
   Elements elements_;
 };
 
-// gated_activation of the halves of a linear's outputs, whose gradients never exist together.
-class GatedLinearOperation final : public BackendOperation {
- public:
-  GatedLinearOperation(Backend& backend, const Linear& linear, const LinearTraining& training,
-                       Activation kind)
-      : BackendOperation(backend), linear_(linear), training_(training), kind_(kind) {}
-
-  std::string_view name() const override { return "gated_linear"; }
-
-  Array forward(const Arrays& inputs) const override {
-    return forward_and_save(inputs, {true}).output;
-  }
-
-  autodiff::Forward forward_and_save(const Arrays& inputs,
-                                     const Wanted& /*wanted*/) const override {
-    const int64_t rows = inputs[0].size(0), width = linear_.out_features() / 2;
-    Array gate_up = new_array(inputs[0], {rows, 2 * width});
-    const Tensor halves = gate_up.writable();
-    linear_.forward(backend(), inputs[0].tensor(), halves);
-    Array y = new_array(inputs[0], {rows, width});
-    backend().gated_activation(kind_, halves.slice(1, 0, width), halves.slice(1, width, 2 * width),
-                               y.writable());
-    return {.output = y, .saved = {gate_up}};
-  }
-
-  Arrays vjp(const Array& cotangent, const Application& application) const override {
-    const Array& x = application.inputs[0];
-    PL_CHECK(application.saved.size() == 1, "a vjp saves the linear's outputs");
-    const Tensor& gate_up = application.saved[0].tensor();
-    const int64_t width = gate_up.size(1) / 2;
-    Array dx = new_array(cotangent, x.shape());
-    const auto of_weights = weight_gradient(linear_, training_, x);
-    gradients().gated_matmul_gradients(kind_,
-                                       {.gate = gate_up.slice(1, 0, width),
-                                        .up = gate_up.slice(1, width, 2 * width),
-                                        .dout = untraced(cotangent)},
-                                       linear_.weights().front(),
-                                       of_weights ? &*of_weights : nullptr, dx.writable());
-    return {std::move(dx)};
-  }
-
-  bool vjp_reads_input(size_t /*index*/, const Wanted& /*wanted*/) const override {
-    return training_.weight_gradient.has_value();
-  }
-  bool vjp_reads_output() const override { return false; }
-
- private:
-  const Linear& linear_;
-  const LinearTraining& training_;
-  Activation kind_;
-};
-
 }  // namespace
 
 Array apply_linear(Backend& backend, const Linear& linear, const LinearTraining& training,
@@ -183,16 +121,12 @@ Array apply_linear(Backend& backend, const Linear& linear, const LinearTraining&
   return autodiff::apply_new<LinearOperation>({x}, backend, linear, training, dropout, elements);
 }
 
-Array apply_gated_linear(Backend& backend, const Linear& linear, const LinearTraining& training,
-                         const Dropout& dropout, Activation kind, const Array& x) {
-  // The gradients of LoRA matrices and biases need those of the linear's outputs.
-  const bool is_alone =
-      linear.weights().size() == 1 && training.loras.empty() && !training.bias_gradient;
-  if (is_alone) {
-    return autodiff::apply_new<GatedLinearOperation>({x}, backend, linear, training, kind);
-  }
-  const Array gate_up = apply_linear(backend, linear, training, dropout, x);
-  return apply_gated_activation(backend, kind, gate_up);
+std::optional<WeightGradient> own_weight_gradient(const Linear& linear,
+                                                  const LinearTraining& training, const Array& x) {
+  if (!training.weight_gradient) return {};
+  return WeightGradient{.x = x.tensor(),
+                        .rounding = rounding_of(linear.weights().front()),
+                        .dw = *training.weight_gradient};
 }
 
 void linear_input_gradient(Backend& backend, const Linear& linear, const Tensor& dy,

@@ -42,15 +42,15 @@ autodiff::Array apply_linear(Backend& backend, const Linear& linear, const Linea
                              const Dropout& dropout, const autodiff::Array& x,
                              Elements elements = Elements::computed);
 
-// gated_activation of the halves of apply_linear's outputs, with its bits.
-//                                       x [rows, in_features] -> [rows, out_features / 2]
-autodiff::Array apply_gated_linear(Backend& backend, const Linear& linear,
-                                   const LinearTraining& training, const Dropout& dropout,
-                                   Activation kind, const autodiff::Array& x);
-
 // dx = dy * w, of the matrices of `linear`.     dy [rows, out_features], dx [rows, in_features]
 void linear_input_gradient(Backend& backend, const Linear& linear, const Tensor& dy,
                            const Tensor& dx);
+
+// The gradient of a linear's own weights, which then are one plain matrix; nothing where they
+// aren't trained.
+std::optional<WeightGradient> own_weight_gradient(const Linear& linear,
+                                                  const LinearTraining& training,
+                                                  const autodiff::Array& x);
 
 // How products with plain weights round their operands.
 OperandRounding rounding_of(const PackedMatrix& weights);

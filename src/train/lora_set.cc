@@ -106,7 +106,8 @@ LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& op
   training_.blocks.resize(decoder.blocks().size());
   for (size_t i = 0; i < training_.blocks.size(); ++i) {
     BlockTraining& block = training_.blocks[i];
-    const Mixture* const mixture = decoder.blocks()[i].mlp().mixture();
+    const FeedForward* const mlp = decoder.blocks()[i].mlp();
+    const Mixture* const mixture = mlp != nullptr ? mlp->mixture() : nullptr;
     if (mixture != nullptr) block.mixture.experts.resize(mixture->experts().size());
     for (const BlockProjection& projection :
          all_projections(decoder.config(), static_cast<int64_t>(i))) {

@@ -50,14 +50,13 @@ TrainedExperts::Pass TrainedExperts::run(const GatedMlp& expert, const ExpertTra
   const auto count = std::ssize(batch_rows);
   const int64_t width = expert.config().intermediate_size;
   Pass pass{.x = gathered(x, batch_rows),
-            .gate_up = new_tensor(count, 2 * width),
+            .gate_up = new_tensor(count, expert.up_width()),
             .inner = new_tensor(count, width),
             .out = new_tensor(count, x.size(1))};
   const Tensor& gate_up = pass.gate_up.view;
   forward(expert.gate_up(), training == nullptr ? nullptr : &training->gate_up, batch_rows,
           pass.x.view, gate_up);
-  backend_.gated_activation(expert.config().activation, gate_up.slice(1, 0, width),
-                            gate_up.slice(1, width, 2 * width), pass.inner.view);
+  expert.activate(backend_, gate_up, pass.inner.view);
   forward(expert.down(), training == nullptr ? nullptr : &training->down, batch_rows,
           pass.inner.view, pass.out.view);
   return pass;
@@ -76,20 +75,15 @@ void TrainedExperts::add_gradients(const GatedMlp& expert, const ExpertTraining*
   const OwnedTensor dy = gathered(all_dy, rows.batch_rows);
   multiply_rows(pass.out.view, dy.view, dweights);
 
-  const int64_t width = expert.config().intermediate_size;
-  const Tensor gate = pass.gate_up.view.slice(1, 0, width);
-  const Tensor up = pass.gate_up.view.slice(1, width, 2 * width);
-  const OwnedTensor dinner = new_tensor(dy.view.size(0), width);
+  const OwnedTensor dinner = new_tensor(dy.view.size(0), expert.config().intermediate_size);
   backend_.scale(dy.view, rows.weights, dy.view);
   backward(expert.down(), training == nullptr ? nullptr : &training->down, rows.batch_rows,
            pass.inner.view, dy.view, dinner.view);
-  GradientOps& gradients = backend_.gradients();
-  gradients.gated_activation_gradient(expert.config().activation,
-                                      {.gate = gate, .up = up, .dout = dinner.view}, gate, up);
+  expert.activation_gradient(backend_, pass.gate_up.view, dinner.view, pass.gate_up.view);
   const Tensor& d_rows = pass.out.view;
   backward(expert.gate_up(), training == nullptr ? nullptr : &training->gate_up, rows.batch_rows,
            pass.x.view, pass.gate_up.view, d_rows);
-  gradients.embedding_gradient(rows.batch_rows, 1.0f, d_rows, dx);
+  backend_.gradients().embedding_gradient(rows.batch_rows, 1.0f, d_rows, dx);
 }
 
 Tensor TrainedExperts::dropped(const LoraProjection& lora, std::span<const int32_t> batch_rows,

@@ -45,7 +45,7 @@ class TrainedExperts {
   // What an expert makes of its rows.
   struct Pass {
     OwnedTensor x;        // [rows, hidden]
-    OwnedTensor gate_up;  // [rows, 2 * width]
+    OwnedTensor gate_up;  // [rows, up_width]
     OwnedTensor inner;    // [rows, width]
     OwnedTensor out;      // [rows, hidden]
   };

@@ -30,9 +30,10 @@ void list_matrices(const DecoderBlock& block, std::vector<const PackedMatrix*>& 
       for (const PackedMatrix& matrix : product->weights()) matrices.push_back(&matrix);
     }
   };
-  add(block.mixer().products());
-  if (const GatedMlp* const mlp = block.mlp().dense()) return add(mlp->products());
-  for (const GatedMlp& expert : block.mlp().mixture()->experts()) add(expert.products());
+  if (block.mixer() != nullptr) add(block.mixer()->products());
+  if (block.mlp() == nullptr) return;
+  if (const GatedMlp* const mlp = block.mlp()->dense()) return add(mlp->products());
+  for (const GatedMlp& expert : block.mlp()->mixture()->experts()) add(expert.products());
 }
 
 float input_deviation(int64_t inputs) { return kInputGain / std::sqrt(static_cast<float>(inputs)); }
@@ -112,14 +113,14 @@ WeightSet::Values WeightSet::copy_of(const PackedMatrix& matrix) const {
 
 void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
   BlockTraining& training = training_.blocks[static_cast<size_t>(layer)];
-  SelfAttention& attention = block.attention();
+  SelfAttention& attention = block.mixer()->attention();
   add_product(attention.qkv(), layer, BlockProduct::qkv, training.qkv);
   add_product(attention.output(), layer, BlockProduct::output, training.output);
-  if (GatedMlp* const mlp = block.mlp().dense()) {
+  if (GatedMlp* const mlp = block.mlp()->dense()) {
     add_product(mlp->gate_up(), layer, BlockProduct::gate_up, training.gate_up);
     add_product(mlp->down(), layer, BlockProduct::down, training.down);
   } else {
-    add_mixture(*block.mlp().mixture(), layer, training.mixture);
+    add_mixture(*block.mlp()->mixture(), layer, training.mixture);
   }
 
   const BlockNorms& names = decoder_.config().norms;
@@ -127,12 +128,12 @@ void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
   const auto norm = [&](Norm* one, const std::string& part, NormGradient& gradient) {
     add_norm(one, fmt::format("layers.{}.{}", layer, part), gradient);
   };
-  norm(block.before_attention(), names.before_attention, training.before_attention);
+  norm(block.before_mixer(), names.before_attention, training.before_mixer);
   add_head_norms(attention.q_norms(), fmt::format("layers.{}.self_attn.{}", layer, heads.q_norm),
                  training.head_norms.q);
   add_head_norms(attention.k_norms(), fmt::format("layers.{}.self_attn.{}", layer, heads.k_norm),
                  training.head_norms.k);
-  norm(block.after_attention(), names.after_attention, training.after_attention);
+  norm(block.after_mixer(), names.after_attention, training.after_mixer);
   norm(block.before_mlp(), names.before_mlp, training.before_mlp);
   norm(block.after_mlp(), names.after_mlp, training.after_mlp);
 }

@@ -110,8 +110,9 @@ class LoraModel {
       : golden(find_golden(name)), model(golden.directory, run) {
     for (size_t i = 0; i < model.decoder().blocks().size(); ++i) {
       BlockTraining& block = training.blocks.emplace_back();
-      if (const Mixture* const mixture = model.decoder().blocks()[i].mlp().mixture()) {
-        block.mixture.experts.resize(mixture->experts().size());
+      const FeedForward* const mlp = std::as_const(model.decoder()).blocks()[i].mlp();
+      if (mlp != nullptr && mlp->mixture() != nullptr) {
+        block.mixture.experts.resize(mlp->mixture()->experts().size());
       }
       const std::map<BlockProduct, std::vector<LoraProjection>*> products = {
           {BlockProduct::qkv, &block.qkv.loras},
