@@ -33,13 +33,20 @@ int64_t num_layers(const GgufFields& fields) {
   return layers - further;
 }
 
+// Whether there are layers of attention and MLPs.
+bool has_attention(const GgufFields& fields) {
+  return fields.architecture().mixers != GgufMixers::mamba2_only;
+}
+
 GgufHeads heads_of(const GgufFields& fields) {
+  if (!has_attention(fields)) return {1, 1};
   const int64_t query = fields.layer_size("attention.head_count");
   const bool grouped = fields.metadata().contains(fields.key("attention.head_count_kv"));
   return {query, grouped ? gguf_key_heads(fields) : query};
 }
 
 int64_t head_dim_of(const GgufFields& fields) {
+  if (!has_attention(fields)) return fields.size("embedding_length");
   const int64_t otherwise =
       fields.size("embedding_length") / fields.layer_size("attention.head_count");
   const int64_t head_dim = fields.integer("attention.key_length").value_or(otherwise);
@@ -231,7 +238,6 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
       {"num_hidden_layers", Json(num_layers(fields))},
       {"num_attention_heads", Json(heads.query)},
       {"num_key_value_heads", Json(heads.key)},
-      {"head_dim", Json(head_dim)},
       {"max_position_embeddings", Json(fields.size("context_length"))},
       {"rms_norm_eps", Json(fields.number("attention.layer_norm_rms_epsilon").value_or(1e-6))},
       {"rope_theta", Json(fields.number("rope.freq_base").value_or(1e4))},
@@ -239,6 +245,8 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
       {"mlp_bias", Json(has("blk.0.ffn_gate.bias"))},
       {"tie_word_embeddings", Json(!has("output.weight"))},
       {"dtype", Json(std::string(main_dtype(file)))}};
+  if (!has_attention(fields)) return config;
+  config.emplace_back("head_dim", head_dim);
   constexpr std::string_view kWidth = "feed_forward_length";
   if (!has_experts(fields) || fields.metadata().contains(fields.key(kWidth))) {
     config.emplace_back("intermediate_size", gguf_mlp_size(fields));

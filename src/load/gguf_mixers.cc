@@ -80,6 +80,26 @@ int64_t only_number(const GgufFields& fields, std::string_view key) {
   return only;
 }
 
+// The inner columns of Mamba 2 are so many for each head and each of `hidden` columns.
+void check_inner(const GgufFields& fields, int64_t hidden) {
+  const int64_t inner = fields.size(kSsmInner), heads = fields.size(kSsmHeads);
+  if (inner % heads == 0 && inner % hidden == 0) return;
+  std::string expected = fmt::format("the {} heads of {}", heads, fields.key(kSsmHeads));
+  if (hidden != 1) expected += fmt::format(" and of {}", fields.key("embedding_length"));
+  fields.corrupt(kSsmInner, fmt::format("{}, expected a multiple of {}", inner, expected));
+}
+
+void add_mamba_sizes(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  const int64_t heads = fields.size(kSsmHeads);
+  config.emplace_back("mamba_n_heads", heads);
+  config.emplace_back("mamba_d_head", fields.size(kSsmInner) / heads);
+  config.emplace_back("mamba_n_groups", fields.size(kSsmGroups));
+  config.emplace_back("mamba_d_state", fields.size("ssm.state_size"));
+  config.emplace_back("mamba_d_conv", fields.size("ssm.conv_kernel"));
+  config.emplace_back("mamba_conv_bias", has_tensor(file, ".ssm_conv1d.bias"));
+  config.emplace_back("mamba_proj_bias", has_tensor(file, ".ssm_in.bias"));
+}
+
 // Layers of one branch: attention where there are heads, else an MLP or a mixture where there are
 // columns of one.
 void add_layers_alone(const GgufFile& file, const GgufFields& fields, int64_t layers,
@@ -102,10 +122,7 @@ void add_layers_alone(const GgufFile& file, const GgufFields& fields, int64_t la
   }
   config.emplace_back("layers_block_type", std::move(types));
   const int64_t mamba_heads = fields.size(kSsmHeads), inner = fields.size(kSsmInner);
-  if (inner % mamba_heads != 0) {
-    fields.corrupt(kSsmInner, fmt::format("{}, expected a multiple of the {} heads of {}", inner,
-                                          mamba_heads, fields.key(kSsmHeads)));
-  }
+  check_inner(fields, 1);
   config.emplace_back("mamba_num_heads", mamba_heads);
   config.emplace_back("mamba_head_dim", inner / mamba_heads);
   config.emplace_back("n_groups", fields.size(kSsmGroups));
@@ -118,22 +135,39 @@ void add_layers_alone(const GgufFile& file, const GgufFields& fields, int64_t la
   if (eps) config.emplace_back("layer_norm_epsilon", *eps);
 }
 
-void add_mamba_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+// Mamba 2 alone, whose fields have names of their own.
+void add_mamba_only_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
   const int64_t inner = fields.size(kSsmInner), heads = fields.size(kSsmHeads);
   const int64_t hidden = fields.size("embedding_length");
-  if (inner % heads != 0 || inner % hidden != 0) {
-    fields.corrupt(kSsmInner,
-                   fmt::format("{}, expected a multiple of the {} heads of {} and of {}", inner,
-                               heads, fields.key(kSsmHeads), fields.key("embedding_length")));
+  check_inner(fields, hidden);
+  config.emplace_back("num_heads", heads);
+  config.emplace_back("head_dim", inner / heads);
+  config.emplace_back("n_groups", fields.size(kSsmGroups));
+  config.emplace_back("state_size", fields.size("ssm.state_size"));
+  config.emplace_back("conv_kernel", fields.size("ssm.conv_kernel"));
+  config.emplace_back("expand", inner / hidden);
+  config.emplace_back("use_conv_bias", has_tensor(file, ".ssm_conv1d.bias"));
+  config.emplace_back("use_bias", has_tensor(file, ".ssm_in.bias"));
+  if (const auto eps = fields.number("attention.layer_norm_rms_epsilon")) {
+    config.emplace_back("layer_norm_epsilon", *eps);
   }
-  config.emplace_back("mamba_n_heads", heads);
-  config.emplace_back("mamba_d_head", inner / heads);
-  config.emplace_back("mamba_n_groups", fields.size(kSsmGroups));
-  config.emplace_back("mamba_d_state", fields.size("ssm.state_size"));
-  config.emplace_back("mamba_d_conv", fields.size("ssm.conv_kernel"));
-  config.emplace_back("mamba_expand", inner / hidden);
-  config.emplace_back("mamba_conv_bias", has_tensor(file, ".ssm_conv1d.bias"));
-  config.emplace_back("mamba_proj_bias", has_tensor(file, ".ssm_in.bias"));
+}
+
+// The files don't have the place of the norm's gate; llama.cpp applies the gate first.
+void add_mamba_beside_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  check_inner(fields, 1);
+  config.emplace_back("mamba_d_ssm", fields.size(kSsmInner));
+  config.emplace_back("projectors_bias", has_tensor(file, ".ssm_out.bias"));
+  config.emplace_back("mamba_rms_norm", has_tensor(file, ".ssm_norm.weight"));
+  config.emplace_back("mamba_norm_before_gate", false);
+  add_mamba_sizes(file, fields, config);
+}
+
+void add_mamba_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  const int64_t hidden = fields.size("embedding_length");
+  check_inner(fields, hidden);
+  add_mamba_sizes(file, fields, config);
+  config.emplace_back("mamba_expand", fields.size(kSsmInner) / hidden);
   const bool rotates =
       fields.metadata().boolean(fields.key("rope.scaling.finetuned")).value_or(true);
   config.emplace_back("position_embedding_type", rotates ? Json(std::string("rope")) : Json());
@@ -156,7 +190,8 @@ void add_convolution_fields(const GgufFile& file, const GgufFields& fields, Json
 
 int64_t gguf_key_heads(const GgufFields& fields) {
   const GgufMixers mixers = fields.architecture().mixers;
-  const bool is_uniform = mixers == GgufMixers::attention || mixers == GgufMixers::delta_nets;
+  const bool is_uniform = mixers == GgufMixers::attention || mixers == GgufMixers::delta_nets ||
+                          mixers == GgufMixers::beside;
   return is_uniform ? fields.layer_size(kKeyHeads) : only_number(fields, kKeyHeads);
 }
 
@@ -169,6 +204,8 @@ void add_gguf_mixers(const GgufFile& file, const GgufFields& fields, int64_t lay
                      Json::Object& config) {
   const GgufMixers mixers = fields.architecture().mixers;
   if (mixers == GgufMixers::alone) return add_layers_alone(file, fields, layers, config);
+  if (mixers == GgufMixers::mamba2_only) return add_mamba_only_fields(file, fields, config);
+  if (mixers == GgufMixers::beside) return add_mamba_beside_fields(file, fields, config);
   Json::Array types;
   for (const bool is_recurrent : recurrent_layers(fields, layers)) {
     const std::string_view other = mixers == GgufMixers::convolutions ? "conv" : "linear_attention";

@@ -280,6 +280,31 @@ constexpr GgufArchitecture kGraniteHybrid = {.name = "granitehybrid",
                                              .sizes = kGraniteMoeSizes,
                                              .mixers = GgufMixers::mamba2};
 
+// Falcon-H1's multipliers are in the weights.
+constexpr std::array<GgufNamePair, 8> kFalconH1Names = {{
+    {"ssm_in", "mamba.in_proj"},
+    {"ssm_conv1d", "mamba.conv1d"},
+    {"ssm_norm", "mamba.norm"},
+    {"ssm_out", "mamba.out_proj"},
+    {"ffn_norm", "pre_ff_layernorm"},
+    {"ffn_gate", "feed_forward.gate_proj"},
+    {"ffn_up", "feed_forward.up_proj"},
+    {"ffn_down", "feed_forward.down_proj"},
+}};
+constexpr std::array<GgufNamePair, 5> kFalconH1WholeNames = {{
+    {"ssm_a", "mamba.A"},
+    {"ssm_d", "mamba.D"},
+    {"ssm_dt.bias", "mamba.dt_bias"},
+    {"ffn_norm", "pre_ff_layernorm.weight"},
+    {"output_norm.weight", "final_layernorm.weight"},
+}};
+constexpr GgufArchitecture kFalconH1 = {.name = "falcon-h1",
+                                        .model_type = "falcon_h1",
+                                        .hf_class = "FalconH1ForCausalLM",
+                                        .tensors = kFalconH1Names,
+                                        .whole_tensors = kFalconH1WholeNames,
+                                        .mixers = GgufMixers::beside};
+
 // Layers of one branch, which is called mixer whatever it is.
 constexpr std::array<GgufNamePair, 16> kNemotronNames = {{
     {"attn_norm", "norm"},
@@ -332,6 +357,12 @@ constexpr GgufArchitecture kNemotronHMoe = {.name = "nemotron_h_moe",
                                             .fields = kGlmMoeFields,
                                             .sizes = kNemotronSizes,
                                             .mixers = GgufMixers::alone};
+constexpr GgufArchitecture kMamba2 = {.name = "mamba2",
+                                      .model_type = "mamba2",
+                                      .hf_class = "Mamba2ForCausalLM",
+                                      .tensors = kNemotronNames,
+                                      .whole_tensors = kNemotronWholeNames,
+                                      .mixers = GgufMixers::mamba2_only};
 
 constexpr std::array<GgufNamePair, 15> kLfm2Names = {{
     {"attn_norm", "operator_norm"},
@@ -425,6 +456,8 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      kGraniteHybrid,
      kNemotronH,
      kNemotronHMoe,
+     kFalconH1,
+     kMamba2,
      kLfm2,
      kLfm2Moe});
 

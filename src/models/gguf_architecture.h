@@ -34,6 +34,8 @@ enum class GgufMixers : uint8_t {
   convolutions,  // where attention.head_count_kv is 0
   mamba2,        // likewise
   alone,         // Mamba 2 where feed_forward_length is 0 too, else a layer without a mixer
+  beside,        // Mamba 2 and attention in every layer
+  mamba2_only,   // no layer is attention, and none has an MLP
 };
 
 struct GgufArchitecture {

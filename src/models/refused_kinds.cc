@@ -15,8 +15,8 @@ using KindNames = std::span<const std::string_view>;
 
 // Some of its layers aren't attention.
 constexpr auto kRecurrentNames = std::to_array<std::string_view>(
-    {"bailing_hybrid", "falcon-h1", "falcon_mamba", "jamba", "mamba", "mamba2", "minimax", "plamo2",
-     "recurrent_gemma", "rwkv", "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"});
+    {"bailing_hybrid", "falcon_mamba", "jamba", "mamba", "minimax", "plamo2", "recurrent_gemma",
+     "rwkv", "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"});
 constexpr auto kKimiNames = std::to_array<std::string_view>({"kimi-linear", "kimi_linear"});
 // Keys and values are kept as one compressed vector.
 constexpr auto kLatentNames = std::to_array<std::string_view>(

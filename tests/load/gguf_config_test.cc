@@ -304,8 +304,8 @@ TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
       ++num_refused;
     }
   };
-  for (const std::string arch :
-       {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2", "granitehybrid", "nemotron_h"}) {
+  for (const std::string arch : {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2",
+                                 "granitehybrid", "nemotron_h", "falcon-h1", "mamba2"}) {
     const auto file_without = [&](const std::string& key) {
       GgufWriter writer = small_file(arch, key);
       for (const std::string size : {"ssm.conv_kernel", "ssm.inner_size", "ssm.state_size",
@@ -564,6 +564,56 @@ TEST_F(GgufConfig, LayersOfNemotronAreWhatHasNumbers) {
                  with_columns({0, 24, 0, 12, 0}));
   expect_refused(ErrorCode::corrupt, {"feed_forward_length: 2 numbers for 4 layers"},
                  with_columns({0, 24}));
+}
+
+// Adds the keys and tensors of Mamba 2 whose inner columns are `inner`.
+void add_mambas(GgufWriter& writer, const std::string& arch, uint32_t inner) {
+  for (const auto& [key, size] :
+       std::vector<std::pair<std::string, uint32_t>>{{"conv_kernel", 4},
+                                                     {"state_size", 8},
+                                                     {"group_count", 2},
+                                                     {"time_step_rank", 16},
+                                                     {"inner_size", inner}}) {
+    writer.number(arch + ".ssm." + key, size);
+  }
+  writer.floats("blk.0.ssm_norm.weight", {2, inner / 2}, std::vector<float>(inner));
+  writer.floats("blk.0.ssm_out.bias", {32}, std::vector<float>(32));
+}
+
+TEST_F(GgufConfig, FalconsLayersAreMambasBesideAttention) {
+  using enum MixerKind;
+  const auto with_inner = [&](uint32_t inner) {
+    GgufWriter writer = small_file("falcon-h1");
+    add_mambas(writer, "falcon-h1", inner);
+    return writer;
+  };
+  const DecoderConfig config = decoder(with_inner(80));
+  EXPECT_EQ(config.family, "falcon_h1");
+  EXPECT_EQ(config.num_layers(), 12);
+  EXPECT_EQ(config.layers[0].mixer, mamba2);
+  EXPECT_EQ(config.layers[1].mixer, attention);
+  EXPECT_EQ(config.mamba2->heads, 16);
+  EXPECT_EQ(config.mamba2->head_dim, 5);
+  EXPECT_EQ(config.mamba2->norm, GatedNorm::gate_first);
+  EXPECT_FALSE(config.mamba2->input_bias);
+  EXPECT_TRUE(config.mamba2->output_bias);
+  EXPECT_EQ(config.embedding_scale, 1.0f);
+  expect_refused(ErrorCode::corrupt,
+                 {"falcon-h1.ssm.inner_size: 88, expected a multiple of the 16 heads of "
+                  "falcon-h1.ssm.time_step_rank"},
+                 with_inner(88));
+}
+
+TEST_F(GgufConfig, LayersOfMamba2AreMambasAlone) {
+  GgufWriter writer = small_file("mamba2", "attention.head_count");
+  writer.number("mamba2.attention.head_count", uint32_t{0});
+  add_mambas(writer, "mamba2", 64);
+  const DecoderConfig config = decoder(writer);
+  EXPECT_EQ(mixers_of(config), std::vector(6, MixerKind::mamba2));
+  EXPECT_FALSE(config.layers[0].has_mlp);
+  EXPECT_EQ(config.mamba2->heads, 16);
+  EXPECT_EQ(config.mamba2->head_dim, 4);
+  EXPECT_EQ(config.norm_eps, 1e-5f);
 }
 
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {

@@ -45,18 +45,21 @@ MAMBA = {"mamba.in_proj": "ssm_in", "mamba.conv1d": "ssm_conv1d", "mamba.norm": 
 OWN_NAMES |= {"qwen35": DELTA_NETS, "qwen35moe": DELTA_NETS, "lfm2": CONVOLUTIONS, "lfm2moe": CONVOLUTIONS,
               "qwen3next": {**DELTA_NETS, "linear_attn.in_proj_ba": "ssm_ba"},
               "granitehybrid": {**OWN_NAMES["granitemoe"], **MAMBA},
+              "falcon-h1": {**MAMBA, "pre_ff_layernorm": "ffn_norm", "feed_forward.gate_proj": "ffn_gate",
+                            "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down"},
               "nemotron_h": {"norm": "attn_norm", "mixer.q_proj": "attn_q", "mixer.k_proj": "attn_k",
                              "mixer.v_proj": "attn_v", "mixer.o_proj": "attn_output", "mixer.up_proj": "ffn_up",
                              "mixer.down_proj": "ffn_down",
                              **{name.replace("mamba", "mixer"): part for name, part in MAMBA.items()}}}
-WITHOUT_KIND = {"self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+OWN_NAMES["mamba2"] = OWN_NAMES["nemotron_h"]
+WITHOUT_KIND = {"pre_ff_layernorm.weight": "ffn_norm", "self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
                 "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
 INTERLEAVED = ("llama", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "mistral3")
 OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm",
-           "embeddings": "token_embd", "norm_f": "output_norm"}
+           "embeddings": "token_embd", "norm_f": "output_norm", "final_layernorm": "output_norm"}
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
                  "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
                  "mixtral": "llama", "glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "granitemoe": "granitemoe",
@@ -66,7 +69,7 @@ ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3"
                  "stablelm": "stablelm", "starcoder2": "starcoder2", "ministral3": "mistral3",
                  "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
                  "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid",
-                 "nemotron_h": "nemotron_h"}
+                 "nemotron_h": "nemotron_h", "falcon_h1": "falcon-h1", "mamba2": "mamba2"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
@@ -166,6 +169,27 @@ def delta_net_content(part, shape, content, config):
         width = len(content) // shape[0]
         return b"".join(in_turns(content[at:at + width], shape[1], config, size) for at in range(0, len(content), width))
     return content
+
+
+def with_multipliers(name, shape, content, config):
+    """A tensor of Falcon-H1, which the converter multiplies."""
+    gate, down = config["mlp_multipliers"]
+    part = name.split(".")[-2]
+    factor = {"ffn_gate": gate, "ffn_down": down, "attn_output": config["attention_out_multiplier"],
+              "attn_k": config["key_multiplier"], "ssm_out": config["ssm_out_multiplier"],
+              "ssm_in": config["ssm_in_multiplier"], "output": config["lm_head_multiplier"],
+              "token_embd": config["embedding_multiplier"]}.get(part, 1.0)
+    if part in ("attn_q", "attn_k", "attn_v"):
+        factor *= config["attention_in_multiplier"]
+    numbers = array("f", content)
+    width = math.prod(shape[1:])
+    inner = config["mamba_d_ssm"] or config["mamba_expand"] * config["hidden_size"]
+    state = config["mamba_n_groups"] * config["mamba_d_state"]
+    parts = [index for index, size in enumerate((inner, inner, state, state, config["mamba_n_heads"]))
+             for _ in range(size * width)]
+    for i, value in enumerate(numbers):
+        numbers[i] = value * factor * (config["ssm_multipliers"][parts[i]] if part == "ssm_in" else 1.0)
+    return numbers.tobytes()
 
 
 def divide_by_key_head(tensors, config):
@@ -401,6 +425,21 @@ def config_metadata(config):
         for key, kind, field in (("attention.head_count_kv", "full_attention", "num_key_value_heads"),
                                  ("feed_forward_length", "mlp", "intermediate_size")):
             add(key, ARRAY, (I32, [config[field] if one == kind else 0 for one in types]))
+    if arch in ("falcon-h1", "mamba2"):
+        prefix = "mamba_" if arch == "falcon-h1" else ""
+        keys = {"conv_kernel": ("d_conv", "conv_kernel"), "state_size": ("d_state", "state_size"),
+                "group_count": ("n_groups", "n_groups"), "time_step_rank": ("n_heads", "num_heads")}
+        for key, (falcon, alone) in keys.items():
+            add(f"ssm.{key}", U32, config[f"mamba_{falcon}" if arch == "falcon-h1" else alone])
+        inner = config.get("mamba_d_ssm") or config[f"{prefix}expand"] * config["hidden_size"]
+        add("ssm.inner_size", U32, inner)
+    if arch == "falcon-h1":  # its multipliers are in the weights
+        out = [entry for entry in out if not entry[0].endswith("_scale")]
+    if arch == "mamba2":
+        out = [entry for entry in out if ".attention." not in entry[0]]
+        for key, kind, value in (("attention.head_count", U32, 0), ("feed_forward_length", U32, 0),
+                                 ("attention.layer_norm_rms_epsilon", F32, config["layer_norm_epsilon"])):
+            add(key, kind, value)
     if arch.startswith("lfm2"):
         heads = config["num_key_value_heads"]
         out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length"))]
@@ -434,7 +473,7 @@ def tensors_of(directory, config, quantized=False):
     `quantized`: matrices as Q8_0."""
     arch = ARCHITECTURES[config["model_type"]]
     plus_one = arch.startswith(("gemma", "qwen35", "qwen3next"))
-    heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config.get("num_key_value_heads")}
     out = []
     for name, (dtype, shape, content) in sorted(stack_experts(divide_by_key_head(read_safetensors(directory), config)).items()):
         if any(tower in name for tower in ("vision_tower", "vision_model", "multi_modal_projector", "connector")):
@@ -456,7 +495,10 @@ def tensors_of(directory, config, quantized=False):
             content = struct.pack(f"<{shape[0]}f", *(-math.exp(value) for value in floats(content, "F32")))
         if arch.startswith("qwen35"):
             content = delta_net_content(part, shape, content, config)
-        groups = {"granitehybrid": "mamba_n_groups", "nemotron_h": "n_groups"}.get(arch)
+        if arch == "falcon-h1":
+            content = with_multipliers(name, shape, content, config)
+        groups = {"granitehybrid": "mamba_n_groups", "nemotron_h": "n_groups", "falcon-h1": "mamba_n_groups",
+                  "mamba2": "n_groups"}.get(arch)
         if groups and name.endswith((".ssm_a", ".ssm_d")):
             shape = [shape[0], 1]
         if groups and part == "ssm_norm":
