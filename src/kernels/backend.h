@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,14 @@ class RecurrentOps;
 struct DecodeShape;
 class RowSampler;
 
+// The largest shapes that a backend's operations take.
+struct BackendLimits {
+  static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  int64_t head_dim = kAny;     // of attention
+  int64_t state_keys = kAny;   // elements of a key of a layer with a state
+  int64_t num_experts = kAny;  // of a mixture
+};
+
 // Activations, logits, keys and values, packed matrices and vectors of weights live in memory().
 // Only these operations read and write them: the CPU may have no access. Spans, and tensors of
 // checkpoints, are in the CPU's memory; an OperandSpan says in which it is.
@@ -41,6 +50,7 @@ class Backend {
   virtual std::string_view name() const = 0;
   // Choices made by measurement so far, with the measurements, a line each.
   virtual std::vector<std::string> measured_choices() const { return {}; }
+  virtual BackendLimits limits() const { return {}; }
   // Its tensors are allocated from it.
   virtual Memory& memory() = 0;
   // The operations of training (gradients.h). A backend without them aborts.

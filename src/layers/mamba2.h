@@ -26,9 +26,10 @@ struct Mamba2Config {
   std::string name = "mamba";  // what the layer is called within its block
   int64_t heads = 0;
   int64_t head_dim = 0;
-  int64_t groups = 0;      // of heads, which share their B and C
-  int64_t state_size = 0;  // of B and C
-  int64_t taps = 0;        // of the convolution over x, B and C
+  int64_t groups = 0;                           // of heads, which share their B and C
+  int64_t state_size = 0;                       // of B and C
+  std::string state_size_field = "state_size";  // what files call it
+  int64_t taps = 0;                             // of the convolution over x, B and C
   bool convolution_bias = true;
   bool input_bias = false;
   bool output_bias = false;

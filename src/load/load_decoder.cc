@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
 #include "load/cached_decoder.h"
+#include "load/device_limits.h"
 #include "load/score_head.h"
 #include "load/weight_stack.h"
 #include "load/weights_fit.h"
@@ -170,6 +171,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
   ReportingCheckpoint reported(stack.top(), options.progress);
   WeightReader weights(reported);
   DecoderConfig config = read_decoder_config(config_json, weights, where);
+  check_device_takes(config, model.backend->limits(), where);
   if (options.max_kv_size && config.bidirectional) {
     throw Error(ErrorCode::invalid,
                 "--max-kv-size: the model attends in both directions, so nothing rotates");

@@ -67,6 +67,7 @@ void read_mamba2(const HfConfig& config, const Mamba2Fields& fields, int64_t inn
   Mamba2Config mamba{.heads = config.integer(fields.heads, fields.default_heads),
                      .groups = config.integer(fields.groups, fields.default_groups),
                      .state_size = config.integer(fields.state_size, fields.default_state_size),
+                     .state_size_field = std::string(fields.state_size),
                      .taps = config.integer(fields.taps, 4),
                      .convolution_bias = config.boolean(fields.convolution_bias, true),
                      .input_bias = config.boolean(fields.projection_bias, false),

@@ -520,6 +520,54 @@ TEST(StepDefaults, ShortStepsOfAGpuAreFreeUnlessASlowdownIsGiven) {
   EXPECT_EQ(limit(0, device.get()), std::pair(0.0, 0.0));
 }
 
+// The emulation of a GPU is opened while it lives.
+class EmulatedDevice {
+ public:
+  EmulatedDevice() { ::setenv("PACELINE_CUDA_EMULATION", "1", 1); }
+  ~EmulatedDevice() { ::unsetenv("PACELINE_CUDA_EMULATION"); }
+};
+
+class GpuLimits : public LoadTest {};
+
+// One more than a GPU's kernels take, then as many.
+TEST_F(GpuLimits, ShapesThatNoKernelTakesAreRefusedBeforeTheWeightsAreRead) {
+  const EmulatedDevice emulated;
+  struct Field {
+    std::string model, name;
+    int64_t stored, most;
+  };
+  for (const auto& [model, name, stored, most] :
+       std::vector<Field>{{"hybrids/qwen3_5_tied_pattern", "linear_key_head_dim", 8, 256},
+                          {"hybrids/mamba2_alone", "state_size", 12, 256},
+                          {"hybrids/nemotron_h_pattern", "ssm_state_size", 20, 256},
+                          {"hybrids/falcon_h1_plain", "mamba_d_state", 12, 256},
+                          {"models/qwen3_tied", "head_dim", 16, 512}}) {
+    SCOPED_TRACE(model);
+    const std::string config =
+        read_text_file(source_path("tests/goldens/" + model + "/config.json"), 1 << 16);
+    const std::string field = "\"" + name + "\": ";
+    const size_t at = config.find(field + std::to_string(stored));
+    ASSERT_NE(at, config.npos);
+    const auto load_with = [&](int64_t value, const std::string& device) {
+      std::string changed = config;
+      changed.replace(at, field.size() + std::to_string(stored).size(),
+                      field + std::to_string(value));
+      write("config.json", changed);
+      load_model({.model = directory_.string(),
+                  .load_format = LoadFormat::dummy,
+                  .kv_cache_memory_bytes = size_t{64} << 20,
+                  .device = device});
+    };
+    expect_error(ErrorCode::unsupported,
+                 {"config.json: " + name + ": found " + std::to_string(most + 2) +
+                      ", expected at most " + std::to_string(most),
+                  "--device cpu"},
+                 [&] { load_with(most + 2, "cuda"); });
+    EXPECT_NO_THROW(load_with(most, "cuda"));
+    EXPECT_NO_THROW(load_with(most + 2, "cpu"));
+  }
+}
+
 TEST(GpuOptions, AGpuHasAllLayersOrNone) {
   check_gpu_layers({}, 16);
   check_gpu_layers({.gpu_layers = 16}, 16);

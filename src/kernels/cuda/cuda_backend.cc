@@ -4,9 +4,12 @@
 
 #include "base/error.h"
 #include "kernels/cuda/code/add_norm.h"
+#include "kernels/cuda/code/attention_chunk.h"
+#include "kernels/cuda/code/delta_rule.h"
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/norms.h"
 #include "kernels/cuda/code/rope.h"
+#include "kernels/cuda/code/route.h"
 #include "kernels/cuda/code/row_results.h"
 #include "kernels/cuda/cuda_decode_slots.h"
 #include "kernels/cuda/make_cuda_backend.h"
@@ -49,6 +52,10 @@ CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory
   device_bytes_ = static_cast<int64_t>(info.total_bytes);
   enough_warps_ = kWarpsEach * multiprocessors_;
   name_ = fmt::format("cuda/{}", info.name);
+}
+
+BackendLimits CudaBackend::limits() const {
+  return {.head_dim = kMostHeadDim, .state_keys = kMostDeltaKeys, .num_experts = kMostExperts};
 }
 
 GradientOps& CudaBackend::gradients() {

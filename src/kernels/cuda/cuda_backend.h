@@ -33,6 +33,7 @@ class CudaBackend final : public Backend {
   CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory = nullptr);
 
   std::string_view name() const override { return name_; }
+  BackendLimits limits() const override;
   Memory& memory() override { return memory_; }
   // Throws Error unsupported.
   GradientOps& gradients() override;

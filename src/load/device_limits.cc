@@ -1,0 +1,36 @@
+#include "load/device_limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace paceline {
+
+void check_device_takes(const DecoderConfig& config, const BackendLimits& limits,
+                        const std::string& where) {
+  const auto check = [&](std::string_view field, int64_t found, int64_t most) {
+    if (found <= most) return;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: {}: found {}, expected at most {}, which is what kernels for GPUs "
+                            "take; --device cpu runs the model",
+                            where, field, found, most));
+  };
+  const auto has = [&](MixerKind kind) {
+    return std::ranges::count(config.layers, kind, &LayerConfig::mixer) > 0;
+  };
+  if (has(MixerKind::attention)) check("head_dim", config.head_dim, limits.head_dim);
+  if (config.delta_net) {
+    check("linear_key_head_dim", config.delta_net->key_dim, limits.state_keys);
+  }
+  if (config.mamba2) {
+    check(config.mamba2->state_size_field, config.mamba2->state_size, limits.state_keys);
+  }
+  if (config.mixture) {
+    check("num_experts", config.mixture->routing.num_experts, limits.num_experts);
+  }
+}
+
+}  // namespace paceline
