@@ -149,24 +149,25 @@ void SelfAttention::place_and_store(Backend& backend, const PositionInputs& posi
   scale_queries(backend, positions, heads.q);
 }
 
+AttentionScratch::AttentionScratch(Scratch& scratch, const AttentionConfig& config, int64_t rows)
+    : qkv(scratch.take_rows(rows, config.input_width())) {
+  const int64_t q_width = config.num_heads * config.head_dim;
+  attended = config.has_gate ? scratch.take_rows(rows, q_width) : qkv.slice(1, 0, q_width);
+  if (config.sinks) log_sum_exp = scratch.take(DType::f32, {rows, config.num_heads});
+}
+
 void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInputs& positions,
                             const BatchArrays::Group& group, const BlockAdapters& adapters,
                             const KvStore& store, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const int64_t rows = x.size(0), q_width = config_.num_heads * config_.head_dim;
-  const int64_t input_width = config_.input_width();
-
-  const Tensor qkv = scratch.take_rows(rows, input_width);
+  const auto& [qkv, attended, log_sum_exp] = AttentionScratch(scratch, config_, x.size(0));
   qkv_.forward(backend, x, qkv);
   adapters.add(backend, BlockProduct::qkv, x, qkv);
   const AttentionHeads heads(qkv, config_);
   place_and_store(backend, positions, heads, group.slots, store);
 
-  const Tensor attended =
-      config_.has_gate ? scratch.take_rows(rows, q_width) : qkv.slice(1, 0, q_width);
   const Tensor read = heads_of(attended, 0, config_.num_heads, config_.head_dim);
   if (sinks_) {
-    const Tensor log_sum_exp = scratch.take(DType::f32, {rows, config_.num_heads});
     backend.attention(heads.q, store, group.slices, config_.params, read, &log_sum_exp);
     backend.apply_sinks(log_sum_exp, sinks_->view, read);
   } else {
@@ -174,7 +175,8 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
   }
   if (config_.has_gate) gate_heads(backend, qkv, attended, attended);
   if (gate_origins_) {  // a sink's share is the sigmoid of a difference
-    const Tensor gates = qkv.slice(1, input_width - config_.num_heads, input_width);
+    const int64_t width = config_.input_width();
+    const Tensor gates = qkv.slice(1, width - config_.num_heads, width);
     backend.apply_sinks(gates, gate_origins_->view, read);
   }
   output_.forward(backend, attended, out);

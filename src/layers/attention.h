@@ -64,6 +64,16 @@ struct AttentionHeads {
   AttentionHeads(const Tensor& qkv, const AttentionConfig& config);
 };
 
+// What forward() takes of the arena, for `rows` rows.
+struct AttentionScratch {
+  Tensor qkv;  // [rows, input_width()]
+  Tensor
+      attended;  // [rows, heads * head_dim], in the place of the queries where they have no gates
+  Tensor log_sum_exp;  // [rows, heads], with sinks alone
+
+  AttentionScratch(Scratch& scratch, const AttentionConfig& config, int64_t rows);
+};
+
 // What the positions of a batch's rows do to queries and keys.
 struct PositionInputs {
   const Tensor* rope_table = nullptr;  // from Rope::table for these rows; null: nothing rotates

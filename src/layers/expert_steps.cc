@@ -14,6 +14,18 @@ constexpr int64_t kLeastSlots = 256;
 
 int64_t most_slots(int64_t rows) { return std::max(rows, kLeastSlots); }
 
+// The rows of a batch's slots.
+struct SlotScratch {
+  Tensor inputs;   // [slots, hidden]
+  Tensor gate_up;  // [slots, up_width]
+  Tensor outputs;  // [slots, hidden]
+
+  SlotScratch(Scratch& scratch, int64_t slots, int64_t hidden_size, int64_t up_width)
+      : inputs(scratch.take_rows(slots, hidden_size)),
+        gate_up(scratch.take_rows(slots, up_width)),
+        outputs(scratch.take_rows(slots, hidden_size)) {}
+};
+
 // Neighbouring experts of one width, whose products are computed together.
 struct ExpertBatch {
   std::span<const RowsOfExpert> groups;
@@ -49,10 +61,9 @@ class ExpertSteps {
                count = static_cast<size_t>(batch.num_slots);
     const std::span<const int32_t> rows = sorted_.batch_rows().subspan(first, count);
     const int64_t width = width_of(batch.groups.front());
-    const Tensor inputs = scratch.take_rows(batch.num_slots, x.size(1));
     const GatedMlp& first_expert = experts_[batch.groups.front().expert];
-    const Tensor gate_up = scratch.take_rows(batch.num_slots, first_expert.up_width());
-    const Tensor outputs = scratch.take_rows(batch.num_slots, sums.size(1));
+    const auto& [inputs, gate_up, outputs] =
+        SlotScratch(scratch, batch.num_slots, x.size(1), first_expert.up_width());
     backend_.gather_rows(x, rows, inputs);
     multiply(batch, BlockProduct::gate_up, inputs, gate_up);
     const Tensor gate = gate_up.slice(1, 0, width);
@@ -137,12 +148,11 @@ void mix_adapted_experts(Backend& backend, std::span<const GatedMlp> experts,
   backend.gather_rows(sums, all_rows, out);
 }
 
-size_t expert_steps_bytes(const MixtureConfig& config, int64_t hidden_size, int64_t max_rows) {
-  const int64_t slots = most_slots(max_rows);
+void take_expert_steps(Scratch& scratch, const MixtureConfig& config, int64_t hidden_size,
+                       int64_t rows) {
+  scratch.take_rows(rows, hidden_size);
   const int64_t width = std::max(config.expert_size, config.shared_size);
-  return scratch_bytes(DType::f32, max_rows * row_stride(hidden_size)) +
-         2 * scratch_bytes(DType::f32, slots * row_stride(hidden_size)) +
-         scratch_bytes(DType::f32, slots * row_stride(2 * width));
+  SlotScratch(scratch, most_slots(rows), hidden_size, 2 * width);
 }
 
 }  // namespace paceline

@@ -52,7 +52,8 @@ void mix_adapted_experts(Backend& backend, std::span<const GatedMlp> experts,
                          const Routing& routing, const ListExpertSegments& list_segments,
                          const Tensor& x, Scratch& scratch, const Tensor& out);
 
-// Its bytes of scratch.
-size_t expert_steps_bytes(const MixtureConfig& config, int64_t hidden_size, int64_t max_rows);
+// Takes of the arena what it takes at most for `rows` rows, until the caller's frame ends.
+void take_expert_steps(Scratch& scratch, const MixtureConfig& config, int64_t hidden_size,
+                       int64_t rows);
 
 }  // namespace paceline

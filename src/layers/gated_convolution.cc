@@ -37,7 +37,7 @@ void GatedConvolution::forward(Backend& backend, const Tensor& x, const StateSli
                                Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   RecurrentOps& ops = *backend.recurrent();
-  const Tensor input = scratch.take_rows(x.size(0), 3 * x.size(1));
+  const Tensor input = take_convolution_input(scratch, x.size(1), x.size(0));
   input_.forward(backend, x, input);
   adapters.add(backend, BlockProduct::qkv, x, input);
   const auto [before, after, values] = parts_of(input);
@@ -77,8 +77,8 @@ int64_t convolution_state_elements(const GatedConvolutionConfig& config, int64_t
   return shape_of(config, hidden_size).block_elements();
 }
 
-size_t gated_convolution_scratch_bytes(int64_t hidden_size, int64_t max_rows) {
-  return scratch_bytes(DType::f32, max_rows * row_stride(3 * hidden_size));
+Tensor take_convolution_input(Scratch& scratch, int64_t hidden_size, int64_t rows) {
+  return scratch.take_rows(rows, 3 * hidden_size);
 }
 
 }  // namespace paceline

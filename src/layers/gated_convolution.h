@@ -61,7 +61,7 @@ class GatedConvolution {
 
 // Elements of a sequence's state.
 int64_t convolution_state_elements(const GatedConvolutionConfig& config, int64_t hidden_size);
-// Bytes of scratch for a forward of up to `max_rows` rows.
-size_t gated_convolution_scratch_bytes(int64_t hidden_size, int64_t max_rows);
+// What forward() takes of the arena, the outputs of its first product: [rows, 3 * hidden].
+Tensor take_convolution_input(Scratch& scratch, int64_t hidden_size, int64_t rows);
 
 }  // namespace paceline

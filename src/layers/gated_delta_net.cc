@@ -179,17 +179,19 @@ void GatedDeltaNet::run(Backend& backend, const Tensor& input, const StateSlices
   backend.gated_activation(Activation::silu, parts.gates, out, out);
 }
 
+DeltaNetScratch::DeltaNetScratch(Scratch& scratch, const DeltaNetConfig& config, int64_t rows)
+    : input(scratch.take_rows(rows, config.input_width())),
+      mixed(scratch.take_rows(rows, config.channels())),
+      read(scratch.take_rows(rows, config.value_width())) {}
+
 void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
                             const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
                             const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const int64_t rows = x.size(0);
-  const Tensor input = scratch.take_rows(rows, config_.input_width());
+  const auto& [input, mixed, read] = DeltaNetScratch(scratch, config_, x.size(0));
   input_.forward(backend, x, input);
   adapters.add(backend, BlockProduct::qkv, x, input);
   const InputParts parts = parts_of(input);
-  const Tensor mixed = scratch.take_rows(rows, config_.channels());
-  const Tensor read = scratch.take_rows(rows, config_.value_width());
   run(backend, input, slices, states,
       {.mixed = mixed, .beta = parts.beta, .decay = parts.decay, .read = read}, read);
   output_.forward(backend, read, out);
@@ -262,13 +264,6 @@ void GatedDeltaNet::mix_gradient(Backend& backend, const MixGradientInputs& in,
   gradients.rms_norm_gradient({from.k, key_scale_.view, of.k}, eps, of.k, nullptr);
   gradients.activation_gradient(config_.activation, convolved.view, dmixed.view, dmixed.view);
   convolution_.gradient(recurrent, dmixed.view, in.sequences, d.channels);
-}
-
-size_t delta_net_scratch_bytes(const DeltaNetConfig& config, int64_t max_rows) {
-  const auto rows_of = [max_rows](int64_t width) {
-    return scratch_bytes(DType::f32, max_rows * row_stride(width));
-  };
-  return rows_of(config.input_width()) + rows_of(config.channels()) + rows_of(config.value_width());
 }
 
 }  // namespace paceline

@@ -59,6 +59,15 @@ struct DeltaNetConfig {
 // output; beta; decay. `name` is their prefix.
 std::vector<Projection> delta_projections(const DeltaNetConfig& config, const std::string& name);
 
+// What forward() takes of the arena, for `rows` rows.
+struct DeltaNetScratch {
+  Tensor input;  // [rows, input_width()]
+  Tensor mixed;  // [rows, channels()]
+  Tensor read;   // [rows, value_width()]
+
+  DeltaNetScratch(Scratch& scratch, const DeltaNetConfig& config, int64_t rows);
+};
+
 class GatedDeltaNet {
  public:
   // `name` is the canonical prefix, e.g. "layers.0.linear_attn"; `norm_eps` the model's.
@@ -120,8 +129,5 @@ class GatedDeltaNet {
   Norm norm_;
   Linear output_;
 };
-
-// Bytes of scratch for a forward of up to `max_rows` rows.
-size_t delta_net_scratch_bytes(const DeltaNetConfig& config, int64_t max_rows);
 
 }  // namespace paceline

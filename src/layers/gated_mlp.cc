@@ -39,7 +39,7 @@ GatedMlp::GatedMlp(const LoadContext& context, const std::string& name, const Ml
 
 void GatedMlp::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                        Scratch& scratch, const Tensor& out) const {
-  if (!config_.gated || config_.gate_scale != 1.0f || adapters.change(BlockProduct::gate_up) ||
+  if (config_.has_steps() || adapters.change(BlockProduct::gate_up) ||
       adapters.change(BlockProduct::down)) {
     return forward_by_steps(backend, x, adapters, scratch, out);
   }

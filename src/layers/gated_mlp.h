@@ -32,6 +32,12 @@ struct MlpConfig {
   float gate_scale = 1.0f;     // of gates before the activation
   bool fused_gate_up = false;  // the files hold gate and up as one matrix
   MlpNames names = {};
+
+  // Of gate and up together.
+  int64_t up_width() const { return (gated ? 2 : 1) * intermediate_size; }
+  // Whether forward() computes one product after the other, with scratch of [rows, up_width()]
+  // between them, whatever the adapters.
+  bool has_steps() const { return !gated || gate_scale != 1.0f; }
 };
 
 class GatedMlp {
@@ -39,8 +45,8 @@ class GatedMlp {
   // `name` is the canonical prefix, e.g. "layers.0.mlp".
   GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config);
 
-  // In place; x, out [rows, hidden]. Takes scratch of [rows, up_width()] without a gate, where
-  // gates are scaled or where adapters change a row; else nothing has that size.
+  // In place; x, out [rows, hidden]. Takes scratch of [rows, up_width()] where it has steps or
+  // adapters change a row; else nothing has that size.
   void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
                const Tensor& out) const;
 
@@ -55,8 +61,7 @@ class GatedMlp {
   // Its gradient, for training; dgate_up may be gate_up.     dout [rows, intermediate_size]
   void activation_gradient(Backend& backend, const Tensor& gate_up, const Tensor& dout,
                            const Tensor& dgate_up) const;
-  // Of gate and up together.
-  int64_t up_width() const { return (config_.gated ? 2 : 1) * config_.intermediate_size; }
+  int64_t up_width() const { return config_.up_width(); }
 
   // Its parts, for a pass that computes them in another way (training).
   const MlpConfig& config() const { return config_; }

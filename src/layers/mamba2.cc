@@ -110,24 +110,26 @@ void Mamba2::run(Backend& backend, const InputParts& input, const StateSlices& s
                                   states.slice(1, first, states.size(1)), heads_of(buffers.read));
 }
 
+Mamba2Scratch::Mamba2Scratch(Scratch& scratch, const Mamba2Config& config, int64_t rows)
+    : input(scratch.take_rows(rows, config.input_width())),
+      mixed(scratch.take_rows(rows, config.channels())),
+      steps(scratch.take_rows(rows, config.heads)),
+      read(scratch.take_rows(rows, config.inner())) {}
+
 void Mamba2::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
                      const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
                      const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const int64_t rows = x.size(0);
-  const Tensor input = scratch.take_rows(rows, config_.input_width());
+  const auto& [input, mixed, steps, read] = Mamba2Scratch(scratch, config_, x.size(0));
   input_.forward(backend, x, input);
   adapters.add(backend, BlockProduct::qkv, x, input);
   scale_parts(backend, input);
   const InputParts parts = parts_of(input);
-  const Buffers buffers = {.mixed = scratch.take_rows(rows, config_.channels()),
-                           .steps = scratch.take_rows(rows, config_.heads),
-                           .decay = parts.decay,
-                           .read = scratch.take_rows(rows, config_.inner())};
-  run(backend, parts, slices, states, buffers);
-  gate(backend, parts.gates, buffers.read, buffers.read);
-  output_.forward(backend, buffers.read, out);
-  adapters.add(backend, BlockProduct::output, buffers.read, out);
+  run(backend, parts, slices, states,
+      {.mixed = mixed, .steps = steps, .decay = parts.decay, .read = read});
+  gate(backend, parts.gates, read, read);
+  output_.forward(backend, read, out);
+  adapters.add(backend, BlockProduct::output, read, out);
 }
 
 void Mamba2::gate(Backend& backend, const Tensor& gates, const Tensor& read,
@@ -234,14 +236,6 @@ void Mamba2::mix_gradient(Backend& backend, const MixGradientInputs& in,
   backend.gradients().activation_gradient(config_.activation, convolved.view, dmixed.view,
                                           dmixed.view);
   convolution_.gradient(recurrent, dmixed.view, in.sequences, d.channels);
-}
-
-size_t mamba2_scratch_bytes(const Mamba2Config& config, int64_t max_rows) {
-  const auto rows_of = [max_rows](int64_t width) {
-    return scratch_bytes(DType::f32, max_rows * row_stride(width));
-  };
-  return rows_of(config.input_width()) + rows_of(config.channels()) + rows_of(config.heads) +
-         rows_of(config.inner());
 }
 
 }  // namespace paceline

@@ -52,6 +52,16 @@ struct Mamba2Config {
   bool operator==(const Mamba2Config&) const = default;
 };
 
+// What forward() takes of the arena, for `rows` rows.
+struct Mamba2Scratch {
+  Tensor input;  // [rows, input_width()]
+  Tensor mixed;  // [rows, channels()]
+  Tensor steps;  // [rows, heads]
+  Tensor read;   // [rows, inner()]
+
+  Mamba2Scratch(Scratch& scratch, const Mamba2Config& config, int64_t rows);
+};
+
 class Mamba2 {
  public:
   // `name` is the canonical prefix, e.g. "layers.0.mamba".
@@ -113,8 +123,5 @@ class Mamba2 {
   std::optional<Norm> norm_;                    // [inner]
   Linear output_;
 };
-
-// Bytes of scratch for a forward of up to `max_rows` rows.
-size_t mamba2_scratch_bytes(const Mamba2Config& config, int64_t max_rows);
 
 }  // namespace paceline

@@ -74,10 +74,7 @@ void Mixture::compute(Backend& backend, const Tensor& x, const BlockAdapters* ad
                       const ListExpertSegments& list_segments, Scratch& scratch,
                       const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const int64_t rows = x.size(0);
-  const Tensor logits = scratch.take_rows(rows, config_.routing.num_logits());
-  const Routing routing = {.experts = take_slots(scratch, DType::i32, rows, config_),
-                           .weights = take_slots(scratch, DType::f32, rows, config_)};
+  const auto& [logits, routing] = MixtureScratch(scratch, config_, x.size(0));
   router_.forward(backend, x, logits);
   if (adapters != nullptr) adapters->add(backend, BlockProduct::router, x, logits);
   choose(backend, logits, routing);
@@ -106,10 +103,9 @@ void Mixture::list_weights(std::vector<const PackedMatrix*>& weights) const {
   }
 }
 
-size_t mixture_scratch_bytes(const MixtureConfig& config, int64_t max_rows) {
-  const int64_t slots = max_rows * config.routing.num_slots();
-  return scratch_bytes(DType::f32, max_rows * row_stride(config.routing.num_logits())) +
-         scratch_bytes(DType::i32, slots) + scratch_bytes(DType::f32, slots);
-}
+MixtureScratch::MixtureScratch(Scratch& scratch, const MixtureConfig& config, int64_t rows)
+    : logits(scratch.take_rows(rows, config.routing.num_logits())),
+      routing{.experts = take_slots(scratch, DType::i32, rows, config),
+              .weights = take_slots(scratch, DType::f32, rows, config)} {}
 
 }  // namespace paceline

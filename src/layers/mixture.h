@@ -57,8 +57,13 @@ class Mixture {
   std::vector<GatedMlpWeights> expert_weights_;
 };
 
-// Bytes of scratch for a forward of up to `max_rows` rows; where adapters change experts it takes
-// expert_steps_bytes(), too.
-size_t mixture_scratch_bytes(const MixtureConfig& config, int64_t max_rows);
+// What forward() takes of the arena, for `rows` rows; where adapters change experts,
+// mix_adapted_experts() takes more.
+struct MixtureScratch {
+  Tensor logits;    // [rows, num_logits]
+  Routing routing;  // [rows, slots]
+
+  MixtureScratch(Scratch& scratch, const MixtureConfig& config, int64_t rows);
+};
 
 }  // namespace paceline

@@ -23,9 +23,13 @@ Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend)
   }
 }
 
+Tensor take_rope_table(Scratch& scratch, int64_t rows, int64_t num_frequencies) {
+  return scratch.take(DType::f32, {rows, num_frequencies, 2});
+}
+
 Tensor Rope::table(Backend& backend, Indices<int32_t> positions,
                    std::span<const StretchedRows> stretched, Scratch& scratch) const {
-  const Tensor table = scratch.take(DType::f32, {positions.size(), inv_freq_.view.size(0), 2});
+  const Tensor table = take_rope_table(scratch, positions.size(), inv_freq_.view.size(0));
   write_table(backend, positions, stretched, table);
   return table;
 }

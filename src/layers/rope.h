@@ -58,6 +58,9 @@ struct StretchedRows {
   int64_t length = 0;  // RopeConfig::stretched_length, more than 0
 };
 
+// What Rope::table() takes of the arena: [rows, num_frequencies, 2].
+Tensor take_rope_table(Scratch& scratch, int64_t rows, int64_t num_frequencies);
+
 class Rope {
  public:
   // The first rotary_dim elements of each head are rotated (in most models all); even.

@@ -1,5 +1,7 @@
 #include "layers/scratch.h"
 
+#include <algorithm>
+
 #include "kernels/backend.h"
 
 namespace paceline {
@@ -34,10 +36,14 @@ Tensor Scratch::take(DType dtype, Extents shape) {
   int64_t num_elements = 1;
   for (const int64_t size : shape) num_elements *= size;
   const size_t bytes = scratch_bytes(dtype, num_elements);
-  PL_CHECK(used_ + bytes <= buffer_.size_bytes(), "scratch arena too small for this batch");
-  Tensor tensor(static_cast<char*>(buffer_.get()) + used_, dtype, shape);
+  char* place = nullptr;
+  if (buffer_) {
+    PL_CHECK(used_ + bytes <= buffer_->size_bytes(), "scratch arena too small for this batch");
+    place = static_cast<char*>(buffer_->get()) + used_;
+  }
   used_ += bytes;
-  return tensor;
+  most_used_ = std::max(most_used_, used_);
+  return Tensor(place, dtype, shape);
 }
 
 Tensor Scratch::take_rows(int64_t rows, int64_t width) {

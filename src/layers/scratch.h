@@ -1,7 +1,9 @@
-// Scratch is the arena of a forward's activations: allocated once, used like a stack.
+// Scratch is the arena of a forward's activations: allocated once, used like a stack. A dry run of
+// what a forward takes finds its size.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "tensor/tensor.h"
@@ -12,7 +14,12 @@ class Backend;
 
 class Scratch {
  public:
-  Scratch(Memory& memory, size_t capacity_bytes) : buffer_(memory, capacity_bytes) {}
+  Scratch(Memory& memory, size_t capacity_bytes) : buffer_(std::in_place, memory, capacity_bytes) {}
+  // For a dry run: its tensors have shapes and no memory.
+  Scratch() = default;
+
+  // The most that was ever taken at the same time.
+  size_t most_used_bytes() const { return most_used_; }
 
   // An uninitialised contiguous tensor, valid until the Frame it was taken in ends.
   Tensor take(DType dtype, Extents shape);
@@ -34,8 +41,8 @@ class Scratch {
   };
 
  private:
-  Buffer buffer_;
-  size_t used_ = 0;
+  std::optional<Buffer> buffer_;  // nothing in a dry run
+  size_t used_ = 0, most_used_ = 0;
 };
 
 // An odd number of cache lines, so that rows a power of two wide don't share a few cache sets.

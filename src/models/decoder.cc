@@ -189,6 +189,40 @@ class ServingSteps {
 };
 static_assert(BlockSteps<ServingSteps>);
 
+void take_mixer(Scratch& scratch, const DecoderConfig& config, int64_t layer_index, int64_t rows) {
+  const Scratch::Frame frame(scratch);
+  switch (layer_of(config, layer_index).mixer) {
+    case MixerKind::none:
+      break;
+    case MixerKind::attention:
+      AttentionScratch(scratch, attention_config(config, layer_index), rows);
+      break;
+    case MixerKind::delta_net:
+      DeltaNetScratch(scratch, config.delta_net.value(), rows);
+      break;
+    case MixerKind::convolution:
+      take_convolution_input(scratch, config.hidden_size, rows);
+      break;
+    case MixerKind::mamba2:
+      Mamba2Scratch(scratch, config.mamba2.value(), rows);
+      break;
+  }
+}
+
+void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t layer_index,
+                       int64_t rows, AdapterUse adapters) {
+  const Scratch::Frame frame(scratch);
+  const LayerConfig& layer = layer_of(config, layer_index);
+  if (!layer.has_mlp) return;
+  if (layer.is_mixture) {
+    MixtureScratch(scratch, config.mixture.value(), rows);
+    if (adapters == AdapterUse::none) return;
+    return take_expert_steps(scratch, *config.mixture, config.hidden_size, rows);
+  }
+  const MlpConfig mlp = mlp_config(config);
+  if (mlp.has_steps() || adapters == AdapterUse::any) scratch.take_rows(rows, mlp.up_width());
+}
+
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
                         const DecoderConfig& config) {
   if (auto prepared = prepared_matrix(context, name, config.hidden_size)) {
@@ -365,35 +399,20 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
 }
 
 size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, AdapterUse adapters) {
-  const auto rows_of = [max_rows](int64_t width) {
-    return scratch_bytes(DType::f32, max_rows * row_stride(width));
-  };
-  const auto floats = [max_rows](int64_t width) {
-    return scratch_bytes(DType::f32, max_rows * width);
-  };
-  const int64_t q_width = config.num_heads * config.head_dim;
-  const int64_t kv_width = config.num_kv_heads * config.head_dim;
-  const size_t sums = config.attention_sinks ? floats(config.num_heads) : 0;
-  const int64_t q_parts = config.attention_gate ? 2 : 1;
-  const size_t gated = config.attention_gate ? rows_of(q_width) : 0;
-  const int64_t gates = config.head_gates ? config.num_heads : 0;
-  const size_t attention = rows_of(q_parts * q_width + 2 * kv_width + gates) + sums + gated;
-  const size_t delta = config.delta_net ? delta_net_scratch_bytes(*config.delta_net, max_rows) : 0;
-  const size_t convolution =
-      config.convolution ? gated_convolution_scratch_bytes(config.hidden_size, max_rows) : 0;
-  const size_t mamba2 = config.mamba2 ? mamba2_scratch_bytes(*config.mamba2, max_rows) : 0;
-  const bool holds_inner =
-      adapters == AdapterUse::any || !config.gated_mlp || config.mlp_gate_scale != 1.0f;
-  const size_t mlp = holds_inner ? rows_of(2 * config.intermediate_size) : 0;
-  size_t mixture = config.mixture ? mixture_scratch_bytes(*config.mixture, max_rows) : 0;
-  if (config.mixture && adapters == AdapterUse::any) {
-    mixture += expert_steps_bytes(*config.mixture, config.hidden_size, max_rows);
+  Scratch dry_run;
+  dry_run.take_rows(max_rows, config.hidden_size);
+  for (size_t i = 0; i < config.ropes.size(); ++i) {
+    take_rope_table(dry_run, max_rows, config.rotary_dim / 2);
   }
-  const bool joins = std::ranges::any_of(config.layers, &LayerConfig::joins_next);
-  const size_t normed = config.parallel_block || joins ? rows_of(config.hidden_size) : 0;
-  return rows_of(config.hidden_size) + normed +
-         std::max({attention, delta, convolution, mamba2, mlp, mixture}) +
-         config.ropes.size() * floats(config.rotary_dim);
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    const Scratch::Frame frame(dry_run);
+    // ServingSteps::run
+    const bool shares_input = config.parallel_block || layer_of(config, i).joins_next;
+    if (shares_input) dry_run.take_rows(max_rows, config.hidden_size);
+    take_mixer(dry_run, config, i, max_rows);
+    take_feed_forward(dry_run, config, i, max_rows, adapters);
+  }
+  return dry_run.most_used_bytes();
 }
 
 }  // namespace paceline

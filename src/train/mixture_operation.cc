@@ -27,10 +27,11 @@ class MixtureOperation final : public BackendOperation {
     const Tensor& x = inputs[0].tensor();
     if (training_.has_loras() && dropout_.is_on()) return forward_with_dropout(inputs[0]);
     Array y = new_array(inputs[0], inputs[0].shape());
-    size_t bytes = mixture_scratch_bytes(mixture_.config(), x.size(0));
+    Scratch dry_run;
+    const MixtureScratch of_routing(dry_run, mixture_.config(), x.size(0));
     ListExpertSegments list;
     if (training_.has_loras()) {
-      bytes += expert_steps_bytes(mixture_.config(), x.size(1), x.size(0));
+      take_expert_steps(dry_run, mixture_.config(), x.size(1), x.size(0));
       list = [this](BlockProduct product, const RowsOfExpert& rows,
                     std::vector<LoraSegment>& segments) {
         const ExpertTraining& expert = training_.experts[rows.expert];
@@ -38,7 +39,7 @@ class MixtureOperation final : public BackendOperation {
         list_trained_segments(is_down ? expert.down : expert.gate_up, rows, segments);
       };
     }
-    Scratch scratch(backend().memory(), bytes);
+    Scratch scratch(backend().memory(), dry_run.most_used_bytes());
     mixture_.forward(backend(), x, list, scratch, y.writable());
     return y;
   }

@@ -30,5 +30,15 @@ TEST(Scratch, RowsTakeWhatTheirStrideSaysAndNoMore) {
   EXPECT_DEATH(scratch.take(DType::f32, {1}), "too small for this batch");
 }
 
+TEST(Scratch, ADryRunFindsWhatIsTakenAtTheSameTime) {
+  Scratch dry_run;
+  dry_run.take(DType::f32, {3});
+  for (const int64_t width : {7, 100, 20}) {
+    const Scratch::Frame frame(dry_run);
+    EXPECT_EQ(dry_run.take_rows(2, width).shape(), Extents({2, width}));
+  }
+  EXPECT_EQ(dry_run.most_used_bytes(), 64 + scratch_bytes(DType::f32, 2 * row_stride(100)));
+}
+
 }  // namespace
 }  // namespace paceline

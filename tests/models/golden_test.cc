@@ -36,6 +36,9 @@ TEST_P(ModelGolden, LogitsAndGreedyTokensAreTransformers) {
     const float difference = max_difference(model.logits(golden.prompt_ids), golden.logits);
     largest = std::max(largest, difference);
     EXPECT_LE(difference, kTolerance);
+    EXPECT_EQ(
+        model.scratch_used(),
+        forward_scratch_bytes(model.config(), std::ssize(golden.prompt_ids), AdapterUse::none));
     EXPECT_EQ(model.greedy(golden.prompt_ids, std::ssize(golden.greedy_ids)), golden.greedy_ids);
   }
   RecordProperty("largest_difference", std::to_string(largest));

@@ -26,6 +26,9 @@ TEST_P(HybridGolden, LogitsAndGreedyTokensAreTransformers) {
     TestModel model(golden.directory, run);
     SCOPED_TRACE(std::string(model.backend().name()));
     EXPECT_LE(max_difference(model.logits(golden.prompt_ids), golden.logits), 1e-4f);
+    EXPECT_EQ(
+        model.scratch_used(),
+        forward_scratch_bytes(model.config(), std::ssize(golden.prompt_ids), AdapterUse::none));
     EXPECT_EQ(model.greedy(golden.prompt_ids, std::ssize(golden.greedy_ids)), golden.greedy_ids);
   }
 }

@@ -185,6 +185,8 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
 
 TestModel::~TestModel() = default;
 
+size_t TestModel::scratch_used() const { return scratch_->most_used_bytes(); }
+
 std::vector<float> TestModel::forward(std::span<const Slice> slices) {
   Batch batch;
   std::vector<const AdapterWeights*> adapters;

@@ -91,6 +91,8 @@ class TestModel {
     int64_t stretched = 0;  // DecoderConfig::stretched_length
   };
   std::vector<float> forward(std::span<const Slice> slices);
+  // The most scratch that a forward took.
+  size_t scratch_used() const;
 
   // Logits of every position of `ids`, computed alone in chunks of `chunk`; their ropes are those
   // of a sequence of that length.
