@@ -38,14 +38,15 @@ FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3
             "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3", "qwen2_moe", "qwen3_moe",
             "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared", "qwen3_5_text", "qwen3_5_moe_text",
             "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",
-            "mamba2")
+            "mamba2", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
+            "gemma", "mellum")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
 MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
 HYBRIDS = (*DELTA_NETS, *MAMBAS, "lfm2", "lfm2_moe", "lfm3")
 # Their classes have no head_dim of attention's own.
 HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
                         "bamba", "falcon_h1", "mamba2")
-DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3", "lfm3")
+DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3", "lfm3", "mellum")
 EPS_KEYS = {"cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
             "lfm2_moe": "norm_eps", "lfm3": "norm_eps", "nemotron_h": "layer_norm_epsilon", "mamba2": "layer_norm_epsilon"}
 DTYPES = ("float32", "float32", "bfloat16", "float16")
@@ -190,7 +191,8 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         if family == "qwen2_moe":
             fields["qkv_bias"] = flip()
         return fields
-    if family == "olmoe":
+    if family in ("olmoe", "mellum"):
+        fields["moe_intermediate_size"] = draw.randint(3, 40)
         return fields | {"num_experts": count, "norm_topk_prob": flip()}
     if family == "granitemoehybrid":
         return fields | {"num_local_experts": any_of(draw, 0, count), "shared_intermediate_size": draw.randint(3, 40)}
@@ -221,9 +223,21 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     fields: Config = {"rope_parameters": rope, **states, **random_experts(draw, family, layers)}
     flip = lambda: draw.random() < 0.5  # noqa: E731
     window = draw.randint(3, 30)
-    if family in ("llama", "granite", "smollm3"):
+    if family in ("llama", "granite", "smollm3", "iquestcoder", "seed_oss", "arcee", "helium"):
         fields |= {"attention_bias": flip(), "mlp_bias": flip()}
-    if family in ("qwen3", "gemma2", "gemma3_text", "olmo2", "olmo3", "glm4", "cohere2", "qwen3_moe", "olmoe",
+    if family == "internlm3" and flip():
+        fields |= {"attention_bias": True, "mlp_bias": True}
+    if family == "seed_oss":
+        fields["attention_out_bias"] = flip()
+    if family == "ernie4_5":
+        fields["use_bias"] = flip()
+    if family == "arcee":
+        fields["hidden_act"] = any_of(draw, "relu2", "relu2", "silu")
+    if family in ("cwm", "ministral"):
+        fields |= {"sliding_window": window, "layer_types": layer_types(draw, layers)}
+    if family == "mellum":
+        fields["mlp_layer_types"] = [any_of(draw, "dense", "sparse") for _ in range(layers)]
+    if family in ("qwen3", "glm", "gemma", "mellum", "gemma2", "gemma3_text", "olmo2", "olmo3", "glm4", "cohere2", "qwen3_moe", "olmoe",
                   "glm4_moe", "granitemoe", "granitemoeshared", "lfm3", *DELTA_NETS):
         fields["attention_bias"] = flip()
     if family in ("mistral", "starcoder2", "ministral3", "phi3", "mixtral"):
@@ -260,7 +274,7 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     if family == "lfm2":
         fields |= {"block_auto_adjust_ff_dim": flip(), "block_multiple_of": draw.randint(1, 20),
                    "block_ffn_dim_multiplier": any_of(draw, 1.0, draw.uniform(0.3, 2))}
-    if family in ("phi3", "glm4", "glm4_moe", "stablelm", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"):
+    if family in ("phi3", "glm", "glm4", "glm4_moe", "stablelm", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"):
         rope["partial_rotary_factor"] = random_share(draw, head_dim)
     if family == "exaone4":
         fields["sliding_window"] = any_of(draw, None, window)
@@ -293,7 +307,7 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
 
 def random_spec(draw: random.Random, family: str, index: int) -> GoldenSpec:
     shape = random_shape(draw, family)
-    if family == "phi3":  # its validation counts rotated elements by hidden size / heads
+    if family in ("phi3", "helium"):  # rotated elements by hidden size / heads; an output of hidden size
         shape["hidden_size"] = shape["num_attention_heads"] * shape["head_dim"]
     return GoldenSpec(name=f"{family}_{index}", family=family, config=shape | random_fields(draw, family, shape),
                       features=(), weight_std=0.1 if family in HYBRIDS else 0.2)
@@ -356,7 +370,7 @@ def respell(folder: Path, family: str, ids: list[int], draw: random.Random) -> t
     path = folder / "config.json"
     path.write_text(json.dumps(spelled_otherwise(json.loads(path.read_text()), draw)))
     try:
-        experts = {"experts_implementation": "eager"} if "moe" in family or family in ("mixtral", "gpt_oss") else {}
+        experts = {"experts_implementation": "eager"} if "moe" in family or family in ("mixtral", "mellum", "gpt_oss") else {}
         model = MODEL_CLASSES[family].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32, **experts)
         return logits_of(model.eval(), ids)
     except Exception as error:  # whatever transformers raises: it can't read this spelling

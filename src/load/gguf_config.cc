@@ -242,10 +242,14 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
       {"rms_norm_eps", Json(fields.number("attention.layer_norm_rms_epsilon").value_or(1e-6))},
       {"rope_theta", Json(fields.number("rope.freq_base").value_or(1e4))},
       {std::string(architecture.bias_field), Json(has_bias)},
-      {"mlp_bias", Json(has("blk.0.ffn_gate.bias"))},
+      {"mlp_bias", Json(has("blk.0.ffn_up.bias"))},
       {"tie_word_embeddings", Json(!has("output.weight"))},
       {"dtype", Json(std::string(main_dtype(file)))}};
   if (!has_attention(fields)) return config;
+  if (!architecture.output_bias_field.empty()) {
+    config.emplace_back(std::string(architecture.output_bias_field),
+                        Json(has("blk.0.attn_output.bias")));
+  }
   config.emplace_back("head_dim", head_dim);
   constexpr std::string_view kWidth = "feed_forward_length";
   if (!has_experts(fields) || fields.metadata().contains(fields.key(kWidth))) {

@@ -75,11 +75,22 @@ bool read_mixers(const HfConfig& config, const MixerName& other, std::vector<Lay
 
 // Each is in a file of its own in this folder.
 DecoderConfig read_llama(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_iquestcoder(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_internlm3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_seed_oss(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_arcee(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_helium(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_ernie4_5(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_cwm(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mistral(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_ministral(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_qwen2_vl(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_qwen3_vl(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen2_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_mellum(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3_next(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3_5(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_qwen3_5_moe(const HfConfig& config, const WeightReader& weights);
@@ -91,6 +102,7 @@ DecoderConfig read_olmoe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gpt_oss(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_phi3(const HfConfig& config, const WeightReader& weights);
@@ -105,6 +117,7 @@ DecoderConfig read_mamba2_alone(const HfConfig& config, const WeightReader& weig
 DecoderConfig read_falcon_h1(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_nemotron_h(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_bamba(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_glm(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_exaone4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_cohere2(const HfConfig& config, const WeightReader& weights);

@@ -1,5 +1,5 @@
-// Gemma 2 and 3 (transformers' modeling_gemma2 and _gemma3): four norms of (1 + w), windowed
-// layers.
+// Gemma 1, 2 and 3 (transformers' modeling_gemma, _gemma2, _gemma3): norms of (1 + w); the later
+// two have four in a block, and windowed layers.
 #include <cmath>
 
 #include "models/family.h"
@@ -7,6 +7,12 @@
 namespace paceline {
 namespace {
 
+constexpr CommonDefaults kGemmaDefaults = {.vocab_size = 256000,
+                                           .num_heads = 16,
+                                           .num_kv_heads = 16,
+                                           .head_dim = 256,
+                                           .max_position = 8192,
+                                           .tied_head = true};
 constexpr CommonDefaults kGemma2Defaults = {.vocab_size = 256000,
                                             .num_heads = 8,
                                             .num_kv_heads = 4,
@@ -22,21 +28,28 @@ constexpr CommonDefaults kGemma3Defaults = {.vocab_size = 262208,
 
 // Reads the common fields. Absent ones have transformers' defaults, which published configs rely
 // on.
-DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights,
-                         const CommonDefaults& defaults) {
+DecoderConfig read_any_gemma(const HfConfig& config, const WeightReader& weights,
+                             const CommonDefaults& defaults) {
   DecoderConfig decoder = read_common(config, weights, defaults);
+  decoder.norm_weight_offset = static_cast<float>(config.number(kNormWeightOffsetField, 1.0));
+  decoder.embedding_scale = std::sqrt(static_cast<float>(decoder.hidden_size));
+  decoder.qkv_bias = config.boolean("attention_bias", false);
+  decoder.output_bias = decoder.qkv_bias;
+  return decoder;
+}
+
+// The same of those with four norms in a block.
+DecoderConfig read_later_gemma(const HfConfig& config, const WeightReader& weights,
+                               const CommonDefaults& defaults) {
+  DecoderConfig decoder = read_any_gemma(config, weights, defaults);
   // Files may have hidden_act too, which transformers' class ignores.
   decoder.activation = read_activation(config, "hidden_activation", "gelu_pytorch_tanh");
-  decoder.norm_weight_offset = static_cast<float>(config.number(kNormWeightOffsetField, 1.0));
   decoder.norms = {.before_attention = "input_layernorm",
                    .after_attention = "post_attention_layernorm",
                    .before_mlp = "pre_feedforward_layernorm",
                    .after_mlp = "post_feedforward_layernorm"};
-  decoder.embedding_scale = std::sqrt(static_cast<float>(decoder.hidden_size));
   decoder.attention_scale =
       1.0f / std::sqrt(static_cast<float>(config.number("query_pre_attn_scalar")));
-  decoder.qkv_bias = config.boolean("attention_bias", false);
-  decoder.output_bias = decoder.qkv_bias;
   return decoder;
 }
 
@@ -60,8 +73,19 @@ std::vector<LayerConfig> read_layers(const HfConfig& config, int64_t default_pat
 
 }  // namespace
 
+// A hidden_act of "gelu" means the tanh approximation in this family (transformers'
+// configuration_gemma).
+DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_any_gemma(config, weights, kGemmaDefaults);
+  decoder.activation = read_activation(config, "hidden_act", "gelu_pytorch_tanh");
+  if (decoder.activation == Activation::gelu_erf) decoder.activation = Activation::gelu_tanh;
+  decoder.layers = uniform_layers(read_num_layers(config), 0);
+  read_ropes(config, {{}}, decoder);
+  return decoder;
+}
+
 DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_gemma(config, weights, kGemma2Defaults);
+  DecoderConfig decoder = read_later_gemma(config, weights, kGemma2Defaults);
   decoder.attention_soft_cap = read_soft_cap(config, "attn_logit_softcapping", 50.0);
   decoder.final_soft_cap = read_soft_cap(config, "final_logit_softcapping", 30.0);
   decoder.layers = read_layers(config, 2);
@@ -71,7 +95,7 @@ DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights) {
 
 // transformers doesn't read attn_logit_softcapping in this family's attention.
 DecoderConfig read_gemma3(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_gemma(config, weights, kGemma3Defaults);
+  DecoderConfig decoder = read_later_gemma(config, weights, kGemma3Defaults);
   decoder.qk_norm = QkNorm::head;
   decoder.final_soft_cap = read_soft_cap(config, "final_logit_softcapping", {});
   decoder.layers = read_layers(config, 6);

@@ -65,6 +65,7 @@ struct GgufArchitecture {
   GgufRope rope = GgufRope::plain;
   bool may_not_rotate = false;  // rope.scaling.finetuned: false means that no layer rotates
   std::string_view bias_field = "attention_bias";  // of config.json: q, k and v have biases
+  std::string_view output_bias_field = {};  // that attention's output has one; empty: as q, k and v
   bool may_be_parallel = false;  // use_parallel_residual: blocks without a norm before the MLP
   bool four_norms = false;       // each branch has a norm before and after it
   bool norms_plus_one = false;   // files hold 1 + w of norms that compute 1 + w

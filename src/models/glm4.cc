@@ -1,5 +1,5 @@
-// GLM 4 (transformers' modeling_glm4): norms before and behind attention and MLP; half of each head
-// rotates, in pairs of neighbours.
+// GLM-4-9B and GLM 4 of 2025 (transformers' modeling_glm and _glm4): half of each head rotates, in
+// pairs of neighbours; the later one has norms behind attention and MLP, too.
 #include "models/family.h"
 
 namespace paceline {
@@ -14,18 +14,21 @@ constexpr CommonDefaults kGlm4Defaults = {.vocab_size = 151552,
 
 }  // namespace
 
-DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights) {
+DecoderConfig read_glm(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_common(config, weights, kGlm4Defaults);
   decoder.activation = read_activation(config, "hidden_act", "silu");
   decoder.qkv_bias = config.boolean("attention_bias", true);
   decoder.fused_gate_up = true;
   decoder.rope_pairs = RopePairs::neighbours;
-  decoder.norms = {.before_attention = "input_layernorm",
-                   .after_attention = "post_self_attn_layernorm",
-                   .before_mlp = "post_attention_layernorm",
-                   .after_mlp = "post_mlp_layernorm"};
   decoder.layers = uniform_layers(read_num_layers(config), 0);
   read_ropes(config, {{.rotates_part = true, .default_share = 0.5}}, decoder);
+  return decoder;
+}
+
+DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_glm(config, weights);
+  decoder.norms.after_attention = "post_self_attn_layernorm";
+  decoder.norms.after_mlp = "post_mlp_layernorm";
   return decoder;
 }
 

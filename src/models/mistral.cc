@@ -1,5 +1,6 @@
-// Mistral and Ministral 3 (transformers' modeling_mistral and _ministral3): Llama's block, with one
-// window for every layer or none. Ministral 3's queries grow with their position.
+// Mistral, Ministral and Ministral 3 (transformers' modeling_mistral, _ministral, _ministral3):
+// Llama's block, with one window for every layer or none. Ministral's layers may differ in it;
+// Ministral 3's queries grow with their position.
 #include "models/family.h"
 
 namespace paceline {
@@ -32,6 +33,15 @@ DecoderConfig read_mistral(const HfConfig& config, const WeightReader& weights) 
   const auto window = config.integer_or_null("sliding_window", kMistralWindow);
   decoder.layers = uniform_layers(read_num_layers(config), window.value_or(0));
   read_ropes(config, {{}}, decoder);
+  return decoder;
+}
+
+DecoderConfig read_ministral(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_mistral(config, weights);
+  const auto sliding = read_sliding_layers(config, decoder.num_layers());
+  if (!sliding) return decoder;
+  decoder.layers =
+      windowed_layers(config, *sliding, config.integer_or_null("sliding_window", kMistralWindow));
   return decoder;
 }
 

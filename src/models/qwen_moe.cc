@@ -1,4 +1,7 @@
-// Qwen's mixtures of experts (transformers' modeling_qwen2_moe and _qwen3_moe).
+// Qwen's mixtures of experts (transformers' modeling_qwen2_moe and _qwen3_moe), and Mellum 2, which
+// is Qwen 3's with windows and a rope of their own (modeling_mellum).
+#include <fmt/format.h>
+
 #include "models/family.h"
 #include "models/mixture_fields.h"
 
@@ -8,6 +11,12 @@ namespace {
 constexpr int64_t kQwenMoeWindow = 4096;
 constexpr CommonDefaults kQwen2MoeDefaults = {.num_kv_heads = 16, .max_position = 32768};
 constexpr CommonDefaults kQwen3MoeDefaults = {.num_kv_heads = 4, .max_position = 32768};
+constexpr CommonDefaults kMellumDefaults = {.vocab_size = 98304,
+                                            .num_heads = 32,
+                                            .num_kv_heads = 4,
+                                            .head_dim = 128,
+                                            .intermediate_size = 7168,
+                                            .max_position = 131072};
 
 std::optional<int64_t> read_qwen_moe_window(const HfConfig& config) {
   if (!config.boolean("use_sliding_window", false)) return std::nullopt;
@@ -37,6 +46,25 @@ DecoderConfig read_qwen_moe(const HfConfig& config, const WeightReader& weights,
   return decoder;
 }
 
+// The layers that mlp_layer_types calls sparse; all without it.
+void mix_listed_layers(const HfConfig& config, std::vector<LayerConfig>& layers) {
+  constexpr std::string_view kKey = "mlp_layer_types";
+  const auto found = config.find(kKey);
+  if (found && found->items().size() != layers.size()) {
+    config.invalid(kKey,
+                   fmt::format("{} entries for {} layers", found->items().size(), layers.size()));
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const std::string kind = found ? found->items()[i].string() : "sparse";
+    if (kind != "sparse" && kind != "dense") {
+      found->items()[i].fail(
+          ErrorCode::unsupported,
+          fmt::format("{} isn't supported; sparse and dense are", shown_text(kind)));
+    }
+    layers[i].is_mixture = kind == "sparse";
+  }
+}
+
 }  // namespace
 
 DecoderConfig read_qwen2_moe(const HfConfig& config, const WeightReader& weights) {
@@ -61,6 +89,27 @@ DecoderConfig read_qwen3_moe(const HfConfig& config, const WeightReader& weights
   decoder.layers =
       uniform_layers(read_num_layers(config), read_qwen_moe_window(config).value_or(0));
   mix_sparse_layers(config, decoder.layers);
+  return decoder;
+}
+
+DecoderConfig read_mellum(const HfConfig& config, const WeightReader& weights) {
+  constexpr int64_t kWindow = 1024;
+  DecoderConfig decoder = read_common(config, weights, kMellumDefaults);
+  decoder.activation = read_activation(config, "hidden_act", "silu");
+  decoder.mixture =
+      read_mixture(config, {.num_experts = 64, .experts_per_token = 8, .expert_size = 896});
+  decoder.mixture->routing.normalise = config.boolean("norm_topk_prob", true);
+  decoder.qk_norm = QkNorm::head;
+  decoder.qkv_bias = config.boolean("attention_bias", false);
+  decoder.output_bias = decoder.qkv_bias;
+  const int64_t num_layers = read_num_layers(config);
+  const std::vector<bool> none(static_cast<size_t>(num_layers), false);
+  decoder.layers = windowed_layers(config, read_sliding_layers(config, num_layers).value_or(none),
+                                   config.integer_or_null("sliding_window", kWindow));
+  mix_listed_layers(config, decoder.layers);
+  read_ropes(config, {{.default_theta = 5e5}, {.layer_type = "sliding_attention", .scaled = false}},
+             decoder);
+  for (LayerConfig& layer : decoder.layers) layer.rope_index = layer.window > 0 ? 1 : 0;
   return decoder;
 }
 

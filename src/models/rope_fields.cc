@@ -181,6 +181,7 @@ RopeConfig read_rope(const RopeSource& source) {
                                                 shown_text(type)));
     }
   }
+  if (source.kind.may_be_of_images && type == "mrope") type = "default";
   if (type == "default") return {.theta = source.theta};
   if (is_proportional(source)) return read_proportional(source);
   if (type == "linear") {

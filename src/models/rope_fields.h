@@ -22,6 +22,7 @@ struct RopeFields {
   bool grows_queries = false;            // llama_4_scaling_beta applies
   // The family's types "su" and "yarn" mean longrope, and it has no other.
   bool every_scaling_is_longrope = false;
+  bool may_be_of_images = false;  // the type "mrope" is the default one for text
 };
 
 // Whether config.json has a rope_scaling or rope_parameters that isn't empty.

@@ -91,7 +91,7 @@ TEST_F(GgufConfig, TensorsSayWhatKeysDoNot) {
   GgufWriter writer = small_file("llama");
   writer.floats("output.weight", {10, 32}, std::vector<float>(320));
   writer.floats("blk.0.attn_q.bias", {32}, std::vector<float>(32));
-  writer.floats("blk.0.ffn_gate.bias", {64}, std::vector<float>(64));
+  writer.floats("blk.0.ffn_up.bias", {64}, std::vector<float>(64));
   const DecoderConfig config = decoder(writer);
   EXPECT_FALSE(config.tied_head);
   EXPECT_TRUE(config.qkv_bias);

@@ -105,7 +105,7 @@ TEST_F(ModelPath, ADownloadIsNotAdvisedForWhatCannotBeRun) {
   ::unsetenv("HF_HUB_CACHE");
   for (const char* name : {"acme/Tiny-1B-GPTQ", "acme/tiny-AWQ", "acme/tiny-FP8-dynamic",
                            "acme/DeepSeek-V3-0324", "acme/DeepSeek-R1", "acme/mamba-130m",
-                           "acme/bert-base-uncased", "acme/t5-small", "acme/falcon_h1-1b"}) {
+                           "acme/bert-base-uncased", "acme/t5-small", "acme/zamba2-1b"}) {
     const std::string text = error_text([&] { find_model(name); });
     EXPECT_EQ(text.find("hf download"), std::string::npos) << text;
     EXPECT_NE(text.find("by its name it could not be run either"), std::string::npos) << text;

@@ -127,7 +127,8 @@ const std::map<std::string, ModelChanges>& features_off() {
        {.config = [](DecoderConfig& c) { c.norm_bias = false; }, .hidden_weights = {"norm.bias"}}},
       {"mlp_bias",
        {.config = [](DecoderConfig& c) { c.mlp_bias = false; },
-        .hidden_weights = {"c_fc.bias", "c_proj.bias"}}},
+        .hidden_weights = {"c_fc.bias", "c_proj.bias", "gate_proj.bias", "up_proj.bias",
+                           "down_proj.bias"}}},
       {"attention_bias",
        {.config =
             [](DecoderConfig& c) {

@@ -26,6 +26,7 @@ OWN_NAMES = {
     "exaone4": {"post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm"},
     "glm4": {"mlp.gate_up_proj": "ffn_up", "post_self_attn_layernorm": "post_attention_norm",
              "post_mlp_layernorm": "post_ffw_norm"},
+    "seed_oss": {"post_attention_layernorm": "post_attention_norm"},
     "starcoder2": {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"},
     "stablelm": {"self_attn.q_layernorm.norms": "attn_q_norm", "self_attn.k_layernorm.norms": "attn_k_norm"},
     "glm4moe": {"post_attention_layernorm": "post_attention_norm", "mlp.shared_experts.gate_proj": "ffn_gate_shexp",
@@ -57,10 +58,12 @@ WITHOUT_KIND = {"pre_ff_layernorm.weight": "ffn_norm", "self_attn.sinks": "attn_
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
-INTERLEAVED = ("llama", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "mistral3")
+INTERLEAVED = ("llama", "arcee", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "mistral3")
 OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm",
            "embeddings": "token_embd", "norm_f": "output_norm", "final_layernorm": "output_norm"}
-ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
+ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma", "qwen2_5_vl": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl": "qwen3vl",
+                 "qwen3_vl_text": "qwen3vl", "seed_oss": "seed_oss", "arcee": "arcee", "ernie4_5": "ernie4_5",
+                 "llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
                  "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
                  "mixtral": "llama", "glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "granitemoe": "granitemoe",
                  "granitemoeshared": "granitemoe",
@@ -228,7 +231,7 @@ def gguf_name(name, arch):
     if not stem.startswith("layers."):
         return f"{OUTSIDE[stem]}.{kind}"
     _, index, part = stem.split(".", 2)
-    norms = FOUR_NORMS if arch.startswith("gemma") else TWO_NORMS
+    norms = FOUR_NORMS if arch in ("gemma2", "gemma3") else TWO_NORMS
     return f"blk.{index}.{({**IN_LAYERS, **norms, **OWN_NAMES.get(arch, {})})[part]}.{kind}"
 
 
@@ -454,7 +457,7 @@ def config_metadata(config):
         add("attention.sliding_window", U32, config["sliding_window"])
     if arch in ("olmo2", "exaone4", "cohere2") and types:
         add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
-    if arch.startswith("gemma"):
+    if arch in ("gemma2", "gemma3"):
         add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
         add("attention.scale", F32, config["query_pre_attn_scalar"] ** -0.5)
         for key in ("attn_logit_softcapping", "final_logit_softcapping"):
@@ -476,7 +479,8 @@ def tensors_of(directory, config, quantized=False):
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config.get("num_key_value_heads")}
     out = []
     for name, (dtype, shape, content) in sorted(stack_experts(divide_by_key_head(read_safetensors(directory), config)).items()):
-        if any(tower in name for tower in ("vision_tower", "vision_model", "multi_modal_projector", "connector")):
+        if any(tower in name for tower in ("vision_tower", "vision_model", "visual", "multi_modal_projector",
+                                          "connector")):
             continue
         name = gguf_name(name, arch)
         if arch == "granitehybrid" and not config["num_local_experts"]:

@@ -54,6 +54,8 @@ class GgufTest(ProgramTest):
     def test_golden_models_score_as_their_safetensors(self):
         for folder in sorted(path for path in GOLDENS.iterdir() if path.is_dir()):
             config = text_config(folder)
+            if config["model_type"] not in ARCHITECTURES:
+                continue
             if config["rope_parameters"].get("rope_type") in ("llama3", "dynamic"):
                 continue
             if config["model_type"] == "granitemoehybrid":  # llama.cpp writes files of granite and granitemoe for it
@@ -191,7 +193,7 @@ class GgufTest(ProgramTest):
         write_gguf(path, [("general.architecture", STRING, "falcon")])
         for command in ("inspect", "generate"):
             message = self.fail_with(1, command, "-m", path)
-            self.assertIn('"falcon" isn\'t supported; llama, mistral, qwen2, qwen3, gemma2, gemma3, phi3, ', message)
+            self.assertIn('"falcon" isn\'t supported; llama, mistral, qwen2, qwen3, ', message)
         metadata = [entry for entry in tokenizer_metadata(BUNDLED) if entry[0] != "tokenizer.ggml.pre"]
         write_gguf(path, [*metadata, ("tokenizer.ggml.pre", STRING, "jais")])
         self.assertIn('tokenizer.ggml.pre: "jais" isn\'t supported', self.fail_with(1, "tokenize", "-m", path, "-p", "x"))

@@ -96,12 +96,36 @@ def no_model_type(_: GoldenSpec, config: Config) -> Config:
             if key not in ("model_type", "architectures")}
 
 
+def own_bias_names(_: GoldenSpec, config: Config) -> Config:
+    """InternLM 3's names, as its published files have them."""
+    names = {"attention_bias": "qkv_bias", "mlp_bias": "bias"}
+    return {names.get(key, key): value for key, value in config.items()}
+
+
+def no_layer_types(_: GoldenSpec, config: Config) -> Config:
+    """The family's pattern of layers."""
+    return {key: value for key, value in config.items() if key != "layer_types"}
+
+
+def mrope_type(_: GoldenSpec, config: Config) -> Config:
+    """The rope of published Qwen 2.5-VL, and the text model's fields without an object of their own."""
+    text = config["text_config"]
+    rope = text["rope_parameters"]
+    fields = {key: value for key, value in text.items() if key not in ("rope_parameters", "model_type")}
+    rest = {key: value for key, value in config.items() if key != "text_config"}
+    return {**fields, "rope_theta": rope["rope_theta"],
+            "rope_scaling": {"type": "mrope", "mrope_section": rope["mrope_section"]}, **rest}
+
+
 VARIANTS: dict[str, Callable[[GoldenSpec, Config], Config]] = {
     "v4": v4,
     "tied_flag": tied_flag,
     "no_head_dim": no_head_dim,
     "no_model_type": no_model_type,
+    "own_bias_names": own_bias_names,
+    "no_layer_types": no_layer_types,
+    "mrope_type": mrope_type,
 }
 # Spellings that transformers itself accepts, so that the script can prove them equal. It reads an
 # absent head_dim as hidden / heads or as a constant, and refuses an absent model_type.
-PROVABLE = ("v4", "tied_flag")
+PROVABLE = ("v4", "tied_flag", "own_bias_names", "no_layer_types", "mrope_type")

@@ -29,7 +29,9 @@ MODELS = [
     "granitemoehybrid_dense", "granitemoeshared_tied_stacked", "llama_scaled_tied", "ministral3_growth",
     "mistral3_mistral", "mistral_window", "mixtral_plain", "olmo2_bias", "olmo3_window", "olmoe_plain", "phi3_window",
     "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
-    "stablelm_parallel", "starcoder2_window_tied"]
+    "stablelm_parallel", "starcoder2_window_tied", "seed_oss_output_bias", "arcee_bias", "helium_plain",
+    "ernie4_5_bias_tied", "cwm_window", "ministral_window", "glm_bias", "gemma_tied", "qwen2_5_vl_text",
+    "qwen3_vl_text_tied", "mellum_window"]
 HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone",
            "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
@@ -41,6 +43,7 @@ MIXERS = r".*layers\.\d+\.(self_attn|linear_attn|conv|mamba|mixer)\.(\w+_proj|in
 OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.in_proj|feed_forward\.\w+_proj)",
                  "mamba2_alone": r".*layers\.\d+\.mixer\.in_proj",
                  "nemotron_h_moe": r".*layers\.\d+\.mixer\.(in_proj|[qkvo]_proj|(shared_experts\.)?(up|down)_proj)",
+                 "mellum_window": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "granitemoehybrid_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|shared_mlp\.(input|output)_linear)"}
 LAST_ROWS = 2
@@ -50,7 +53,7 @@ def make(name: str, out: Path) -> torch.Tensor:
     folder = GOLDENS / ("hybrids" if name in HYBRIDS else "models") / name
     targets = OTHER_TARGETS.get(name, MIXERS if name in HYBRIDS else TARGETS)
     config = peft.LoraConfig(task_type="CAUSAL_LM", r=1, lora_alpha=3, target_modules=targets,
-                             exclude_modules=r".*vision.*", rank_pattern={"o_proj": 2},
+                             exclude_modules=r".*(vision|visual).*", rank_pattern={"o_proj": 2},
                              alpha_pattern={r"layers\.0\.self_attn\..*": 4})
     model = peft.get_peft_model(load_model(folder), config)
     model.eval()

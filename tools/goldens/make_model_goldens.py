@@ -30,6 +30,7 @@ from config_variants import PROVABLE, VARIANTS
 from feature_switches import CHOICE_BIASES, is_mixture, without_feature
 from hybrid_specs import HYBRID_SPECS
 from mixture_specs import MIXTURE_SPECS
+from relative_specs import RELATIVE_SPECS, VL_VISION_SHAPE
 from model_specs import DENSE_SPECS, PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
 
 PROMPT_LENGTH = 64
@@ -51,6 +52,19 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "gemma3_text": transformers.Gemma3ForCausalLM,
     "gemma3": transformers.Gemma3ForConditionalGeneration,
     "mistral": transformers.MistralForCausalLM,
+    "iquestcoder": transformers.LlamaForCausalLM,
+    "internlm3": transformers.LlamaForCausalLM,
+    "seed_oss": transformers.SeedOssForCausalLM,
+    "arcee": transformers.ArceeForCausalLM,
+    "helium": transformers.HeliumForCausalLM,
+    "ernie4_5": transformers.Ernie4_5ForCausalLM,
+    "cwm": transformers.CwmForCausalLM,
+    "ministral": transformers.MinistralForCausalLM,
+    "glm": transformers.GlmForCausalLM,
+    "gemma": transformers.GemmaForCausalLM,
+    "qwen2_5_vl": transformers.Qwen2_5_VLForConditionalGeneration,
+    "qwen3_vl": transformers.Qwen3VLForConditionalGeneration,
+    "mellum": transformers.MellumForCausalLM,
     "qwen2_moe": transformers.Qwen2MoeForCausalLM,
     "qwen3_moe": transformers.Qwen3MoeForCausalLM,
     "olmoe": transformers.OlmoeForCausalLM,
@@ -87,6 +101,10 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
 }
 
 
+# Whose class is another family's.
+CONFIG_CLASSES = {"iquestcoder": transformers.IQuestCoderConfig, "internlm3": transformers.InternLM3Config}
+
+
 class Rejected(Exception):
     """This seed gives no usable golden."""
 
@@ -112,7 +130,11 @@ def build_model(spec: GoldenSpec, generator: torch.Generator) -> PreTrainedModel
     if spec.family == "smolvlm":
         fields = {"text_config": fields, "vision_config": VISION_SHAPE, "scale_factor": 2,
                   "pad_token_id": PAD_ID}
-    config = model_class.config_class(attn_implementation="eager", **fields)
+    if spec.family.endswith("_vl"):
+        tied = fields.pop("tie_word_embeddings")
+        fields = {"text_config": fields, "vision_config": VL_VISION_SHAPE, "tie_word_embeddings": tied}
+    config_class = CONFIG_CLASSES.get(spec.family, model_class.config_class)
+    config = config_class(attn_implementation="eager", **fields)
     if is_mixture(config):
         config._experts_implementation = "eager"
     model = model_class(config).eval()
@@ -320,6 +342,8 @@ def check_files(spec: GoldenSpec, golden: Golden, folder: Path) -> None:
             shutil.copytree(folder, copy, dirs_exist_ok=True)
             shutil.copy(folder / config_name, Path(copy) / "config.json")
             options = {"experts_implementation": "eager"} if is_mixture(golden.model.config) else {}
+            if spec.family in CONFIG_CLASSES:
+                options["config"] = CONFIG_CLASSES[spec.family].from_pretrained(copy)
             model = MODEL_CLASSES[spec.family].from_pretrained(
                 copy, attn_implementation="eager", **options)
             logits = logits_of(model.eval(), golden.prompt_ids)
@@ -371,7 +395,7 @@ def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS), ("hybrids", HYBRID_SPECS)):
+    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS), ("hybrids", HYBRID_SPECS)):
         records = []
         for spec in specs:
             if args.only and spec.name not in args.only:
