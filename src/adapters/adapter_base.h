@@ -72,6 +72,9 @@ struct AdapterBase {
   std::function<std::optional<GgufModule>(const GgufMetadata& metadata, std::string_view tensor)>
       gguf_module = {};
 
+  // Why adapters in other formats than GGUF don't fit; empty: they do.
+  std::string needs_gguf = {};
+
   bool is_known() const { return size_of != nullptr; }
 };
 

@@ -66,7 +66,11 @@ AdapterFormat find_adapter_format(const fs::path& path) {
 
 Adapter read_adapter(const fs::path& path, const AdapterBase& base, Memory& memory,
                      const AdapterLimits& limits) {
-  switch (find_adapter_format(path)) {
+  const AdapterFormat format = find_adapter_format(path);
+  if (format != AdapterFormat::gguf && !base.needs_gguf.empty()) {
+    throw Error(ErrorCode::unsupported, fmt::format("{}: {}", path.string(), base.needs_gguf));
+  }
+  switch (format) {
     case AdapterFormat::peft:
       return read_peft_adapter(path, base, limits, memory);
     case AdapterFormat::mlx:

@@ -322,6 +322,9 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
   if (architecture.norms_plus_one && norms == NormWeights::as_in_file) {
     config.emplace_back(std::string(kNormWeightOffsetField), 0.0);
   }
+  if (architecture.multiplied_weights) {
+    config.emplace_back(std::string(kMultipliedWeightsField), true);
+  }
   if (!architecture.four_norms) {
     if (!is_own_key(architecture, "attention.scale")) check_scale(fields, head_dim);
     config.emplace_back("hidden_act", std::string(architecture.activation));

@@ -16,8 +16,8 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kHeadModule = "lm_head";
-constexpr std::string_view kQueryPart = ".self_attn.q_proj";
-constexpr std::string_view kKeyPart = ".self_attn.k_proj";
+constexpr std::string_view kQueryPart = ".q_proj";
+constexpr std::string_view kKeyPart = ".k_proj";
 
 // transformers' and mlx-lm's classes of multimodal models hold the text model inside.
 void set_prefixes(AdapterBase& base, std::string_view prefix) {
@@ -70,6 +70,22 @@ std::optional<std::string> gguf_module_name(const GgufArchitecture& architecture
   return name;
 }
 
+// Throws Error when adapters in files of the architecture don't fit a base of the family.
+void check_architecture(const GgufArchitecture& architecture, std::string_view family,
+                        bool multiplied_base, std::string_view file) {
+  if (!is_of_family(architecture, family)) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: general.architecture is \"{}\", but the base model is \"{}\"",
+                            file, architecture.name, family));
+  }
+  if (architecture.multiplied_weights && !multiplied_base) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: adapters in GGUF of {} have the model's multipliers; use the "
+                            "model's GGUF file, or the adapter in PEFT's format",
+                            file, family));
+  }
+}
+
 std::optional<GgufDeltaNet> delta_net_of(const DecoderConfig& config) {
   if (!config.delta_net) return std::nullopt;
   return GgufDeltaNet{.key_heads = config.delta_net->key_heads,
@@ -104,16 +120,18 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
   };
   set_prefixes(base, prefix);
   set_expert_names(base, config.family);
+  if (config.multiplied_weights) {
+    base.needs_gguf =
+        "the base model's GGUF file has its multipliers in the weights, which adapters in this "
+        "format lack; use the model's safetensors, or the adapter in GGUF";
+  }
   base.gguf_module = [size_of = base.size_of, family = config.family, heads = config.num_heads,
-                      kv_heads = config.num_kv_heads, delta_net = delta_net_of(config)](
+                      kv_heads = config.num_kv_heads, delta_net = delta_net_of(config),
+                      is_multiplied = config.multiplied_weights](
                          const GgufMetadata& metadata,
                          std::string_view tensor) -> std::optional<GgufModule> {
     const GgufArchitecture& architecture = find_gguf_architecture(metadata);
-    if (!is_of_family(architecture, family)) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("{}: general.architecture is \"{}\", but the base model is \"{}\"",
-                              metadata.file(), architecture.name, family));
-    }
+    check_architecture(architecture, family, is_multiplied, metadata.file());
     auto name = gguf_module_name(architecture, tensor);
     if (!name) return std::nullopt;
     GgufModule module{.module = std::move(*name)};

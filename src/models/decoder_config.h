@@ -79,6 +79,7 @@ struct DecoderConfig {
   bool classifies = false;      // a head for labels of whole texts (score.weight) instead of tokens
   float residual_scale = 1.0f;  // of what attention and MLP add to the residual stream
   float logits_scale = 1.0f;
+  bool multiplied_weights = false;  // multipliers are in the weights, and in those of GGUF adapters
   QueryGrowth query_growth;
   QkNorm qk_norm = QkNorm::none;
   RopePairs rope_pairs = RopePairs::halves;

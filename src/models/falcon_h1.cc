@@ -85,6 +85,7 @@ DecoderConfig read_falcon_h1(const HfConfig& config, const WeightReader& weights
   const std::vector<float> of_mlp = read_multipliers(config, "mlp_multipliers", 2);
   decoder.mlp_gate_scale = of_mlp[0];
   decoder.mlp_output_scale = of_mlp[1];
+  decoder.multiplied_weights = config.boolean(kMultipliedWeightsField, false);
   decoder.layers = read_joined_layers(config);
   read_multiplied_mamba(config, decoder);
   read_ropes(config, {{}}, decoder);

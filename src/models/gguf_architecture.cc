@@ -302,7 +302,6 @@ constexpr GgufArchitecture kGraniteHybrid = {.name = "granitehybrid",
                                              .sizes = kGraniteMoeSizes,
                                              .mixers = GgufMixers::mamba2};
 
-// Falcon-H1's multipliers are in the weights.
 constexpr std::array<GgufNamePair, 8> kFalconH1Names = {{
     {"ssm_in", "mamba.in_proj"},
     {"ssm_conv1d", "mamba.conv1d"},
@@ -325,7 +324,8 @@ constexpr GgufArchitecture kFalconH1 = {.name = "falcon-h1",
                                         .hf_class = "FalconH1ForCausalLM",
                                         .tensors = kFalconH1Names,
                                         .whole_tensors = kFalconH1WholeNames,
-                                        .mixers = GgufMixers::beside};
+                                        .mixers = GgufMixers::beside,
+                                        .multiplied_weights = true};
 
 // Layers of one branch, which is called mixer whatever it is.
 constexpr std::array<GgufNamePair, 16> kNemotronNames = {{

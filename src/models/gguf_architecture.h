@@ -71,6 +71,7 @@ struct GgufArchitecture {
   bool norms_plus_one = false;   // files hold 1 + w of norms that compute 1 + w
   GgufMixers mixers = GgufMixers::attention;
   bool value_heads_in_turns = false;  // of delta nets: set_delta_net_order()
+  bool multiplied_weights = false;    // files have multipliers in the weights, not in keys
   bool two_ropes = false;             // layers with a window have a rope of their own
   std::string_view activation = "silu";
   int64_t default_window = 0;  // of windowed layers, when the file has no window; 0: none

@@ -54,6 +54,7 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "norm_epsilon", .type = number, .min = 0, .max = 1},
     {.name = "norm_eps", .type = number, .min = 0, .max = 1},
     {.name = kNormWeightOffsetField, .type = number, .min = 0, .max = 1},
+    {.name = kMultipliedWeightsField, .type = flag},
     {.name = "hidden_act", .type = word},
     {.name = "hidden_activation", .type = word},
     {.name = "tie_word_embeddings", .type = flag},

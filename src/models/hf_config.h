@@ -65,6 +65,8 @@ class HfConfig {
 // A field of Paceline's own: the offset added to stored norm weights. Configs made from GGUF files
 // have it, because these files store 1 + w.
 inline constexpr std::string_view kNormWeightOffsetField = "paceline_norm_weight_offset";
+// A flag of configs made for files whose weights have the model's multipliers multiplied in.
+inline constexpr std::string_view kMultipliedWeightsField = "paceline_multiplied_weights";
 
 // `layer_types`: true for "sliding_attention", false for "full_attention"; nothing when absent.
 std::optional<std::vector<bool>> read_sliding_layers(const HfConfig& config, int64_t num_layers);

@@ -122,6 +122,16 @@ def read_safetensors(directory):
     return found
 
 
+def write_safetensors(path, tensors):
+    header, data = {}, b""
+    for name, (dtype, shape, content) in sorted(tensors.items()):
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
 def floats(content, dtype):
     if dtype == "BF16":
         return struct.unpack(f"<{len(content) // 2}f", b"".join(b"\0\0" + content[i:i + 2]
@@ -523,6 +533,25 @@ def tensors_of(directory, config, quantized=False):
             out.append((f"rope_factors_{kind}.weight", "F32", [len(factors)],
                         struct.pack(f"<{len(factors)}f", *factors)))
     return out
+
+
+def adapter_matrices(module, pair, config):
+    """The matrices A and B of an adapter as the converter writes them: what it does to a weight's rows it does to B's,
+    and what it does to columns to A's."""
+    arch = ARCHITECTURES[config["model_type"]]
+    name = gguf_name(module, arch)
+    part = name.split(".")[-2]
+    (a_shape, a), (b_shape, b) = pair
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config.get("num_key_value_heads")}
+    if arch in INTERLEAVED and part in heads:
+        b = interleave(b, b_shape[0], heads[part])
+    if arch.startswith("qwen35") and part == "ssm_out":
+        a = delta_net_content(part, a_shape, a, config)
+    elif arch.startswith("qwen35"):
+        b = delta_net_content(part, b_shape, b, config)
+    if arch == "falcon-h1":
+        b = with_multipliers(name, b_shape, b, config)
+    return [(f"{name}.lora_a", "F32", a_shape, a), (f"{name}.lora_b", "F32", b_shape, b)]
 
 
 def tokenizer_metadata(directory, pre="default", template=True):

@@ -1,10 +1,12 @@
 """GGUF files made from the golden and the bundled models are the same models, bit for bit."""
 import json
 import math
+import random
 import unittest
+from array import array
 
-from gguf_files import (ARCHITECTURES, F32, STRING, convert, read_safetensors, text_config, tokenizer_metadata,
-                        write_gguf)
+from gguf_files import (ARCHITECTURES, F32, STRING, adapter_matrices, convert, read_safetensors, text_config,
+                        tokenizer_metadata, write_gguf, write_safetensors)
 from program import BUNDLED, ROOT, ProgramTest, lines
 
 GOLDENS = ROOT / "tests/goldens/models"
@@ -93,6 +95,51 @@ class GgufTest(ProgramTest):
                     self.assertEqual(written[key][:2], value[:2], key)
                     if not key.endswith((".A_log", "norm.weight")):  # w of a rounded 1 + w
                         self.assertEqual(written[key], value, key)
+
+    def write_adapters(self, name, config):
+        """One adapter of all matrices in layers, as PEFT has it and as GGUF has it."""
+        stored, draw = read_safetensors(HYBRIDS / name), random.Random(name)
+        pairs = {}
+        for key, (_, shape, _) in sorted(stored.items()):
+            if len(shape) != 2 or ".layers." not in key or ".gate." in key:
+                continue
+            sizes = ((3, shape[1]), (shape[0], 3))
+            pairs[key] = [(list(size), array("f", (draw.uniform(-0.3, 0.3) for _ in range(math.prod(size)))).tobytes())
+                          for size in sizes]
+        peft = self.directory / f"{name}-peft"
+        peft.mkdir()
+        write_safetensors(peft / "adapter_model.safetensors", {
+            f"base_model.model.{key.removesuffix('.weight').replace('backbone.', 'model.')}.lora_{side}.weight":
+                ("F32", *matrix) for key, pair in pairs.items() for side, matrix in zip("AB", pair)})
+        modules = sorted({key.split(".")[-2] for key in pairs})
+        (peft / "adapter_config.json").write_text(json.dumps({
+            "peft_type": "LORA", "r": 3, "lora_alpha": 6, "target_modules": modules}))
+        gguf = self.directory / f"{name}-adapter.gguf"
+        write_gguf(gguf, [("general.architecture", STRING, ARCHITECTURES[config["model_type"]]),
+                          ("general.type", STRING, "adapter"), ("adapter.type", STRING, "lora"),
+                          ("adapter.lora.alpha", F32, 6.0)],
+                   [matrix for key, pair in pairs.items() for matrix in adapter_matrices(key, pair, config)])
+        return peft, gguf
+
+    def test_adapters_in_gguf_are_those_of_peft(self):
+        for name in ("qwen3_5_text", "nemotron_h_pattern", "falcon_h1_multipliers"):
+            with self.subTest(name):
+                config = text_config(HYBRIDS / name)
+                is_multiplied = config["model_type"] == "falcon_h1"
+                if is_multiplied:
+                    config.update(self.powers_of_two(config))
+                twin, gguf, ids = self.twin(name, config, goldens=HYBRIDS)
+                peft, adapter = self.write_adapters(name, config)
+                scores = self.scores(twin, ids, "--lora", peft)
+                self.assertNotEqual(scores, self.scores(twin, ids))
+                self.assertEqual(self.scores(gguf, ids, "--lora", adapter), scores)
+                if is_multiplied:
+                    prompt = ("--prompt-ids", "1,2", "--lora")
+                    self.assertIn("use the model's GGUF", self.fail_with(1, "score", "-m", twin, *prompt, adapter))
+                    self.assertIn("use the model's safetensors", self.fail_with(1, "score", "-m", gguf, *prompt, peft))
+                else:
+                    self.assertEqual(self.scores(twin, ids, "--lora", adapter), scores)
+                    self.assertEqual(self.scores(gguf, ids, "--lora", peft), scores)
 
     def test_divided_frequencies_are_llama_3_s_scaling(self):
         twin, gguf, ids = self.twin("llama_scaled_tied")

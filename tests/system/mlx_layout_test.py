@@ -3,23 +3,13 @@ import json
 import struct
 import unittest
 
-from gguf_files import floats, halves, read_safetensors
+from gguf_files import floats, halves, read_safetensors, write_safetensors
 from program import ROOT, ProgramTest, lines
 
 HYBRIDS = ROOT / "tests/goldens/hybrids"
 SUMS = (".input_layernorm.weight", ".post_attention_layernorm.weight", "model.norm.weight", ".q_norm.weight",
         ".k_norm.weight")
 NUMBERED = {".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj."}
-
-
-def write_safetensors(path, tensors):
-    header, data = {}, b""
-    for name, (dtype, shape, content) in sorted(tensors.items()):
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
-        data += content
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def stack_experts(tensors):
