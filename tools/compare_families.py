@@ -207,7 +207,8 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
                   "num_experts_per_tok": draw.randint(1, chosen * in_group), "moe_intermediate_size": draw.randint(3, 40),
                   "norm_topk_prob": flip(), "routed_scaling_factor": draw.uniform(0.5, 3)}
         if family == "nemotron_h":
-            return fields | {"moe_shared_expert_intermediate_size": draw.randint(3, 40)}
+            return fields | {"moe_shared_expert_intermediate_size": draw.randint(3, 40),
+                             "moe_latent_size": any_of(draw, None, draw.randint(3, 40))}
         return fields | {"n_shared_experts": draw.randint(1, 2), "use_qk_norm": flip(),
                          "first_k_dense_replace": draw.randint(0, layers), "num_nextn_predict_layers": 0}
     return {}

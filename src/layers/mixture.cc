@@ -1,5 +1,8 @@
 #include "layers/mixture.h"
 
+#include <array>
+
+#include "base/error.h"
 #include "kernels/backend.h"
 #include "layers/load_context.h"
 
@@ -34,7 +37,10 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
   if (config.has_choice_bias) {
     choice_bias_ = load_vector(context, block + "." + names.choice_bias, num_experts);
   }
-  MlpConfig mlp{.hidden_size = hidden_size,
+  const bool has_latent = config.latent_size > 0;
+  PL_CHECK(!has_latent || config.routing.shared == SharedExpert::none,
+           "a shared expert among those that read latent columns");
+  MlpConfig mlp{.hidden_size = has_latent ? config.latent_size : hidden_size,
                 .intermediate_size = config.expert_size,
                 .activation = activation,
                 .bias = config.expert_bias,
@@ -50,6 +56,17 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
     mlp.fused_gate_up = names.fused_shared.has_value();
     mlp.names = names.fused_shared.value_or(MlpNames());
     experts_.emplace_back(context, block + "." + names.shared, mlp);
+  }
+  if (has_latent) {
+    mlp.hidden_size = hidden_size;
+    mlp.intermediate_size = config.shared_size;
+    const auto linear = [&](const std::string& name, int64_t in, int64_t out) {
+      return Linear(context, std::array{Projection{block + "." + name, out}}, in,
+                    config.expert_bias ? Linear::Bias::stored : Linear::Bias::none);
+    };
+    latent_.emplace(Latent{.to = linear(names.to_latent, hidden_size, config.latent_size),
+                           .from = linear(names.from_latent, config.latent_size, hidden_size),
+                           .shared = GatedMlp(context, block + "." + names.shared, mlp)});
   }
   for (const GatedMlp& expert : experts_) expert_weights_.push_back(expert.weights());
   Backend::check_experts(expert_weights_);
@@ -74,12 +91,24 @@ void Mixture::compute(Backend& backend, const Tensor& x, const BlockAdapters* ad
                       const ListExpertSegments& list_segments, Scratch& scratch,
                       const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const auto& [logits, routing] = MixtureScratch(scratch, config_, x.size(0));
+  const MixtureScratch taken(scratch, config_, x.size(1), x.size(0));
+  const auto& [logits, routing, inner, shared] = taken;
   router_.forward(backend, x, logits);
   if (adapters != nullptr) adapters->add(backend, BlockProduct::router, x, logits);
   choose(backend, logits, routing);
+  if (latent_) return mix_latent(backend, taken, x, out);
   if (list_segments == nullptr) return backend.mix_experts(expert_weights_, routing, x, out);
   mix_adapted_experts(backend, experts_, routing, list_segments, x, scratch, out);
+}
+
+void Mixture::mix_latent(Backend& backend, const MixtureScratch& taken, const Tensor& x,
+                         const Tensor& out) const {
+  const auto& [logits, routing, inner, shared] = taken;
+  latent_->to.forward(backend, x, inner);
+  backend.mix_experts(expert_weights_, routing, inner, inner);
+  backend.gated_mlp(latent_->shared.weights(), x, shared);
+  latent_->from.forward(backend, inner, out);  // `out` may be x
+  backend.add(out, shared, out);
 }
 
 void Mixture::route(Backend& backend, const Tensor& x, const Tensor& logits,
@@ -97,15 +126,25 @@ void Mixture::list_weights(std::vector<const PackedMatrix*>& weights) const {
     for (const PackedMatrix& matrix : linear.weights()) weights.push_back(&matrix);
   };
   add(router_);
+  if (latent_) {
+    for (const Linear* const product : latent_->shared.products()) add(*product);
+    add(latent_->to);
+    add(latent_->from);
+  }
   const auto slots = static_cast<size_t>(config_.routing.num_slots());
   for (size_t i = experts_.size() - slots; i < experts_.size(); ++i) {
     for (const Linear* const product : experts_[i].products()) add(*product);
   }
 }
 
-MixtureScratch::MixtureScratch(Scratch& scratch, const MixtureConfig& config, int64_t rows)
+MixtureScratch::MixtureScratch(Scratch& scratch, const MixtureConfig& config, int64_t hidden_size,
+                               int64_t rows)
     : logits(scratch.take_rows(rows, config.routing.num_logits())),
       routing{.experts = take_slots(scratch, DType::i32, rows, config),
-              .weights = take_slots(scratch, DType::f32, rows, config)} {}
+              .weights = take_slots(scratch, DType::f32, rows, config)} {
+  if (config.latent_size == 0) return;
+  inner = scratch.take_rows(rows, config.latent_size);
+  shared = scratch.take_rows(rows, hidden_size);
+}
 
 }  // namespace paceline

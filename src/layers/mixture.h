@@ -14,6 +14,17 @@
 
 namespace paceline {
 
+// What Mixture::forward() takes of the arena, for `rows` rows; where adapters change experts,
+// mix_adapted_experts() takes more.
+struct MixtureScratch {
+  Tensor logits;    // [rows, num_logits]
+  Routing routing;  // [rows, slots]
+  Tensor inner;     // [rows, latent_size], where experts read latent columns
+  Tensor shared;    // [rows, hidden], there too
+
+  MixtureScratch(Scratch& scratch, const MixtureConfig& config, int64_t hidden_size, int64_t rows);
+};
+
 // Packed expert by expert, so that only the memory of chosen experts is read. The router is float32
 // in any model and its inputs are not rounded, so that the choice depends on the hidden state
 // alone.
@@ -49,21 +60,22 @@ class Mixture {
   void compute(Backend& backend, const Tensor& x, const BlockAdapters* adapters,
                const ListExpertSegments& list_segments, Scratch& scratch, const Tensor& out) const;
   void choose(Backend& backend, const Tensor& logits, const Routing& out) const;
+  void mix_latent(Backend& backend, const MixtureScratch& taken, const Tensor& x,
+                  const Tensor& out) const;
+
+  // What stands around the chosen experts where they read latent columns.
+  struct Latent {
+    Linear to;
+    Linear from;
+    GatedMlp shared;
+  };
 
   MixtureConfig config_;
   Linear router_;  // its last output is the gate of the shared expert, if that has one
   std::optional<OwnedTensor> choice_bias_;  // [experts] float32
   std::vector<GatedMlp> experts_;           // the shared one is the last
   std::vector<GatedMlpWeights> expert_weights_;
-};
-
-// What forward() takes of the arena, for `rows` rows; where adapters change experts,
-// mix_adapted_experts() takes more.
-struct MixtureScratch {
-  Tensor logits;    // [rows, num_logits]
-  Routing routing;  // [rows, slots]
-
-  MixtureScratch(Scratch& scratch, const MixtureConfig& config, int64_t rows);
+  std::optional<Latent> latent_;
 };
 
 }  // namespace paceline

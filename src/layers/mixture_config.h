@@ -19,6 +19,7 @@ struct MixtureNames {
   std::string shared = "mlp.shared_expert";
   std::optional<MlpNames> fused_shared;  // its projections where gate and up are one matrix
   std::string shared_gate = "mlp.shared_expert_gate";
+  std::string to_latent, from_latent;  // where experts read latent columns
 
   bool operator==(const MixtureNames&) const = default;
 };
@@ -27,7 +28,11 @@ struct MixtureConfig {
   RoutingParams routing;
   int64_t expert_size = 0;  // inner columns of an expert
   int64_t shared_size = 0;  // those of the shared one, if there is one
-  bool gated = true;        // false: the activation of up takes the place of a gate, in all experts
+  // The chosen experts read and write so many columns: a projection of the hidden ones, and a
+  // second one goes back. The shared expert reads the hidden ones and stands apart, so its
+  // `routing.shared` is none. 0: no such projections.
+  int64_t latent_size = 0;
+  bool gated = true;  // false: the activation of up takes the place of a gate, in all experts
   bool has_choice_bias = false;
   bool router_bias = false;
   bool expert_bias = false;

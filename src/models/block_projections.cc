@@ -54,8 +54,10 @@ bool is_shared(const MixtureConfig& config, int64_t expert) {
   return expert == config.routing.num_experts;
 }
 
+// Adapters change nothing of a mixture whose experts read latent columns.
 bool adapts_experts(const DecoderConfig& config, int64_t layer_index) {
-  return config.layers[static_cast<size_t>(layer_index)].is_mixture;
+  return config.layers[static_cast<size_t>(layer_index)].is_mixture &&
+         config.mixture->latent_size == 0;
 }
 
 std::vector<BlockProjection> attention_projections(const DecoderConfig& config) {

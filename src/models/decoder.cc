@@ -215,8 +215,8 @@ void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t la
   const LayerConfig& layer = layer_of(config, layer_index);
   if (!layer.has_mlp) return;
   if (layer.is_mixture) {
-    MixtureScratch(scratch, config.mixture.value(), rows);
-    if (adapters == AdapterUse::none) return;
+    MixtureScratch(scratch, config.mixture.value(), config.hidden_size, rows);
+    if (adapters == AdapterUse::none || config.mixture->latent_size > 0) return;
     return take_expert_steps(scratch, *config.mixture, config.hidden_size, rows);
   }
   const MlpConfig mlp = mlp_config(config);

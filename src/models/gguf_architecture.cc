@@ -328,7 +328,7 @@ constexpr GgufArchitecture kFalconH1 = {.name = "falcon-h1",
                                         .multiplied_weights = true};
 
 // Layers of one branch, which is called mixer whatever it is.
-constexpr std::array<GgufNamePair, 16> kNemotronNames = {{
+constexpr std::array<GgufNamePair, 18> kNemotronNames = {{
     {"attn_norm", "norm"},
     {"attn_q", "mixer.q_proj"},
     {"attn_k", "mixer.k_proj"},
@@ -345,6 +345,8 @@ constexpr std::array<GgufNamePair, 16> kNemotronNames = {{
     {"ffn_down_exps", "mixer.experts.down_proj"},
     {"ffn_up_shexp", "mixer.shared_experts.up_proj"},
     {"ffn_down_shexp", "mixer.shared_experts.down_proj"},
+    {"ffn_latent_down", "mixer.fc1_latent_proj"},
+    {"ffn_latent_up", "mixer.fc2_latent_proj"},
 }};
 constexpr std::array<GgufNamePair, 5> kNemotronWholeNames = {{
     {"ssm_a", "mixer.A"},
@@ -353,7 +355,8 @@ constexpr std::array<GgufNamePair, 5> kNemotronWholeNames = {{
     {"exp_probs_b.bias", "mixer.gate.e_score_correction_bias"},
     {"output_norm.weight", "norm_f.weight"},
 }};
-constexpr std::array<GgufNamePair, 4> kNemotronSizes = {{
+constexpr std::array<GgufNamePair, 5> kNemotronSizes = {{
+    {"moe_latent_size", "moe_latent_size"},
     {"expert_shared_count", "n_shared_experts"},
     {"expert_shared_feed_forward_length", "moe_shared_expert_intermediate_size"},
     {"expert_group_count", "n_group"},

@@ -50,9 +50,11 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
     costs.num_experts = routing.num_experts;
     costs.experts_per_token = routing.experts_per_token;
     const int64_t matrices = config.mixture->gated ? 3 : 2;
-    const int64_t expert = matrices * hidden * config.mixture->expert_size;
-    const bool has_shared = routing.shared != SharedExpert::none;
-    costs.block_weights += hidden * routing.num_logits() + routing.num_experts * expert +
+    const int64_t latent = config.mixture->latent_size;
+    const int64_t expert = matrices * (latent > 0 ? latent : hidden) * config.mixture->expert_size;
+    const bool has_shared = routing.shared != SharedExpert::none || latent > 0;
+    costs.block_weights += hidden * (routing.num_logits() + 2 * latent) +
+                           routing.num_experts * expert +
                            (has_shared ? matrices * hidden * config.mixture->shared_size : 0);
     costs.idle_weights += (routing.num_experts - routing.experts_per_token) * expert;
   }

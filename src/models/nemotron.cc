@@ -113,7 +113,10 @@ MixtureConfig read_nemotron_mixture(const HfConfig& config) {
                    .experts = "mixer.experts",
                    .shared = "mixer.shared_experts"};
   if (config.has("moe_latent_size")) {
-    config.unsupported("moe_latent_size", "experts that read a projection aren't supported");
+    mixture.latent_size = config.integer("moe_latent_size");
+    mixture.routing.shared = SharedExpert::none;  // it stands apart
+    mixture.names.to_latent = "mixer.fc1_latent_proj";
+    mixture.names.from_latent = "mixer.fc2_latent_proj";
   }
   return mixture;
 }

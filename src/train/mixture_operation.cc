@@ -28,7 +28,7 @@ class MixtureOperation final : public BackendOperation {
     if (training_.has_loras() && dropout_.is_on()) return forward_with_dropout(inputs[0]);
     Array y = new_array(inputs[0], inputs[0].shape());
     Scratch dry_run;
-    const MixtureScratch of_routing(dry_run, mixture_.config(), x.size(0));
+    const MixtureScratch of_routing(dry_run, mixture_.config(), x.size(1), x.size(0));
     ListExpertSegments list;
     if (training_.has_loras()) {
       take_expert_steps(dry_run, mixture_.config(), x.size(1), x.size(0));

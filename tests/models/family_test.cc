@@ -254,8 +254,10 @@ TEST(Families, NemotronLayersHaveOneBranchEach) {
   EXPECT_EQ(cache_groups(pattern).size(), 2u);
   expect_error(ErrorCode::unsupported, {"hybrid_override_pattern: \"X\" isn't supported"},
                [&] { nemotron(R"(, "hybrid_override_pattern": "M*X")"); });
-  expect_error(ErrorCode::unsupported, {"moe_latent_size"},
-               [&] { nemotron(R"(, "hybrid_override_pattern": "M*E", "moe_latent_size": 8)"); });
+  const DecoderConfig latent =
+      nemotron(R"(, "hybrid_override_pattern": "M*E", "moe_latent_size": 8)");
+  EXPECT_EQ(latent.mixture->latent_size, 8);
+  EXPECT_EQ(latent.mixture->routing.shared, SharedExpert::none);
 }
 
 TEST(Families, GraniteHybridsAreReadByEitherNameOfALayersKind) {

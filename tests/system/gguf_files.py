@@ -53,12 +53,18 @@ OWN_NAMES |= {"qwen35": DELTA_NETS, "qwen35moe": DELTA_NETS, "lfm2": CONVOLUTION
                              "mixer.down_proj": "ffn_down",
                              **{name.replace("mamba", "mixer"): part for name, part in MAMBA.items()}}}
 OWN_NAMES["mamba2"] = OWN_NAMES["nemotron_h"]
-WITHOUT_KIND = {"pre_ff_layernorm.weight": "ffn_norm", "self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+OWN_NAMES["nemotron_h_moe"] = {
+    **OWN_NAMES["nemotron_h"], "mixer.gate": "ffn_gate_inp", "mixer.shared_experts.up_proj": "ffn_up_shexp",
+    "mixer.shared_experts.down_proj": "ffn_down_shexp", "mixer.fc1_latent_proj": "ffn_latent_down",
+    "mixer.fc2_latent_proj": "ffn_latent_up"}
+WITHOUT_KIND = {"pre_ff_layernorm.weight": "ffn_norm", "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
+                "self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
                 "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
-INTERLEAVED = ("llama", "arcee", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "mistral3")
+INTERLEAVED = ("llama", "arcee", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "nemotron_h_moe",
+               "mistral3")
 OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm",
            "embeddings": "token_embd", "norm_f": "output_norm", "final_layernorm": "output_norm"}
 ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma", "qwen2_5_vl": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl": "qwen3vl",
@@ -73,9 +79,14 @@ ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma",
                  "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
                  "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid",
                  "nemotron_h": "nemotron_h", "falcon_h1": "falcon-h1", "mamba2": "mamba2"}
-MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
+MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".mixer.experts.": ".mlp.experts.", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
+
+
+def arch_of(config):
+    arch = ARCHITECTURES[config["model_type"]]
+    return "nemotron_h_moe" if "moe" in config.get("layers_block_type", []) else arch
 
 
 def pack_string(text):
@@ -348,7 +359,7 @@ def llama3_divisors(scaling, theta, head_dim):
 
 
 def config_metadata(config):
-    arch = ARCHITECTURES[config["model_type"]]
+    arch = arch_of(config)
     theta, scaling, local_theta = rope_of(config)
     types = config.get("layer_types") or config.get("layers_block_type") or []
     config = {"num_hidden_layers": len(types), **config}
@@ -428,16 +439,22 @@ def config_metadata(config):
         out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length"))]
         add("attention.head_count_kv", ARRAY, (I32, [heads if kind == "full_attention" else 0 for kind in types]))
         add("feed_forward_length", U32, config["intermediate_size" if config["num_local_experts"] else "shared_intermediate_size"])
-    if arch == "nemotron_h":
+    if arch.startswith("nemotron_h"):
         for key, field in {"conv_kernel": "conv_kernel", "state_size": "ssm_state_size", "group_count": "n_groups",
                            "time_step_rank": "mamba_num_heads"}.items():
             add(f"ssm.{key}", U32, config[field])
         add("ssm.inner_size", U32, config["mamba_num_heads"] * config["mamba_head_dim"])
+        is_mixture = arch == "nemotron_h_moe"
         out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length")) and
-               ".expert_" not in entry[0]]
+               (is_mixture or ".expert_" not in entry[0])]
+        columns = ("moe", "moe_intermediate_size") if is_mixture else ("mlp", "intermediate_size")
         for key, kind, field in (("attention.head_count_kv", "full_attention", "num_key_value_heads"),
-                                 ("feed_forward_length", "mlp", "intermediate_size")):
+                                 ("feed_forward_length", *columns)):
             add(key, ARRAY, (I32, [config[field] if one == kind else 0 for one in types]))
+        if is_mixture:
+            add("expert_shared_feed_forward_length", U32, config["moe_shared_expert_intermediate_size"])
+        if config.get("moe_latent_size"):
+            add("moe_latent_size", U32, config["moe_latent_size"])
     if arch in ("falcon-h1", "mamba2"):
         prefix = "mamba_" if arch == "falcon-h1" else ""
         keys = {"conv_kernel": ("d_conv", "conv_kernel"), "state_size": ("d_state", "state_size"),
@@ -484,7 +501,7 @@ def config_metadata(config):
 def tensors_of(directory, config, quantized=False):
     """The weights as the converter writes them; those of norms that compute 1 + w as float32 with 1 added.
     `quantized`: matrices as Q8_0."""
-    arch = ARCHITECTURES[config["model_type"]]
+    arch = arch_of(config)
     plus_one = arch.startswith(("gemma", "qwen35", "qwen3next"))
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config.get("num_key_value_heads")}
     out = []
@@ -511,8 +528,8 @@ def tensors_of(directory, config, quantized=False):
             content = delta_net_content(part, shape, content, config)
         if arch == "falcon-h1":
             content = with_multipliers(name, shape, content, config)
-        groups = {"granitehybrid": "mamba_n_groups", "nemotron_h": "n_groups", "falcon-h1": "mamba_n_groups",
-                  "mamba2": "n_groups"}.get(arch)
+        groups = {"granitehybrid": "mamba_n_groups", "nemotron_h": "n_groups", "nemotron_h_moe": "n_groups",
+                  "falcon-h1": "mamba_n_groups", "mamba2": "n_groups"}.get(arch)
         if groups and name.endswith((".ssm_a", ".ssm_d")):
             shape = [shape[0], 1]
         if groups and part == "ssm_norm":
@@ -538,7 +555,7 @@ def tensors_of(directory, config, quantized=False):
 def adapter_matrices(module, pair, config):
     """The matrices A and B of an adapter as the converter writes them: what it does to a weight's rows it does to B's,
     and what it does to columns to A's."""
-    arch = ARCHITECTURES[config["model_type"]]
+    arch = arch_of(config)
     name = gguf_name(module, arch)
     part = name.split(".")[-2]
     (a_shape, a), (b_shape, b) = pair

@@ -267,6 +267,16 @@ HYBRID_SPECS = (
         weight_std=0.2,
     ),
     GoldenSpec(
+        name="nemotron_h_latent",
+        family="nemotron_h",
+        config={**NEMOTRON, "layers_block_type": ["linear_attention", "moe", "full_attention", "moe"],
+                "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_latent_size": 20, "moe_intermediate_size": 12,
+                "moe_shared_expert_intermediate_size": 24, "tie_word_embeddings": False},
+        features=(*MAMBA2_FEATURES, "expert_choice", "choice_bias", "shared_expert"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
         name="lfm3_tied",
         family="lfm3",
         config={"num_hidden_layers": 5, "num_key_value_heads": 2, "head_dim": 12, "intermediate_size": 40,
