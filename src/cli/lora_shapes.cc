@@ -83,7 +83,7 @@ LoraShapes lora_shapes(const TrainChoice& choice, const DecoderConfig& config,
   std::vector<std::string> modules = linear_modules(config);
   for (std::string& module : expert_modules(config)) modules.push_back(std::move(module));
   for (const std::string& module : modules) {
-    if (!is_target(choice, config.num_layers(), module)) continue;
+    if (!is_target(choice, config.num_stored_layers(), module)) continue;
     const std::string name = prefixed(prefixes, module);
     const int64_t rank =
         checked_rank(ranks.value_of(name, budget, static_cast<double>(choice.rank)));

@@ -42,7 +42,7 @@ LoraOptions lora_options(const TrainChoice& choice, const LoadedModel& model,
 
 TrainTarget lora_target(const Settings& settings, LoadedModel& model) {
   const TrainChoice& choice = settings.train;
-  const int64_t num_layers = model.decoder->config().num_layers();
+  const int64_t num_layers = model.decoder->config().num_stored_layers();
   if (choice.num_layers > num_layers) {
     throw error_of(ErrorCode::invalid, "--num-layers: {}, but the model has {} layers",
                    choice.num_layers, num_layers);

@@ -1,6 +1,7 @@
 #include "layers/attention.h"
 
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -173,12 +174,7 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
   } else {
     backend.attention(heads.q, store, group.slices, config_.params, read);
   }
-  if (config_.has_gate) gate_heads(backend, qkv, attended, attended);
-  if (gate_origins_) {  // a sink's share is the sigmoid of a difference
-    const int64_t width = config_.input_width();
-    const Tensor gates = qkv.slice(1, width - config_.num_heads, width);
-    backend.apply_sinks(gates, gate_origins_->view, read);
-  }
+  if (config_.has_gates()) gate_heads(backend, qkv, attended, attended);
   output_.forward(backend, attended, out);
   adapters.add(backend, BlockProduct::output, attended, out);
 }
@@ -192,21 +188,57 @@ Tensor SelfAttention::outputs_of(const Tensor& rows, int64_t head) const {
   return rows.slice(1, head * config_.head_dim, (head + 1) * config_.head_dim);
 }
 
+Tensor SelfAttention::gates_of_heads(const Tensor& qkv) const {
+  return qkv.slice(1, config_.input_width() - config_.num_heads, config_.input_width());
+}
+
 void SelfAttention::gate_heads(Backend& backend, const Tensor& qkv, const Tensor& read,
                                const Tensor& out) const {
+  if (config_.head_gates) {
+    if (read.raw() != out.raw()) backend.scale(read, std::array{1.0f}, out);
+    return gate_whole_heads(backend, qkv, out);
+  }
   for (int64_t head = 0; head < config_.num_heads; ++head) {
     backend.gated_activation(Activation::sigmoid, gates_of(qkv, head), outputs_of(read, head),
                              outputs_of(out, head));
   }
 }
 
-void SelfAttention::gate_gradient(GradientOps& gradients, const HeadGateGradient& of) const {
+// A sink's share is the sigmoid of a difference.
+void SelfAttention::gate_whole_heads(Backend& backend, const Tensor& qkv,
+                                     const Tensor& read) const {
+  backend.apply_sinks(gates_of_heads(qkv), gate_origins_->view,
+                      heads_of(read, 0, config_.num_heads, config_.head_dim));
+}
+
+void SelfAttention::gate_gradient(Backend& backend, const HeadGateGradient& of) const {
+  if (config_.head_gates) return whole_gate_gradient(backend, of);
   for (int64_t head = 0; head < config_.num_heads; ++head) {
-    gradients.gated_activation_gradient(Activation::sigmoid,
-                                        {.gate = gates_of(of.qkv, head),
-                                         .up = outputs_of(of.read, head),
-                                         .dout = outputs_of(of.dout, head)},
-                                        gates_of(of.dqkv, head), outputs_of(of.dread, head));
+    backend.gradients().gated_activation_gradient(Activation::sigmoid,
+                                                  {.gate = gates_of(of.qkv, head),
+                                                   .up = outputs_of(of.read, head),
+                                                   .dout = outputs_of(of.dout, head)},
+                                                  gates_of(of.dqkv, head),
+                                                  outputs_of(of.dread, head));
+  }
+}
+
+// With s the sigmoid of a head's gate, dread = s dout, and the gate's is s (1 - s) times the
+// product of what attention read with dout.
+void SelfAttention::whole_gate_gradient(Backend& backend, const HeadGateGradient& of) const {
+  backend.scale(of.dout, std::array{1.0f}, of.dread);
+  gate_whole_heads(backend, of.qkv, of.dread);
+  const Tensor gates = gates_of_heads(of.qkv), dgates = gates_of_heads(of.dqkv);
+  for (int64_t row = 0; row < gates.size(0); ++row) {
+    for (int64_t head = 0; head < config_.num_heads; ++head) {
+      const double share = 1.0 / (1.0 + std::exp(-double{gates.row<float>(row)[head]}));
+      const int64_t first = head * config_.head_dim;
+      double product = 0;
+      for (int64_t i = first; i < first + config_.head_dim; ++i) {
+        product += double{of.read.row<float>(row)[i]} * double{of.dout.row<float>(row)[i]};
+      }
+      dgates.row<float>(row)[head] = static_cast<float>(share * (1.0 - share) * product);
+    }
   }
 }
 

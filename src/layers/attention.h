@@ -53,6 +53,7 @@ struct AttentionConfig {
   int64_t input_width() const {
     return query_width() + 2 * num_kv_heads * head_dim + (head_gates ? num_heads : 0);
   }
+  bool has_gates() const { return has_gate || head_gates; }  // of either kind
 };
 
 // Queries, keys and values side by side in rows.
@@ -98,7 +99,7 @@ class SelfAttention {
                        const AttentionHeads& heads, Indices<int64_t> slots,
                        const KvStore& store) const;
 
-  // Multiplies what attention read by the sigmoids of the gates beside the queries.
+  // Multiplies what attention read by the sigmoids of the gates in qkv, in place.
   //                                     qkv as of its product, read, out [rows, heads * head_dim]
   void gate_heads(Backend& backend, const Tensor& qkv, const Tensor& read, const Tensor& out) const;
   // Writes the gates' columns of dqkv, and dread.
@@ -109,7 +110,7 @@ class SelfAttention {
     const Tensor& dqkv;
     const Tensor& dread;
   };
-  void gate_gradient(GradientOps& gradients, const HeadGateGradient& of) const;
+  void gate_gradient(Backend& backend, const HeadGateGradient& of) const;
 
   std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }
 
@@ -132,8 +133,12 @@ class SelfAttention {
  private:
   void load_norms(const LoadContext& context, const std::string& name);
   void normalise(Backend& backend, const AttentionHeads& from, const AttentionHeads& heads) const;
+  // These with one gate for each head, in place.
+  void gate_whole_heads(Backend& backend, const Tensor& qkv, const Tensor& read) const;
+  void whole_gate_gradient(Backend& backend, const HeadGateGradient& of) const;
   // The columns of head `head`'s gates in qkv, and of its outputs.
   Tensor gates_of(const Tensor& qkv, int64_t head) const;
+  Tensor gates_of_heads(const Tensor& qkv) const;  // [rows, heads], with head_gates
   Tensor outputs_of(const Tensor& rows, int64_t head) const;
   void scale_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
 

@@ -65,16 +65,30 @@ Mamba2::InputParts Mamba2::parts_of(const Tensor& input) const {
           .decay = input.slice(1, decay, config_.input_width())};
 }
 
-void Mamba2::scale_parts(Backend& backend, const Tensor& input) const {
+bool Mamba2::has_scales() const {
+  return std::ranges::any_of(config_.input_scales, [](float scale) { return scale != 1.0f; });
+}
+
+void Mamba2::scale_parts(Backend& backend, const Tensor& input, const Tensor& out) const {
   const int64_t inner = config_.inner(), keys = config_.groups * config_.state_size;
   const std::array<int64_t, 5> widths = {inner, inner, keys, keys, config_.heads};
+  const bool is_in_place = input.raw() == out.raw();
   int64_t first = 0;
   for (size_t i = 0; i < widths.size(); ++i) {
-    const Tensor part = input.slice(1, first, first + widths[i]);
+    const int64_t end = first + widths[i];
     const float scale = config_.input_scales[i];
-    if (scale != 1.0f) backend.scale(part, std::array{scale}, part);
-    first += widths[i];
+    if (scale != 1.0f || !is_in_place) {
+      backend.scale(input.slice(1, first, end), std::array{scale}, out.slice(1, first, end));
+    }
+    first = end;
   }
+}
+
+Tensor Mamba2::scaled(Backend& backend, const Tensor& input, OwnedTensor& copy) const {
+  if (!has_scales()) return input;
+  copy = allocate_rows(backend.memory(), input.size(0), input.size(1));
+  scale_parts(backend, input, copy.view);
+  return copy.view;
 }
 
 void Mamba2::prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
@@ -123,7 +137,7 @@ void Mamba2::forward(Backend& backend, const Tensor& x, const StateSlices& slice
   const auto& [input, mixed, steps, read] = Mamba2Scratch(scratch, config_, x.size(0));
   input_.forward(backend, x, input);
   adapters.add(backend, BlockProduct::qkv, x, input);
-  scale_parts(backend, input);
+  scale_parts(backend, input, input);
   const InputParts parts = parts_of(input);
   run(backend, parts, slices, states,
       {.mixed = mixed, .steps = steps, .decay = parts.decay, .read = read});
@@ -153,13 +167,12 @@ void Mamba2::normalise(Backend& backend, const Tensor& x, const Tensor& out) con
 
 void Mamba2::mix(Backend& backend, const Tensor& input, const StateSlices& slices,
                  const Tensor& states, const Tensor& kept, const Tensor& out) const {
-  PL_CHECK(std::ranges::count(config_.input_scales, 1.0f) == std::ssize(config_.input_scales),
-           "the gradient of scaled parts isn't computed");
   const int64_t rows = input.size(0), heads = config_.heads;
   const OwnedTensor mixed = allocate_rows(backend.memory(), rows, config_.channels());
   const OwnedTensor steps = allocate_rows(backend.memory(), rows, heads);
   const OwnedTensor decay = allocate_rows(backend.memory(), rows, heads);
-  const InputParts parts = parts_of(input);
+  OwnedTensor copy;
+  const InputParts parts = parts_of(scaled(backend, input, copy));
   run(backend, parts, slices, states,
       {.mixed = mixed.view, .steps = steps.view, .decay = decay.view, .read = kept});
   gate(backend, parts.gates, kept, out);
@@ -199,8 +212,11 @@ void Mamba2::gate_gradient(Backend& backend, const MixGradientInputs& in, const 
       Activation::silu, {.gate = gates, .up = in.kept, .dout = dgated}, dgates, dread);
 }
 
-void Mamba2::mix_gradient(Backend& backend, const MixGradientInputs& in,
+void Mamba2::mix_gradient(Backend& backend, const MixGradientInputs& stored,
                           const Tensor& dinput) const {
+  OwnedTensor copy;
+  MixGradientInputs in = stored;
+  in.input = scaled(backend, stored.input, copy);
   RecurrentGradientOps& recurrent = *backend.recurrent_gradients();
   const int64_t rows = in.input.size(0), heads = config_.heads, channels = config_.channels();
   const auto take = [&](int64_t width) { return allocate_rows(backend.memory(), rows, width); };
@@ -236,6 +252,7 @@ void Mamba2::mix_gradient(Backend& backend, const MixGradientInputs& in,
   backend.gradients().activation_gradient(config_.activation, convolved.view, dmixed.view,
                                           dmixed.view);
   convolution_.gradient(recurrent, dmixed.view, in.sequences, d.channels);
+  scale_parts(backend, dinput, dinput);
 }
 
 }  // namespace paceline

@@ -75,8 +75,7 @@ class Mamba2 {
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 
-  // What forward() does between its products, for training: whole sequences, from position 0 on,
-  // of a layer whose parts have no scales.
+  // What forward() does between its products, for training: whole sequences, from position 0 on.
   //                     input [rows, input_width], kept [rows, kept_width], out [rows, mixed_width]
   void mix(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
            const Tensor& kept, const Tensor& out) const;
@@ -98,7 +97,11 @@ class Mamba2 {
     Tensor read;          // [rows, inner], what states had
   };
   InputParts parts_of(const Tensor& input) const;
-  void scale_parts(Backend& backend, const Tensor& input) const;  // [rows, input_width], in place
+  bool has_scales() const;
+  // In place.                                         input, out [rows, input_width]
+  void scale_parts(Backend& backend, const Tensor& input, const Tensor& out) const;
+  // `input` with its parts scaled, in `copy`, or itself.
+  Tensor scaled(Backend& backend, const Tensor& input, OwnedTensor& copy) const;
   // Convolved channels before their activation, and time steps.
   void prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
                const Tensor& states, const Buffers& buffers) const;

@@ -59,15 +59,6 @@ class Mixer {
     return std::visit([](const auto& part) { return part.products(); }, part_);
   }
 
-  // Whether training can go back through it.
-  bool has_gradient() const {
-    return std::visit(
-        []<class Kind>(const Kind&) {
-          return HasMixGradient<Kind> || std::is_same_v<Kind, SelfAttention>;
-        },
-        part_);
-  }
-
   // Of a layer that is attention.
   const SelfAttention& attention() const { return std::get<SelfAttention>(part_); }
   SelfAttention& attention() { return std::get<SelfAttention>(part_); }

@@ -135,7 +135,7 @@ class AttentionOperation final : public BackendOperation {
     }
     round_as_stored(heads.k, heads.k, inputs[0].context().pool);
     round_as_stored(from.v, heads.v, inputs[0].context().pool);
-    if (!config.has_gate) return {.output = out, .saved = {rotated, log_sum_exp}};
+    if (!config.has_gates()) return {.output = out, .saved = {rotated, log_sum_exp}};
     Array gated = new_array(inputs[0], out.shape());
     attention_.gate_heads(backend(), inputs[0].tensor(), out_tensor, gated.writable());
     return {.output = gated, .saved = {rotated, log_sum_exp, out}};
@@ -143,14 +143,15 @@ class AttentionOperation final : public BackendOperation {
 
   Arrays vjp(const Array& cotangent, const Application& application) const override {
     const AttentionConfig& config = attention_.config();
-    PL_CHECK(application.saved.size() == (config.has_gate ? 3 : 2),
+    PL_CHECK(application.saved.size() == (config.has_gates() ? 3 : 2),
              "a vjp saves what attention rotated and what gates multiply");
     const AttentionHeads heads(application.saved[0].tensor(), config);
     Array dx = new_array(cotangent, application.saved[0].shape());
     const Tensor d_qkv = dx.writable();
     const AttentionHeads d(d_qkv, config);
-    const Array& read = config.has_gate ? application.saved[2] : application.output;
-    const Array dread = config.has_gate ? gate_gradient(application, cotangent, d_qkv) : cotangent;
+    const Array& read = config.has_gates() ? application.saved[2] : application.output;
+    const Array dread =
+        config.has_gates() ? gate_gradient(application, cotangent, d_qkv) : cotangent;
     gradients().attention_gradient({.q = heads.q,
                                     .k = heads.k,
                                     .v = heads.v,
@@ -170,20 +171,20 @@ class AttentionOperation final : public BackendOperation {
   }
 
   bool vjp_reads_input(size_t /*index*/, const Wanted& /*wanted*/) const override {
-    return !attention_.q_norms().empty() || attention_.config().has_gate;
+    return !attention_.q_norms().empty() || attention_.config().has_gates();
   }
-  bool vjp_reads_output() const override { return !attention_.config().has_gate; }
+  bool vjp_reads_output() const override { return !attention_.config().has_gates(); }
 
  private:
   // Writes the gradient of the gates to d_qkv; returns that of what they multiply.
   Array gate_gradient(const Application& application, const Array& cotangent,
                       const Tensor& d_qkv) const {
     Array dread = new_array(cotangent, cotangent.shape());
-    attention_.gate_gradient(gradients(), {.qkv = untraced(application.inputs[0]),
-                                           .read = application.saved[2].tensor(),
-                                           .dout = untraced(cotangent),
-                                           .dqkv = d_qkv,
-                                           .dread = dread.writable()});
+    attention_.gate_gradient(backend(), {.qkv = untraced(application.inputs[0]),
+                                         .read = application.saved[2].tensor(),
+                                         .dout = untraced(cotangent),
+                                         .dqkv = d_qkv,
+                                         .dread = dread.writable()});
     return dread;
   }
 

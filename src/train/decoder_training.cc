@@ -12,21 +12,6 @@ void expect_trainable(const Decoder& decoder) {
     throw Error(ErrorCode::unsupported,
                 "train: the model attends in both directions, so its next tokens can't be trained");
   }
-  const DecoderConfig& config = decoder.config();
-  if (config.head_gates) {
-    throw Error(ErrorCode::unsupported,
-                "train: the model's attention has a gate for each head, whose gradients aren't "
-                "computed");
-  }
-  for (size_t i = 0; i < decoder.blocks().size(); ++i) {
-    const LayerConfig& layer = config.layers[i];
-    const bool is_whole = layer.mixer != MixerKind::none && layer.has_mlp && !layer.joins_next;
-    if (is_whole && decoder.blocks()[i].mixer()->has_gradient()) continue;
-    throw Error(ErrorCode::unsupported,
-                fmt::format("train: layers.{}: a layer with a state of a kind whose gradients "
-                            "aren't computed",
-                            config.stored_layer(static_cast<int64_t>(i))));
-  }
   if (!decoder.config().has_head) {
     throw Error(ErrorCode::unsupported,
                 "train: the model's files have no lm_head.weight, so its next tokens can't be "

@@ -91,12 +91,13 @@ class LinearOperation final : public BackendOperation {
     const Tensor dy = columns_of(lora, cotangent.tensor());
     const Array x = dropped(lora, input);
     const Array inner = inner_product(lora, x);
-    gradients().matmul_weight_gradient(dy, inner.tensor(), lora.b->rounding(), lora.b->gradient());
+    gradients().matmul_weight_gradient(dy, inner.tensor(), lora.b->rounding(),
+                                       lora.b->pass_gradient());
     if (lora.b->is_zero()) return;  // so are the gradients of A and x
     Array d_inner = new_array(cotangent, inner.shape());
     gradients().matmul_input_gradient(dy, lora.b->packed(), d_inner.writable());
     gradients().matmul_weight_gradient(d_inner.tensor(), x.tensor(), lora.a->rounding(),
-                                       lora.a->gradient());
+                                       lora.a->pass_gradient());
     if (!dropout_.is_on()) {
       gradients().add_matmul_input_gradient(d_inner.tensor(), lora.a->packed(), dx);
       return;

@@ -56,6 +56,11 @@ std::vector<LoraProjection>& projections_of(BlockTraining& block, const BlockPro
   return block.down.loras;
 }
 
+// By the layer of the files.
+std::string module_name(const DecoderConfig& config, int64_t layer, const BlockProjection& one) {
+  return fmt::format("layers.{}.{}", config.stored_layer(layer), one.part);
+}
+
 // All that can be adapted.
 std::vector<BlockProjection> all_projections(const DecoderConfig& config, int64_t layer) {
   std::vector<BlockProjection> all = block_projections(config, layer);
@@ -84,7 +89,7 @@ std::vector<std::string> linear_modules(const DecoderConfig& config) {
     for (const auto& projections :
          {block_projections(config, layer), shared_projections(config, layer)}) {
       for (const BlockProjection& projection : projections) {
-        names.push_back(fmt::format("layers.{}.{}", layer, projection.part));
+        names.push_back(module_name(config, layer, projection));
       }
     }
   }
@@ -96,7 +101,7 @@ std::vector<std::string> expert_modules(const DecoderConfig& config) {
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
     for (const BlockProjection& projection : expert_projections(config, layer)) {
       if (!split_expert_part(projection.part)) continue;  // the shared expert's
-      names.push_back(fmt::format("layers.{}.{}", layer, projection.part));
+      names.push_back(module_name(config, layer, projection));
     }
   }
   return names;
@@ -111,7 +116,7 @@ LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& op
     if (mixture != nullptr) block.mixture.experts.resize(mixture->experts().size());
     for (const BlockProjection& projection :
          all_projections(decoder.config(), static_cast<int64_t>(i))) {
-      const std::string name = fmt::format("layers.{}.{}", i, projection.part);
+      const std::string name = module_name(decoder.config(), static_cast<int64_t>(i), projection);
       const auto shape = options.shape_of(name);
       if (!shape) continue;
       std::vector<LoraProjection>& projections = projections_of(block, projection);
@@ -121,7 +126,8 @@ LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& op
                 .projections = &projections,
                 .first_column = projection.first_column,
                 .out_features = projection.out_features,
-                .in_features = projection.in_features},
+                .in_features = projection.in_features,
+                .order = PackedOrder(projection.order)},
                *shape, options);
     }
     if (!block.mixture.has_loras()) block.mixture.experts.clear();
@@ -131,7 +137,7 @@ LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& op
         ErrorCode::invalid,
         fmt::format(
             "target-modules: none of the model's linear modules is among them; there are {}",
-            projection_names(block_projections(decoder.config(), 0))));
+            stored_projection_names(decoder.config(), 0)));
   }
   const auto by_module = [](const LoraPairRef& x, const LoraPairRef& y) {
     return x.module < y.module;
@@ -147,15 +153,15 @@ void LoraSet::add_pair(Backend& backend, const Module& module, const LoraShape& 
                        const LoraOptions& options) {
   check_shape(module.name, shape);
   const double scale = scale_of(shape, options.use_rslora);
-  const auto add = [&](const char* name, Extents extents, float factor) {
+  const auto add = [&](const char* name, Extents extents, float factor, PackedOrder order) {
     return owned_
         .emplace_back(std::make_unique<TrainedMatrix>(module.name + name, extents, options.dtype,
-                                                      factor, backend.memory()))
+                                                      factor, backend.memory(), std::move(order)))
         .get();
   };
-  TrainedMatrix* const a = add(".lora_a", {shape.rank, module.in_features}, 1.0f);
+  TrainedMatrix* const a = add(".lora_a", {shape.rank, module.in_features}, 1.0f, {});
   TrainedMatrix* const b =
-      add(".lora_b", {module.out_features, shape.rank}, static_cast<float>(scale));
+      add(".lora_b", {module.out_features, shape.rank}, static_cast<float>(scale), module.order);
   const Hash128 key = siphash128_bytes(kPublicSipKey, std::as_bytes(std::span(module.name)));
   const autodiff::Context context{.memory = backend.memory()};
   const autodiff::Array values = autodiff::kaiming_normal(context, {shape.rank, module.in_features},

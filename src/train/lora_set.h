@@ -59,6 +59,7 @@ class LoraSet final : public TrainedSet {
     int64_t first_column;
     int64_t out_features;
     int64_t in_features;
+    PackedOrder order;  // of the outputs
   };
   void add_pair(Backend& backend, const Module& module, const LoraShape& shape,
                 const LoraOptions& options);

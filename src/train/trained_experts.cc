@@ -134,11 +134,11 @@ void TrainedExperts::add_pair(const LoraProjection& lora, std::span<const int32_
   const Tensor x = dropped(lora, batch_rows, all_x, kept);
   const OwnedTensor inner = new_tensor(x.size(0), lora.a->packed().n);
   backend_.matmul(x, lora.a->packed(), nullptr, inner.view);
-  add_weight_gradient(batch_rows, dy, inner.view, lora.b->rounding(), lora.b->gradient());
+  add_weight_gradient(batch_rows, dy, inner.view, lora.b->rounding(), lora.b->pass_gradient());
   if (lora.b->is_zero()) return;  // so are the gradients of A and x
   GradientOps& gradients = backend_.gradients();
   gradients.matmul_input_gradient(dy, lora.b->packed(), inner.view);
-  add_weight_gradient(batch_rows, inner.view, x, lora.a->rounding(), lora.a->gradient());
+  add_weight_gradient(batch_rows, inner.view, x, lora.a->rounding(), lora.a->pass_gradient());
   if (!dropout_.is_on()) {
     return gradients.add_matmul_input_gradient(inner.view, lora.a->packed(), dx);
   }

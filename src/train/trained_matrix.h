@@ -7,6 +7,7 @@
 #include "kernels/gradients.h"
 #include "kernels/packed_matrix.h"
 #include "tensor/tensor.h"
+#include "train/packed_order.h"
 #include "train/trained_parameter.h"
 
 namespace paceline {
@@ -15,8 +16,10 @@ class Backend;
 
 class TrainedMatrix final : public TrainedParameter {
  public:
-  // Zeros [n, k]. Products read `scale` times the value, rounded to `dtype` (float32 or bfloat16).
-  TrainedMatrix(std::string path, Extents shape, DType dtype, float scale, Memory& memory);
+  // Zeros [n, k]. Products read `scale` times the value, rounded to `dtype` (float32 or bfloat16),
+  // with the rows in this order.
+  TrainedMatrix(std::string path, Extents shape, DType dtype, float scale, Memory& memory,
+                PackedOrder order = {});
 
   DType dtype() const { return dtype_; }
   float scale() const override { return scale_; }
@@ -27,19 +30,28 @@ class TrainedMatrix final : public TrainedParameter {
   const PackedMatrix& packed() const { return packed_; }
   bool is_zero() const { return is_zero_; }
 
+  // To this a pass adds; gradient() has it once it is complete.
+  const Tensor& pass_gradient() const {
+    return order_.is_stored() ? gradient() : owned_pass_gradient_.view;
+  }
+  void clear_gradient() const override;
+  void complete_gradient() const override;
+
   // How products with it round their operands.
   OperandRounding rounding() const {
     return dtype_ == DType::bf16 ? OperandRounding::bfloat16 : OperandRounding::none;
   }
 
  private:
-  TrainedMatrix(std::string path, DType dtype, float scale, OwnedTensor value,
-                OwnedTensor gradient);
+  TrainedMatrix(std::string path, DType dtype, float scale, OwnedTensor value, OwnedTensor gradient,
+                PackedOrder order);
 
   DType dtype_;
   float scale_;
   OwnedTensor owned_value_;
   OwnedTensor owned_gradient_;
+  PackedOrder order_;
+  OwnedTensor owned_pass_gradient_;  // where the order isn't the files'
   PackedMatrix packed_;
   bool is_zero_ = true;
 };

@@ -31,7 +31,8 @@ class TrainedParameter {
   // The gradient is by scale() times the value.
   virtual float scale() const { return 1.0f; }
 
-  void clear_gradient() const;
+  virtual void clear_gradient() const;
+  virtual void complete_gradient() const {}  // behind the passes of a step
 
  private:
   std::string path_;

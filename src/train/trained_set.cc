@@ -12,4 +12,8 @@ void TrainedSet::clear_gradients() {
   for (const TrainedParameter* const one : parameters_) one->clear_gradient();
 }
 
+void TrainedSet::complete_gradients() {
+  for (const TrainedParameter* const one : parameters_) one->complete_gradient();
+}
+
 }  // namespace paceline

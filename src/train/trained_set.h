@@ -22,7 +22,7 @@ class TrainedSet {
   // Before the passes of a step.
   virtual void clear_gradients();
   // Behind them: gradients() of all parameters are then complete.
-  virtual void complete_gradients() {}
+  virtual void complete_gradients();
   // After values have changed: passes read them from then on.
   virtual void pack(Backend& backend) = 0;
 
