@@ -29,7 +29,7 @@ import transformers
 from peft_models import GOLDENS, exact_model, load_model
 
 # Those that are trained with LoRA alone.
-MIXTURES = re.compile(r"moe|mixtral|gpt_oss")
+MIXTURES = re.compile(r"moe|mixtral|gpt_oss|mellum")
 LEAST_LENGTH = 3e-3  # as the test has it
 NAME = re.compile(r".*?((?:layers\.\d+\.|embed_tokens\.|norm\.|lm_head\.).*)")
 
@@ -123,7 +123,8 @@ def main() -> None:
     transformers.utils.logging.disable_progress_bar()
     out.mkdir(parents=True, exist_ok=True)
     names = sorted(path.parent.name for path in (GOLDENS / "models").glob("*/golden.json"))
-    adapters = sorted(path.parent.name for path in (GOLDENS / "family_adapters").glob("*/adapter_config.json"))
+    adapters = sorted(path.parent.name for path in (GOLDENS / "family_adapters").glob("*/adapter_config.json")
+                      if path.parent.name in names)
     dense = [name for name in names if not MIXTURES.search(name)]
     for file, make, models in (("full.json", full, dense), ("lora.json", lora, adapters)):
         lines = [f"{json.dumps(name)}: {json.dumps(make(name))}" for name in models]
