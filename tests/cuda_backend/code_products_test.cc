@@ -17,6 +17,7 @@
 #include "tests/kernels/mixture_inputs.h"
 #include "tests/kernels/op_inputs.h"
 #include "tests/kernels/same_bits.h"
+#include "tests/test_scale.h"
 
 namespace paceline::cuda {
 namespace {
@@ -38,7 +39,8 @@ void expect_rows_of(const std::string& what, Backend& backend, const PackedMatri
                     const Tensor& x, const Tensor* bias) {
   const OwnedTensor all = allocate_tensor(backend.memory(), DType::f32, {kUnpackedRows, w.n});
   backend.matmul(x, w, bias, all.view);
-  for (const int64_t rows : {1, 2, 3, 5, 8, 9, 16, 31, 32, 33, 50, 64, 65, 100, 256}) {
+  const std::vector<int64_t> counts = {1, 2, 3, 5, 8, 9, 16, 31, 32, 33, 50, 64, 65, 100, 256};
+  for (const int64_t rows : cases_to_run(counts, 0, 4, 2)) {
     const OwnedTensor some = allocate_tensor(backend.memory(), DType::f32, {rows, w.n});
     backend.matmul(x.slice(0, 1, rows + 1), w, bias, some.view);
     EXPECT_SAME_BITS(to_vector(some.view), to_vector(all.view.slice(0, 1, rows + 1)))

@@ -55,7 +55,7 @@ TEST(CudaOpTable, AgreesWithTheReference) {
   EmulatedBackend cuda({.num_threads = 2});
   const auto reference = make_reference_backend(ActivationType::bf16);
   std::map<std::string, double> worst;  // op -> the largest error / tolerance
-  const std::vector<OpCase> cases = cases_to_run(cases_of_serving(), 0, 8);
+  const std::vector<OpCase> cases = cases_to_run(cases_of_serving(), 0, 8, 3);
   ASSERT_GT(cases.size(), 100u);
   for (const OpCase& op_case : cases) {
     const std::vector<float> expected = result_of(op_case, cuda.threads, *reference);
