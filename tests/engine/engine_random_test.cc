@@ -275,9 +275,9 @@ TEST_F(RandomEngine, BothWaysEverybodyGetsWhatTheyGetAlone) {
 
 TEST_F(RandomEngine, ConstraintsHoldWhateverTheSchedule) {
   constrains_ = true;
-  run_random_engines(scaled(400, 20000));
+  run_random_engines(scaled(200, 20000));
   drafts_ = true;
-  run_random_engines(scaled(400, 20000));
+  run_random_engines(scaled(200, 20000));
 }
 
 TEST_F(RandomEngine, ARunnerThatDrawsChangesNoBit) {
