@@ -63,12 +63,20 @@ void DecodeRun::start(const StepBatch& batch, AdapterTable adapters, int64_t num
   }
   loop_->start(batch.batch(), adapters, terms_);
   steps_left_ = num_steps;
+  num_read_ = 0;
 }
 
 std::span<const DecodedToken> DecodeRun::next() {
   PL_CHECK(is_active(), "a run has steps left");
   --steps_left_;
+  ++num_read_;
   return loop_->next(is_active() ? DecodeLoop::Then::goes_on : DecodeLoop::Then::ends);
+}
+
+bool DecodeRun::is_ahead(int64_t slice, const DecodedToken& token) const {
+  const DecodeTerms& terms = terms_[static_cast<size_t>(slice)];
+  return is_active() && token.status == DecodedToken::Status::ok && num_read_ < terms.num_steps &&
+         std::ranges::find(terms.stop_ids, token.id) == terms.stop_ids.end();
 }
 
 void DecodeRun::stop() {

@@ -33,6 +33,8 @@ class DecodeRun {
   void end_soon() { steps_left_ = 1; }
   // The tokens of the next step, by rows of the batch.
   std::span<const DecodedToken> next();
+  // Whether the step behind those tokens, which has begun, computes a row of the batch's slice too.
+  bool is_ahead(int64_t slice, const DecodedToken& token) const;
   void stop();
 
  private:
@@ -40,6 +42,7 @@ class DecodeRun {
   DecodeLoop* loop_;
   int64_t max_steps_;
   int64_t steps_left_ = 0;
+  int64_t num_read_ = 0;                                        // steps of the run
   std::vector<std::shared_ptr<const LoadedAdapter>> adapters_;  // which ended sequences leave
   RowDraws draws_;
   std::vector<DecodeTerms> terms_;

@@ -37,6 +37,10 @@ struct EngineCore {
   Sequence& sequence_of(const PlannedSlice& slice) const {
     return *requests.running()[static_cast<size_t>(slice.sequence)];
   }
+  // Those that a sequence takes of the plan's steps, at most; 0 or 1 outside of a run.
+  int64_t steps_of(const Sequence& sequence) const {
+    return std::min(planner.plan().num_steps, sequence.num_run_steps);
+  }
 
   const Engine& engine;  // for inspections
   Runner& runner;
@@ -131,8 +135,7 @@ void EngineCore::apply() {
   for (const int32_t index : plan.preempted) requests.preempt(static_cast<size_t>(index));
   for (const PlannedSlice& slice : plan.slices) {
     Sequence& sequence = sequence_of(slice);
-    const int64_t more =
-        std::max<int64_t>(slice.num_drafted, std::min(plan.num_steps, sequence.num_run_steps) - 1);
+    const int64_t more = std::max<int64_t>(slice.num_drafted, steps_of(sequence) - 1);
     const auto missing = cache.reserve(sequence.blocks, sequence.num_wanted() + more,
                                        slice.first + slice.count - slice.num_drafted + more);
     PL_CHECK(!missing.has_value(), "the plan counted blocks that aren't there");
@@ -157,7 +160,8 @@ void EngineCore::save_states() {
   for (const PlannedSlice& slice : planner.plan().slices) {
     Sequence& sequence = sequence_of(slice);
     if (sequence.request().prefix.write != PrefixUse::Write::keep) continue;
-    const int64_t end = slice.first + slice.count - slice.num_drafted;
+    const int64_t more = std::max<int64_t>(0, steps_of(sequence) - 1);
+    const int64_t end = slice.first + slice.count - slice.num_drafted + more;
     for (int64_t p = sequence.next_saved_state(slice.first, size); p <= end;
          p = sequence.next_saved_state(p, size)) {
       if (p != sequence.num_held) cache.save_state(sequence.blocks, p);
@@ -182,14 +186,14 @@ void EngineCore::build_batch() {
 
 // Where something has changed, the step of a run is its last one.
 void EngineCore::go_on_running() {
-  batch.advance();
+  const bool leaves_slot = batch.advance();
   const int64_t count = std::ssize(batch.slices()), num_slots = batch.batch().num_rows();
   const bool has_gap = count < num_slots;
   // A step costs what all slots cost, but for a few: where half are empty, the next run has fewer.
   constexpr int64_t kFewSlots = 8;
   const bool is_sparse = num_slots > kFewSlots && 2 * count <= num_slots;
-  if (requests.has_news() || is_sparse || (has_gap && !requests.waiting().empty()) ||
-      planner.could_admit()) {
+  if (requests.has_news() || is_sparse || (leaves_slot && cache.has_states()) ||
+      (has_gap && !requests.waiting().empty()) || planner.could_admit()) {
     run.end_soon();
   }
 }
@@ -216,7 +220,8 @@ void EngineCore::compute() {
     fail_batch(ErrorCode::internal, error.what());
   }
   draws.finish();
-  batch.forget_finished();
+  // A step that has begun may be behind the state that such a sequence leaves; none more may.
+  if (batch.forget_finished() && cache.has_states()) run.end_soon();
   const bool goes_on = run.is_active() && !batch.slices().empty();
   if (planner.plan().num_steps > 1 && !goes_on) end_run();
 }
@@ -226,7 +231,12 @@ void EngineCore::forward() {
   const int64_t num_steps = planner.plan().num_steps;
   if (num_steps > 1) {
     if (!run.is_active()) run.start(batch, planner.view().adapters(), num_steps);
-    draws.take(batch, run.next());
+    const std::span<const DecodedToken> tokens = run.next();
+    draws.take(batch, tokens);
+    for (const StepSlice& slice : batch.slices()) {
+      slice.sequence->is_ahead =
+          run.is_ahead(slice.first_row, tokens[static_cast<size_t>(slice.first_row)]);
+    }
     ++log.counters.run_steps;
   } else {
     runner.run(batch.batch(), planner.view().adapters());

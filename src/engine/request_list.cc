@@ -149,13 +149,17 @@ bool RequestList::drop_oldest_hold() {
   return true;
 }
 
-// The state of a sequence that leaves is that at the start of its open chunk.
+// The state of a sequence that leaves is that at the start of its open chunk, unless a run has
+// begun the chunk's last row.
 void RequestList::keep_state(Sequence& sequence) {
   if (!cache_.has_states() || !limits_.prefix_cache) return;
   const PrefixUse& prefix = sequence.request().prefix;
   const bool keeps = prefix.write == PrefixUse::Write::keep;
   if (!keeps && !prefix.hold) return;
-  cache_.publish_end(sequence.blocks, sequence.num_computed / kStateChunk * kStateChunk, keeps);
+  const int64_t num_begun = sequence.num_computed + (sequence.is_ahead ? 1 : 0);
+  const int64_t chunk = sequence.num_computed / kStateChunk;
+  if (num_begun / kStateChunk != chunk) return;
+  cache_.publish_end(sequence.blocks, chunk * kStateChunk, keeps);
 }
 
 void RequestList::fail(Sequence& sequence, ErrorInfo error) {

@@ -139,6 +139,7 @@ struct Sequence {
   int64_t num_wished = 0;        // tokens to draft in the coming step
   int64_t num_accepted = 0;      // drafted tokens that were drawn in this step
   int64_t num_run_steps = 0;     // steps that it may take without a plan; 0: none
+  bool is_ahead = false;         // a run has begun to compute its next row
   int32_t adapter = 0;           // its adapter's number in the coming step; 0: none
   AcceptanceRate acceptance;
   bool speculates;

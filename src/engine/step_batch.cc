@@ -93,12 +93,17 @@ void StepBatch::finish() {
   }
 }
 
-void StepBatch::forget_finished() {
-  std::erase_if(slices_, [](const StepSlice& slice) { return slice.sequence->finished; });
+bool StepBatch::forget_finished() {
+  bool is_ahead = false;
+  std::erase_if(slices_, [&](const StepSlice& slice) {
+    is_ahead |= slice.sequence->finished && slice.sequence->is_ahead;
+    return slice.sequence->finished;
+  });
+  return is_ahead;
 }
 
-void StepBatch::advance() {
-  forget_finished();
+bool StepBatch::advance() {
+  const bool is_ahead = forget_finished();
   outputs_.clear();
   for (const StepSlice& slice : slices_) {
     outputs_.push_back({.sequence = slice.sequence,
@@ -107,6 +112,7 @@ void StepBatch::advance() {
                         .is_drawn = true});
   }
   num_whole_outputs_ = std::ssize(outputs_);
+  return is_ahead;
 }
 
 }  // namespace paceline

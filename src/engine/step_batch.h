@@ -45,10 +45,12 @@ class StepBatch {
   // Adds the copies of blocks, then the outputs: whole rows first, then rows that need only
   // some columns, then those that are pooled.
   void finish();
-  // Drops the slices of ended sequences; those of the others keep their rows.
-  void forget_finished();
-  // Makes each slice its row of a run's next step: that of its sequence's last token.
-  void advance();
+  // Drops the slices of ended sequences; those of the others keep their rows. Returns whether a run
+  // goes on with one of those.
+  bool forget_finished();
+  // Makes each slice its row of a run's next step: that of its sequence's last token. Returns
+  // likewise.
+  bool advance();
 
   const Batch& batch() const { return builder_.batch(); }
   std::span<const StepSlice> slices() const { return slices_; }

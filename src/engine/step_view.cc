@@ -52,6 +52,11 @@ const SchedView& StepView::without_reserves() {
     held.table = held.table.first(num_kept);
     held.length = needed;
   }
+  for (const auto& sequence : requests_.running()) {
+    for (const SavedState& save : sequence->blocks.saves()) {
+      ++groups_[static_cast<size_t>(save.group)].num_free;
+    }
+  }
   return view_;
 }
 

@@ -41,12 +41,25 @@ struct DecodeSlot {
   RowDraw draw = {};  // without a forced token; its position doesn't count
 };
 
+// A group of the cache.
+struct DecodeGroup {
+  int64_t window = 0;
+  bool has_states = false;  // instead of keys and values
+};
+
 // What decode slots are made for.
 struct DecodeShape {
   int64_t num_slots = 0;
-  std::vector<int64_t> windows;  // of the cache's groups
+  std::vector<DecodeGroup> groups;
   int64_t block_size = 16;
   int64_t num_products = 0;  // that the slots' adapters may change
+};
+
+// Where the slots have their keys and values in a group: slices with their block tables. Or their
+// states: slices with their blocks, and the saves of all steps that they take.
+struct SlotMemory {
+  std::span<const AttentionSlice> slices = {};
+  StateSlices states = {};
 };
 
 // A step of the first slots, a row each: the slots' state on the device.
@@ -68,12 +81,10 @@ class DecodeSlots {
  public:
   virtual ~DecodeSlots() = default;
 
-  // Replaces all slots; those behind the last are empty. The slices of each group have the slots'
-  // block tables. Where there are adapters, `lora` has the segments of each product, as add_lora
-  // takes them, with slots as rows; their matrices must outlive the steps. Drops steps that were
-  // not read.
-  virtual void load(std::span<const DecodeSlot> slots,
-                    std::span<const std::span<const AttentionSlice>> groups,
+  // Replaces all slots; those behind the last are empty. `groups` are those of the cache. Where
+  // there are adapters, `lora` has the segments of each product, as add_lora takes them, with slots
+  // as rows; their matrices must outlive the steps. Drops steps that were not read.
+  virtual void load(std::span<const DecodeSlot> slots, std::span<const SlotMemory> groups,
                     std::span<const std::vector<LoraSegment>> lora, const ComputeStep& compute) = 0;
   // Part of a ComputeStep that has adapters: add_lora with the segments of the product.
   //                                       x [rows, k], out [rows, n]

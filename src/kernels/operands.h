@@ -13,7 +13,9 @@
 namespace paceline {
 namespace cuda {
 struct AttentionRow;  // cuda/code/attention_chunk.h
-}
+struct SavePoint;     // cuda/code/state_rows.h
+struct StateRows;
+}  // namespace cuda
 
 // clamped_swiglu is gpt-oss's: with gate = min(gate, 7) and up within [-7, 7], it is
 // gate * sigmoid(1.702 gate) * (up + 1). The others are functions of gate, times up.
@@ -82,9 +84,16 @@ struct StateSlice {
   int64_t first_save = 0;  // among the batch's: in ascending positions, within the slice's rows
   int64_t num_saves = 0;
 };
+// Slices in a device's memory: row i is slice i's, which has that row or none; the output of one
+// that has none is 0. Saves outside of a slice's rows are those of other steps.
+struct DeviceStates {
+  const cuda::StateRows* slices = nullptr;
+  const cuda::SavePoint* saves = nullptr;  // of all slices
+};
+using StateSliceSpan = OperandSpan<const StateSlice, DeviceStates>;
 struct StateSlices {
-  std::span<const StateSlice> slices;
-  std::span<const StateSave> saves = {};  // of all slices
+  StateSliceSpan slices;
+  std::span<const StateSave> saves = {};  // of all slices in the CPU's memory
 
   std::span<const StateSave> saves_of(const StateSlice& slice) const {
     return saves.subspan(static_cast<size_t>(slice.first_save),

@@ -7,7 +7,11 @@ namespace paceline {
 namespace {
 
 void check_slices(const StateSlices& states, int64_t rows, int64_t num_blocks) {
-  for (const StateSlice& slice : states.slices) {
+  if (states.slices.is_on_device()) {
+    PL_CHECK(states.slices.size() <= rows, "a slice on the device is a row of the batch");
+    return;
+  }
+  for (const StateSlice& slice : states.slices.host()) {
     PL_CHECK(slice.num_rows > 0 && slice.first_row >= 0 && slice.first_position >= 0 &&
                  slice.first_row + slice.num_rows <= rows,
              "a slice has rows of the batch");

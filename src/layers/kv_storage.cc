@@ -32,7 +32,8 @@ size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
 }
 
 KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType dtype,
-                     Memory& memory) {
+                     Memory& memory)
+    : block_size_(block_size) {
   buffers_.reserve(layers.size());
   stores_.reserve(layers.size());
   for (const KvLayer& layer : layers) {

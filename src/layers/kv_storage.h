@@ -22,12 +22,14 @@ class KvStorage {
   KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType dtype, Memory& memory);
 
   const KvStore& layer(int64_t index) const { return stores_[static_cast<size_t>(index)]; }
+  int64_t block_size() const { return block_size_; }
   bool has_states(int64_t index) const { return states(index).rank() > 0; }
   // [num_blocks, state_elements]
   const Tensor& states(int64_t index) const { return states_[static_cast<size_t>(index)]; }
   size_t size_bytes() const;
 
  private:
+  int64_t block_size_;
   std::vector<Buffer> buffers_;
   std::vector<KvStore> stores_;  // by layer, empty ones of layers with states
   std::vector<Tensor> states_;   // by layer, empty ones of the others

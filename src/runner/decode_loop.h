@@ -20,7 +20,8 @@ struct DecodeTerms {
                       // them in the history
 };
 
-// One thread. A caller that stops early leaves keys and values behind the last token that it read.
+// One thread. A caller that stops early leaves keys and values, or a state, behind the last token
+// that it read.
 class DecodeLoop {
  public:
   virtual ~DecodeLoop() = default;
@@ -30,7 +31,8 @@ class DecodeLoop {
   // Whether a batch may have adapters.
   virtual bool takes_adapters() const { return true; }
   // Copies the batch's block copies and starts the first step. Every slice is one row, and an
-  // output; there are no stretched rows. Adapters, which the table has, must outlive the steps.
+  // output; there are no stretched rows. States are saved where the batch says for all steps.
+  // Adapters, which the table has, must outlive the steps.
   // Steps of an earlier batch are over.
   virtual void start(const Batch& batch, AdapterTable adapters,
                      std::span<const DecodeTerms> terms) = 0;

@@ -7,15 +7,17 @@
 namespace paceline {
 namespace {
 
-// Factors of queries are computed on the CPU; states have no slots.
+// Factors of queries are computed on the CPU.
 bool needs_cpu(const DecoderConfig& config) {
-  return config.query_growth.beta != 0.0 || config.bidirectional || config.has_states();
+  return config.query_growth.beta != 0.0 || config.bidirectional;
 }
 
-std::vector<int64_t> windows_of(const DecoderConfig& config) {
-  std::vector<int64_t> windows;
-  for (const LayerGroup& group : cache_groups(config)) windows.push_back(group.window);
-  return windows;
+std::vector<DecodeGroup> groups_of(const DecoderConfig& config) {
+  std::vector<DecodeGroup> groups;
+  for (const LayerGroup& group : cache_groups(config)) {
+    groups.push_back({.window = group.window, .has_states = group.is_recurrent});
+  }
+  return groups;
 }
 
 }  // namespace
@@ -46,8 +48,8 @@ ModelDecodeLoop::ModelDecodeLoop(const Parts& parts, int64_t max_sequences)
       max_sequences_(max_sequences),
       slots_(parts.backend.make_decode_slots(
           {.num_slots = max_sequences,
-           .windows = windows_of(parts.decoder.config()),
-           .block_size = parts.kv.layer(0).block_size(),
+           .groups = groups_of(parts.decoder.config()),
+           .block_size = parts.kv.block_size(),
            .num_products =
                parts.decoder.config().num_layers() * static_cast<int64_t>(kNumBlockProducts)})) {}
 
@@ -96,9 +98,11 @@ void ModelDecodeLoop::start(const Batch& batch, AdapterTable adapters,
                        .num_forbidding = terms[i].num_forbidding,
                        .draw = terms[i].draw});
   }
-  tables_.clear();
-  for (const GroupBatch& group : batch.groups) tables_.emplace_back(group.slices);
-  slots_->load(loaded_, tables_, list_segments({batch.adapters, adapters}),
+  memory_.clear();
+  for (const GroupBatch& group : batch.groups) {
+    memory_.push_back({.slices = group.slices, .states = {group.states, group.saves}});
+  }
+  slots_->load(loaded_, memory_, list_segments({batch.adapters, adapters}),
                [this](const DecodeStep& step) { compute(step); });
   slots_->start_step();
 }

@@ -47,8 +47,8 @@ class ModelDecodeLoop final : public DecodeLoop {
   int64_t max_sequences_;
   std::unique_ptr<DecodeSlots> slots_;
   std::vector<DecodeSlot> loaded_;
-  std::vector<std::span<const AttentionSlice>> tables_;  // of the groups
-  std::vector<std::vector<LoraSegment>> segments_;       // of the products
+  std::vector<SlotMemory> memory_;                  // of the groups
+  std::vector<std::vector<LoraSegment>> segments_;  // of the products
 };
 
 }  // namespace paceline

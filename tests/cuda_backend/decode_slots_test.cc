@@ -59,7 +59,7 @@ class TableModel {
     table_ = backend.pack_matrix(std::array{table.view}, DType::f32);
     backend.write(std::vector<float>(static_cast<size_t>(num_slots * kInputs), 1.0f), inputs_.view);
     decode_ = backend.make_decode_slots(
-        {.num_slots = num_slots, .windows = {0}, .block_size = kBlockSize, .num_products = 1});
+        {.num_slots = num_slots, .groups = {{}}, .block_size = kBlockSize, .num_products = 1});
   }
 
   DecodeSlots& slots() { return *decode_; }
@@ -71,7 +71,7 @@ class TableModel {
       slices.push_back({.block_table = std::span<const int32_t>(blocks).first(
                             static_cast<size_t>((end + kBlockSize - 1) / kBlockSize))});
     }
-    const std::span<const AttentionSlice> group = slices;
+    const SlotMemory group{.slices = slices};
     decode_->load(slots, std::array{group}, lora,
                   [this](const DecodeStep& step) { compute(step); });
   }

@@ -43,15 +43,18 @@ class GpuEngine {
  public:
   GpuEngine(const std::string& name, Types types, int64_t num_blocks, int64_t max_run_steps,
             bool has_adapters = false)
-      : model_(read_golden(name).directory, {.backend = BackendKind::cuda,
+      : model_(find_golden(name).directory, {.backend = BackendKind::cuda,
                                              .num_threads = 2,
                                              .weight_dtype = types.weights,
                                              .kv_dtype = types.kv}) {
     std::vector<CacheGroup> groups;
     for (const LayerGroup& group : cache_groups(model_.config())) {
-      groups.push_back({.window = group.window, .num_blocks = num_blocks});
+      groups.push_back({.window = group.window,
+                        .num_blocks = group.is_recurrent ? kNumStates : num_blocks,
+                        .is_recurrent = group.is_recurrent});
     }
-    const std::vector<int64_t> group_blocks(groups.size(), num_blocks);
+    std::vector<int64_t> group_blocks;
+    for (const CacheGroup& group : groups) group_blocks.push_back(group.num_blocks);
     cache_ = std::make_unique<StateCache>(kBlockSize, groups);
     runner_ = std::make_unique<ModelRunner>(
         model_.decoder(), model_.backend(),
@@ -118,7 +121,7 @@ class GpuEngine {
   }
 
  private:
-  static constexpr int64_t kBlockSize = 4, kMaxLength = 128;
+  static constexpr int64_t kBlockSize = 4, kMaxLength = 128, kNumStates = 7;
 
   void add_adapter(const RandomAdapter& kind) {
     auto adapter = std::make_shared<LoadedAdapter>();
@@ -224,6 +227,22 @@ std::vector<std::string> families_to_run() {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, CudaDecodeRun, ::testing::ValuesIn(families_to_run()),
+                         [](const auto& golden) { return golden.param; });
+
+// Delta nets, and short convolutions with a mixture.
+std::vector<std::string> looping_hybrids() {
+  if (is_full_scale()) return golden_names("hybrids");
+  return {"qwen3_5_tied_pattern", "lfm2_moe_tied"};
+}
+
+class CudaHybridDecodeRun : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CudaHybridDecodeRun, GivesThePlainStepsBits) {
+  ASSERT_TRUE(can_loop(GetParam()));
+  expect_same_as_plain(GetParam(), {}, 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(all, CudaHybridDecodeRun, ::testing::ValuesIn(looping_hybrids()),
                          [](const auto& golden) { return golden.param; });
 
 TEST(CudaDecodeRuns, GiveThePlainStepsBitsInBfloat16AndWithFewBlocks) {

@@ -266,6 +266,72 @@ TEST_F(DecodeRunTest, EndsWhereAWindowReleasesBlocksForAWaitingOne) {
   EXPECT_EQ(free_blocks(), 2);
 }
 
+// A sequence whose answer ends in some way behind `num_output` tokens, and a request that goes on
+// from there: how many tokens it finds.
+class DecodeRunOfStates : public DecodeRunTest {
+ protected:
+  enum class End { length, token, text, cancelled };
+
+  int64_t found_behind(End end, int64_t num_output, bool has_loop) {
+    runner_.has_loop = has_loop;
+    runner_.loop.num_starts = 0;
+    start({.block_size = 16,
+           .limits = {.max_model_len = 2048, .max_batched_tokens = 64},
+           .groups = {{.num_blocks = 300}, {.num_blocks = 6, .is_recurrent = true}}});
+    GenerateRequest request = greedy(std::vector<TokenId>(20, 1), 40);
+    const TokenId last = 1 + static_cast<TokenId>(num_output);
+    if (end == End::length) request.max_tokens = num_output;
+    if (end == End::token) request.stop_token_ids = {last + 1};
+    if (end == End::text) request.stop_strings = {std::string(letter(last).bytes)};
+    const RequestId id = submit(request);
+    step();  // its prompt
+    while (std::ssize(answer(id).tokens) < num_output) step();
+    if (end == End::cancelled) engine_->cancel(id);
+    run_all();
+    EXPECT_EQ(runner_.loop.num_starts, has_loop ? 1 : 0);
+    GenerateRequest next = greedy(request.prompt, 1);
+    const auto& answered = answer(id).tokens;
+    EXPECT_EQ(std::ssize(answered), num_output);
+    next.prompt.insert(next.prompt.end(), answered.begin(), answered.end());
+    next.prompt.push_back(9);
+    return run(next).ending->stats.cached_tokens;
+  }
+};
+
+// A slot that its sequence leaves without the loop's knowing has begun one row more.
+TEST_F(DecodeRunOfStates, AStateIsFoundUnlessTheNextRowHasEndedItsChunk) {
+  for (const End end : {End::length, End::token, End::text, End::cancelled}) {
+    for (int64_t num_output = 9; num_output < 25; ++num_output) {
+      SCOPED_TRACE(::testing::Message() << static_cast<int>(end) << ", " << num_output);
+      const int64_t num_computed = 20 + num_output - (end == End::token ? 0 : 1);
+      EXPECT_EQ(found_behind(end, num_output, false), num_computed / 16 * 16);
+      const bool goes_on = end == End::text || end == End::cancelled;
+      const bool is_gone = goes_on && num_computed % 16 == 15;
+      EXPECT_EQ(found_behind(end, num_output, true), is_gone ? 0 : num_computed / 16 * 16);
+    }
+  }
+}
+
+TEST_F(DecodeRunOfStates, StatesAreSavedEvery512TokensOfARun) {
+  for (const bool has_loop : {false, true}) {
+    runner_.has_loop = has_loop;
+    start({.block_size = 16,
+           .limits = {.max_model_len = 2048, .max_batched_tokens = 64},
+           .groups = {{.num_blocks = 300}, {.num_blocks = 6, .is_recurrent = true}}});
+    GenerateRequest request = greedy(std::vector<TokenId>(20, 1), 1100);
+    request.eos_tokens.clear();
+    const std::vector<TokenId> answered = run(request).tokens;
+    const auto found = [&](int64_t shared) {
+      GenerateRequest next = greedy(request.prompt, 1);
+      next.prompt.insert(next.prompt.end(), answered.begin(), answered.begin() + shared - 20);
+      next.prompt.insert(next.prompt.end(), 40, 7);
+      return run(next).ending->stats.cached_tokens;
+    };
+    EXPECT_EQ(found(1040), 1024) << has_loop;
+    EXPECT_EQ(found(1020), 512) << has_loop;
+  }
+}
+
 TEST_F(DecodeRunTest, TakesAllSettingsOfTheSampler) {
   std::vector<GenerateRequest> requests(6, greedy({1, 2, 3}, 9));
   requests[0].sampling.presence_penalty = 2.0f;

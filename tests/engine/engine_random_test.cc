@@ -308,6 +308,10 @@ TEST_F(RandomEngine, RunsOfTheDecodeLoopChangeNoBit) {
 TEST_F(RandomEngine, StatesAreThoseOfTheirSequences) {
   has_states_ = true;
   run_random_engines(scaled(400, 20000));
+  loops_ = true;
+  runner_.loop.num_starts = 0;
+  run_random_engines(scaled(400, 20000));
+  EXPECT_GT(runner_.loop.num_starts, 50);
   drafts_ = constrains_ = true;
   run_random_engines(scaled(400, 20000));
 }

@@ -63,6 +63,10 @@ class ScriptedLoop : public DecodeLoop {
   int64_t fails_at_step = 0;  // the step of this number throws
 
  private:
+  struct SlotState {
+    int32_t block = -1;  // negative: of a group without states
+    std::vector<StateSave> saves;
+  };
   struct Slot {
     int32_t token = 0;
     int32_t position = 0;
@@ -77,9 +81,12 @@ class ScriptedLoop : public DecodeLoop {
     std::vector<uint64_t> allowed;
     std::vector<std::vector<int32_t>> tables;  // of the groups
     int32_t adapter = 0;
+    std::vector<SlotState> states = {};  // of the groups
   };
 
   void compute(Batch& batch);
+  static SlotState state_of(const GroupBatch& group, size_t slice);
+  static void add_state(const Slot& slot, size_t group, int64_t row, GroupBatch& to);
   static void add_adapter(Batch& batch, int64_t row, int32_t adapter);
   void advance(Slot& slot, const DecodedToken& token) const;
   DecodedToken draw(int64_t output, Slot& slot) const;
@@ -423,8 +430,11 @@ inline void ScriptedLoop::start(const Batch& batch, AdapterTable adapters,
          .allowed = {terms[i].draw.allowed.begin(), terms[i].draw.allowed.end()},
          .tables = {}});
     for (const GroupBatch& group : batch.groups) {
-      const auto table = group.slices[i].block_table;
-      slots_.back().tables.emplace_back(table.begin(), table.end());
+      slots_.back().states.push_back(state_of(group, i));
+      auto& table = slots_.back().tables.emplace_back();
+      if (!group.states.empty()) continue;
+      const auto blocks = group.slices[i].block_table;
+      table.assign(blocks.begin(), blocks.end());
     }
   }
   for (const AdapterRows& rows : batch.adapters) {
@@ -467,6 +477,26 @@ inline void ScriptedLoop::add_adapter(Batch& batch, int64_t row, int32_t adapter
   batch.adapters.push_back({.first_row = row, .num_rows = 1, .adapter = adapter});
 }
 
+inline ScriptedLoop::SlotState ScriptedLoop::state_of(const GroupBatch& group, size_t slice) {
+  if (group.states.empty()) return {};
+  const StateSlice& state = group.states[slice];
+  const auto saves = StateSlices{group.states, group.saves}.saves_of(state);
+  return {.block = state.block, .saves = {saves.begin(), saves.end()}};
+}
+
+inline void ScriptedLoop::add_state(const Slot& slot, size_t group, int64_t row, GroupBatch& to) {
+  to.states.push_back({.first_row = row,
+                       .num_rows = 1,
+                       .first_position = slot.position,
+                       .block = slot.states[group].block,
+                       .first_save = std::ssize(to.saves)});
+  for (const StateSave& save : slot.states[group].saves) {
+    if (save.position != slot.position + 1) continue;
+    to.saves.push_back(save);
+    ++to.states.back().num_saves;
+  }
+}
+
 // The batch has the step's copies of blocks.
 inline void ScriptedLoop::compute(Batch& batch) {
   if (++num_steps == fails_at_step) throw Error(ErrorCode::internal, "the loop fails");
@@ -482,6 +512,10 @@ inline void ScriptedLoop::compute(Batch& batch) {
     batch.output_rows.push_back(static_cast<int32_t>(row));
     add_adapter(batch, row, slot.adapter);
     for (size_t g = 0; g < slot.tables.size(); ++g) {
+      if (slot.states[g].block >= 0) {
+        add_state(slot, g, row, batch.groups[g]);
+        continue;
+      }
       const auto block = static_cast<size_t>(slot.position / block_size);
       ASSERT_LT(block, slot.tables[g].size()) << "no slot is reserved for the step";
       batch.groups[g].slots.push_back(slot.tables[g][block] * block_size +

@@ -155,9 +155,9 @@ void CpuRecurrent::do_short_convolution(const ConvolutionShape& shape, const Ten
   PL_CHECK(shape.taps <= kMostTaps, "a short convolution has at most 8 taps");
   const int64_t parts = divide_up(shape.channels, kTaskChannels);
   threads_.parallel_for(
-      parts * std::ssize(states.slices), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
+      parts * states.slices.size(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
         for (int64_t task = begin; task < end; ++task) {
-          const StateSlice& slice = states.slices[static_cast<size_t>(task / parts)];
+          const StateSlice& slice = states.slices.host()[static_cast<size_t>(task / parts)];
           const int64_t first = task % parts * kTaskChannels;
           SliceChannels channels(shape, states, slice, x, blocks, first,
                                  std::min(kTaskChannels, shape.channels - first));
@@ -196,7 +196,7 @@ void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inp
   tasks_.clear();
   saves_.clear();
   saves_.reserve(states.saves.size() * static_cast<size_t>(num_parts));  // tasks point into it
-  for (const StateSlice& slice : states.slices) {
+  for (const StateSlice& slice : states.slices.host()) {
     int64_t num_heads = 0;
     for (int64_t head = 0; head < shape.value_heads; head += num_heads) {
       num_heads = std::min(task_heads, group - head % group);
@@ -220,7 +220,7 @@ void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inp
       kernels_.delta_rule(task);
     }
   });
-  for (const StateSlice& slice : states.slices) keep_keys(shape, inputs.k, slice, blocks);
+  for (const StateSlice& slice : states.slices.host()) keep_keys(shape, inputs.k, slice, blocks);
 }
 
 void CpuRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {

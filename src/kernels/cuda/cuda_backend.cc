@@ -188,7 +188,7 @@ void CudaBackend::do_log_sum_exp(const Tensor& x, std::span<float> out) {
 }
 
 std::unique_ptr<DecodeSlots> CudaBackend::make_decode_slots(const DecodeShape& shape) {
-  if (std::ssize(shape.windows) > kMostSlotGroups) return nullptr;
+  if (std::ssize(shape.groups) > kMostSlotGroups) return nullptr;
   return std::make_unique<CudaDecodeSlots>(device_, scratch_memory_, shape);
 }
 

@@ -122,6 +122,25 @@ DrawRow draw_row(const DecodeSlot& slot, size_t begin, std::vector<std::byte>& l
   return row;
 }
 
+// Sets the state of slot `index`. Its saves are appended to `lists`, which begin at a multiple of
+// their size.
+void place_state(const StateSlices& states, size_t index, const DecodeSlot& slot, StateRows& rows,
+                 std::vector<std::byte>& lists) {
+  static_assert(sizeof(SavePoint) == kPlaceAlignment);
+  const StateSlice& slice = states.slices.host()[index];
+  lists.resize(align_place(lists.size()));
+  rows.num_rows = 1;
+  rows.first_position = slot.position;
+  rows.block = slice.block;
+  rows.first_save = static_cast<int32_t>(lists.size() / sizeof(SavePoint));
+  rows.num_saves = static_cast<int32_t>(slice.num_saves);
+  for (const StateSave& save : states.saves_of(slice)) {
+    const SavePoint point{.position = save.position, .block = save.block};
+    const auto bytes = std::as_bytes(std::span(&point, 1));
+    lists.insert(lists.end(), bytes.begin(), bytes.end());
+  }
+}
+
 }  // namespace
 
 // The arrays of a block of state, on the CPU or on the device.
@@ -154,7 +173,7 @@ CudaDecodeSlots::CudaDecodeSlots(CudaDevice& device, ScratchMemory& memory,
       lora_tables_(static_cast<size_t>(shape.num_products)),
       ring_(static_cast<SlotToken*>(device.allocate_pinned(ring_bytes()))),
       score_ring_(static_cast<TokenScore*>(device.allocate_pinned(score_ring_bytes()))) {
-  PL_CHECK(std::ssize(shape.windows) <= kMostSlotGroups, "decode slots: too many cache groups");
+  PL_CHECK(std::ssize(shape.groups) <= kMostSlotGroups, "decode slots: too many cache groups");
   for (auto& event : events_) event = device.make_event();
 }
 
@@ -194,9 +213,14 @@ CudaDecodeSlots::Layout CudaDecodeSlots::lay_out() const {
   layout.drawn = take(slots * sizeof(DrawnToken));
   layout.finite = take(slots);
   layout.lora = take(static_cast<size_t>(shape_.num_products) * sizeof(LoraLists));
-  for (size_t g = 0; g < shape_.windows.size(); ++g) {
-    const size_t kv_slots = take(slots * sizeof(int64_t));
-    layout.groups.push_back({.kv_slots = kv_slots, .rows = take(slots * sizeof(AttentionRow))});
+  for (const DecodeGroup& group : shape_.groups) {
+    Layout::Group& places = layout.groups.emplace_back();
+    if (group.has_states) {
+      places.states = take(slots * sizeof(StateRows));
+      continue;
+    }
+    places.kv_slots = take(slots * sizeof(int64_t));
+    places.rows = take(slots * sizeof(AttentionRow));
   }
   layout.numbers = end;
   return layout;
@@ -216,16 +240,21 @@ CudaDecodeSlots::Arrays CudaDecodeSlots::view(std::byte* state) const {
                 .groups = {},
                 .numbers = array_at<int32_t>(state, layout_.numbers)};
   for (size_t g = 0; g < layout_.groups.size(); ++g) {
-    arrays.groups.push_back({.kv_slots = array_at<int64_t>(state, layout_.groups[g].kv_slots),
-                             .rows = array_at<AttentionRow>(state, layout_.groups[g].rows),
-                             .window = shape_.windows[g]});
+    const Layout::Group& places = layout_.groups[g];
+    if (shape_.groups[g].has_states) {
+      arrays.groups.push_back({.states = array_at<StateRows>(state, places.states)});
+      continue;
+    }
+    arrays.groups.push_back({.kv_slots = array_at<int64_t>(state, places.kv_slots),
+                             .rows = array_at<AttentionRow>(state, places.rows),
+                             .window = shape_.groups[g].window});
   }
   return arrays;
 }
 
-std::vector<std::byte> CudaDecodeSlots::image(
-    std::span<const DecodeSlot> slots, std::span<const std::span<const AttentionSlice>> groups,
-    std::span<const LoraTables> lora) const {
+std::vector<std::byte> CudaDecodeSlots::image(std::span<const DecodeSlot> slots,
+                                              std::span<const SlotMemory> groups,
+                                              std::span<const LoraTables> lora) const {
   std::vector<std::byte> state(layout_.numbers);
   // What stands behind the arrays, in parts: block tables and stop ids by their place among
   // numbers, the lists of draws by their place in the state.
@@ -240,6 +269,10 @@ std::vector<std::byte> CudaDecodeSlots::image(
   for (int64_t i = 0; i < shape_.num_slots; ++i) {
     arrays.output_rows[i] = static_cast<int32_t>(i);
     for (const SlotGroup& group : arrays.groups) {
+      if (group.states != nullptr) {
+        group.states[i].first_row = i;
+        continue;
+      }
       group.kv_slots[i] = -1;
       group.rows[i].row = i;
     }
@@ -254,8 +287,12 @@ std::vector<std::byte> CudaDecodeSlots::image(
     arrays.stops[i] = append(slot.stop_ids);
     arrays.draws[i] = draw_row(slot, layout_.numbers, lists);
     for (size_t g = 0; g < arrays.groups.size(); ++g) {
-      const std::span<const int32_t> table = groups[g][i].block_table;
       const SlotGroup& group = arrays.groups[g];
+      if (group.states != nullptr) {
+        place_state(groups[g].states, i, slot, group.states[i], lists);
+        continue;
+      }
+      const std::span<const int32_t> table = groups[g].slices[i].block_table;
       const int64_t position = slot.position, size = shape_.block_size;
       PL_CHECK(position + slot.num_steps <= std::ssize(table) * size,
                "decode slots: a sequence's blocks reach to its last step");
@@ -307,13 +344,12 @@ void CudaDecodeSlots::upload(std::vector<std::byte> state) {
   device_.copy_to_device(state_address_, state.data(), state.size());
 }
 
-void CudaDecodeSlots::load(std::span<const DecodeSlot> slots,
-                           std::span<const std::span<const AttentionSlice>> groups,
+void CudaDecodeSlots::load(std::span<const DecodeSlot> slots, std::span<const SlotMemory> groups,
                            std::span<const std::vector<LoraSegment>> lora,
                            const ComputeStep& compute) {
   PL_CHECK(std::ssize(slots) > 0 && std::ssize(slots) <= shape_.num_slots,
            "decode slots: there is room");
-  PL_CHECK(groups.size() == shape_.windows.size(), "decode slots: a table for each group");
+  PL_CHECK(groups.size() == shape_.groups.size(), "decode slots: the memory of each group");
   PL_CHECK(lora.empty() || std::ssize(lora) == shape_.num_products,
            "decode slots: segments for each product");
   num_started_ = num_read_ = 0;
@@ -355,6 +391,13 @@ void CudaDecodeSlots::compute_step(const ComputeStep& compute) {
                   .finite = RowFlags::on_device(arrays.finite, rows),
                   .has_adapters = captured_.ranks > 0};
   for (const SlotGroup& group : arrays.groups) {
+    if (group.states != nullptr) {
+      const DeviceStates states{.slices = group.states,
+                                .saves = reinterpret_cast<const SavePoint*>(arrays.numbers)};
+      step.arrays.groups.push_back(
+          {.slots = {}, .slices = {}, .states = {StateSliceSpan::on_device(states, rows)}});
+      continue;
+    }
     // A window may begin and end inside of a chunk.
     const int64_t most =
         group.window > 0 ? std::min(chunks, group.window / kChunkKeys + 2) : chunks;

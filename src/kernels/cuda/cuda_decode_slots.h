@@ -25,8 +25,7 @@ class CudaDecodeSlots final : public DecodeSlots {
   CudaDecodeSlots(const CudaDecodeSlots&) = delete;
   CudaDecodeSlots& operator=(const CudaDecodeSlots&) = delete;
 
-  void load(std::span<const DecodeSlot> slots,
-            std::span<const std::span<const AttentionSlice>> groups,
+  void load(std::span<const DecodeSlot> slots, std::span<const SlotMemory> groups,
             std::span<const std::vector<LoraSegment>> lora, const ComputeStep& compute) override;
   void add_lora(int64_t product, const Tensor& x, const Tensor& out) override;
   void draw(int64_t first_slot, const Tensor& logits) override;
@@ -49,7 +48,7 @@ class CudaDecodeSlots final : public DecodeSlots {
   // Where the arrays stand in the device's block of state, in bytes.
   struct Layout {
     struct Group {
-      size_t kv_slots, rows;
+      size_t kv_slots, rows, states;
     };
     size_t step, draws, stops, steps_left, tokens, positions, output_rows, drawn, finite, lora;
     std::vector<Group> groups;
@@ -60,7 +59,7 @@ class CudaDecodeSlots final : public DecodeSlots {
   Layout lay_out() const;
   Arrays view(std::byte* state) const;
   std::vector<std::byte> image(std::span<const DecodeSlot> slots,
-                               std::span<const std::span<const AttentionSlice>> groups,
+                               std::span<const SlotMemory> groups,
                                std::span<const LoraTables> lora) const;
   void relocate(std::vector<std::byte>& state) const;
   void upload(std::vector<std::byte> state);

@@ -10,10 +10,20 @@
 namespace paceline::cuda {
 
 CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states, const Tensor& blocks) {
+  if (states.slices.is_on_device()) {
+    const DeviceStates placed = states.slices.device();
+    return {.states = {.slices = placed.slices,
+                       .saves = placed.saves,
+                       .first = blocks.elements<float>(),
+                       .stride = blocks.stride(0)},
+            .num_slices = states.slices.size(),
+            .pieces = nullptr,
+            .num_pieces = states.slices.size()};
+  }
   slices_.clear();
   saves_.clear();
   pieces_.clear();
-  for (const StateSlice& slice : states.slices) {
+  for (const StateSlice& slice : states.slices.host()) {
     for (int64_t first = 0; first < slice.num_rows; first += kConvolvedRows) {
       pieces_.push_back(
           {.slice = static_cast<int32_t>(slices_.size()), .first = static_cast<int32_t>(first)});
@@ -33,7 +43,9 @@ CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states, cons
                      .saves = saves,
                      .first = blocks.elements<float>(),
                      .stride = blocks.stride(0)},
-          .pieces = pieces};
+          .num_slices = std::ssize(slices_),
+          .pieces = pieces,
+          .num_pieces = std::ssize(pieces_)};
 }
 
 void CudaRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
@@ -51,8 +63,8 @@ void CudaRecurrent::do_short_convolution(const ConvolutionShape& shape, const Te
       .taps = const_rows_of(weights.taps),
       .bias = weights.bias != nullptr ? weights.bias->elements<float>() : nullptr,
       .out = rows_of(out)};
-  run<ConvolveRows>(element_grid(std::ssize(pieces_), shape.channels), params);
-  run<KeepInputs>(element_grid(std::ssize(slices_), shape.channels), params);
+  run<ConvolveRows>(element_grid(staged.num_pieces, shape.channels), params);
+  run<KeepInputs>(element_grid(staged.num_slices, shape.channels), params);
 }
 
 void CudaRecurrent::do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
@@ -81,8 +93,9 @@ void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& in
                             "take at most {}; use --device cpu",
                             shape.key_dim, kMostDeltaKeys));
   }
+  const StagedStates staged = stage(states, blocks);
   const DeltaParams params{
-      .states = stage(states, blocks).states,
+      .states = staged.states,
       .q = heads_of(inputs.q),
       .k = heads_of(inputs.k),
       .v = heads_of(inputs.v),
@@ -100,7 +113,7 @@ void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& in
       .updates_begin = shape.updates_begin(),
       .decays_begin = shape.decays_begin(),
       .corrects = shape.corrects};
-  const auto num_slices = static_cast<uint32_t>(slices_.size());
+  const auto num_slices = static_cast<uint32_t>(staged.num_slices);
   const int64_t parts = shape.value_heads * divide_up(shape.value_dim, int64_t{kDeltaColumns});
   run<DeltaRule>({num_slices, static_cast<uint32_t>(parts)}, params);
   run<KeepDeltaRows>({num_slices, uint32_t{kChunkRows}}, params);

@@ -32,7 +32,9 @@ class CudaRecurrent final : public RecurrentOps {
   // Slices on the device, until the next call.
   struct StagedStates {
     StateBlocks states;
-    const ConvolutionPiece* pieces;
+    int64_t num_slices;
+    const ConvolutionPiece* pieces;  // null: each slice is one
+    int64_t num_pieces;
   };
   StagedStates stage(const StateSlices& states, const Tensor& blocks);
   template <class Kernel>

@@ -158,7 +158,7 @@ void ReferenceRecurrent::do_short_convolution(const ConvolutionShape& shape, con
                                               const ConvolutionWeights& weights,
                                               const StateSlices& states, const Tensor& blocks,
                                               const Tensor& out) {
-  for (const StateSlice& slice : states.slices) {
+  for (const StateSlice& slice : states.slices.host()) {
     float* const block = blocks.row<float>(slice.block);
     const int64_t end = slice.first_position + slice.num_rows;
     for (int64_t p = slice.first_position; p < end; ++p) {
@@ -210,7 +210,7 @@ void ReferenceRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Ten
 void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
                                        const StateSlices& states, const Tensor& blocks,
                                        const Tensor& out) {
-  for (const StateSlice& slice : states.slices) {
+  for (const StateSlice& slice : states.slices.host()) {
     // Heads share the keys of the open chunk, which the next one overwrites.
     const int64_t last = slice.first_position + slice.num_rows;
     int64_t end = 0;

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/code/attention_chunk.h"
 #include "kernels/cuda/code/draw_row.h"
+#include "kernels/cuda/code/state_rows.h"
 
 namespace paceline::cuda {
 
@@ -22,11 +23,12 @@ struct NumberSpan {
   int32_t count = 0;
 };
 
-// The slots' arrays of one cache group.
+// The slots' arrays of one cache group: of keys and values, or of states.
 struct SlotGroup {
   int64_t* kv_slots = nullptr;   // -1: empty
   AttentionRow* rows = nullptr;  // with nothing to see: empty
   int64_t window = 0;
+  StateRows* states = nullptr;  // without a row: empty
 };
 
 constexpr int kMostSlotGroups = 8;
@@ -73,9 +75,14 @@ struct AdvanceSlots {
     p.steps_left[slot] = 0;
     p.rows[slot].is_active = 0;
     for (int32_t g = 0; g < p.num_groups; ++g) {
-      p.groups[g].kv_slots[slot] = -1;
-      p.groups[g].rows[slot].first = 0;
-      p.groups[g].rows[slot].end = 0;
+      const SlotGroup& group = p.groups[g];
+      if (group.states != nullptr) {
+        group.states[slot].num_rows = 0;
+        continue;
+      }
+      group.kv_slots[slot] = -1;
+      group.rows[slot].first = 0;
+      group.rows[slot].end = 0;
     }
   }
 
@@ -87,6 +94,10 @@ struct AdvanceSlots {
     ++p.rows[slot].position;
     for (int32_t g = 0; g < p.num_groups; ++g) {
       const SlotGroup& group = p.groups[g];
+      if (group.states != nullptr) {
+        group.states[slot].first_position = position;
+        continue;
+      }
       AttentionRow& row = group.rows[slot];
       const int64_t block = p.numbers[row.table + position / p.block_size];
       group.kv_slots[slot] = block * p.block_size + position % p.block_size;

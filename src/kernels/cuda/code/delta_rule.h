@@ -99,6 +99,7 @@ class DeltaHeadPart {
   }
 
   PL_DEVICE void run() {
+    if (rows_.num_rows == 0) return clear();
     for (int64_t begin = rows_.first_position; begin < rows_.end();) {
       const int64_t start = chunk_start(begin), chunk_end = start + kStateChunk;
       const int64_t end = rows_.end() < chunk_end ? rows_.end() : chunk_end;
@@ -108,6 +109,10 @@ class DeltaHeadPart {
   }
 
  private:
+  PL_DEVICE void clear() {
+    if (warp_index() == 0 && has_column_) p_.out.head(rows_.first_row, head_)[column_] = 0.0f;
+  }
+
   PL_DEVICE void run_chunk(const DeltaSpan& span) {
     sync_threads();  // the rows of the chunk before have been read
     load_rows(span);

@@ -22,7 +22,7 @@ struct ConvolutionParams {
   int64_t num_taps = 0;
   int64_t padded_channels = 0;
   // Of ConvolveRows alone.
-  const ConvolutionPiece* pieces = nullptr;
+  const ConvolutionPiece* pieces = nullptr;  // null: each slice is one
   ConstRows taps;
   const float* bias = nullptr;  // may be null
   Rows out;
@@ -46,8 +46,10 @@ struct ConvolveRows {
   using Shared = NoShared;
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
-    const ConvolutionPiece piece = p.pieces[block_index().x];
+    const auto index = static_cast<int32_t>(block_index().x);
+    const ConvolutionPiece piece = p.pieces != nullptr ? p.pieces[index] : ConvolutionPiece{index};
     const StateRows rows = p.states.slices[piece.slice];
+    if (rows.num_rows == 0) return clear(p, rows.first_row);
     const int64_t begin = rows.first_position + piece.first;
     const int64_t end = begin + kConvolvedRows < rows.end() ? begin + kConvolvedRows : rows.end();
     for_each_column(p.channels, [&](int64_t channel) {
@@ -65,6 +67,11 @@ struct ConvolveRows {
       }
     });
   }
+
+ private:
+  PL_DEVICE static void clear(const Params& p, int64_t row) {
+    for_each_column(p.channels, [&](int64_t channel) { p.out.row(row)[channel] = 0.0f; });
+  }
 };
 
 // Writes what the blocks of slices, along x of the grid, and those of their saves keep of x.
@@ -80,7 +87,7 @@ struct KeepInputs {
     for_each_column(p.channels, [&](int64_t channel) {
       for (int32_t i = 0; i < rows.num_saves; ++i) {
         const SavePoint save = p.states.saves[rows.first_save + i];
-        keep_before(p, rows, save.position, save.block, channel);
+        if (rows.reach(save.position)) keep_before(p, rows, save.position, save.block, channel);
       }
       if (open > rows.first_position) keep_before(p, rows, open, rows.block, channel);
       for (int64_t position = rows.first_kept(); position < rows.end(); ++position) {

@@ -12,7 +12,7 @@ constexpr int kChunkRows = kStateChunk;
 // The first position of the chunk that has `position`.
 PL_DEVICE int64_t chunk_start(int64_t position) { return position / kStateChunk * kStateChunk; }
 
-// A StateSlice.
+// A StateSlice. That of an empty decode slot has no row, and its output is 0.
 struct StateRows {
   int64_t first_row = 0;
   int64_t num_rows = 0;
@@ -22,6 +22,10 @@ struct StateRows {
   int32_t num_saves = 0;
 
   PL_DEVICE int64_t end() const { return first_position + num_rows; }
+  // Whether its rows reach a position at which a state is saved.
+  PL_DEVICE bool reach(int64_t position) const {
+    return position > first_position && position <= end();
+  }
   PL_DEVICE int64_t row_of(int64_t position) const { return first_row + position - first_position; }
   // The first position of the chunk that these rows leave open, or of this slice in it.
   PL_DEVICE int64_t first_kept() const {
