@@ -2,13 +2,13 @@
 """make gpu-check: checks and measures Paceline on this machine's GPU, in at most ten minutes.
 
     tools/gpu_check.py [--binaries FILE | --no-build] [--parts PART,...] [--json FILE] [--python PYTHON] [--device cuda:N]
-    tools/gpu_check.py --parts speed    only speeds, next to PyTorch's, in at most four minutes
+    tools/gpu_check.py --parts speed    only speeds, next to PyTorch's, in at most four and a half minutes
     tools/gpu_check.py --pack FILE.tar.xz   builds here what --binaries takes on another machine
     tools/gpu_check.py --emulated       dry run on a machine without a GPU
 
 Parts, each under a limit of its own (docs/gpu.md says what each does): machine, build, device; the checks arithmetic, ops, rows,
-draws, models, batches, serve, sanitizer; kernels; `speed`, which is decode, prompts, quantised, sentences, http, products and
-attention, and PyTorch's torch_products, torch_attention, torch_prompts and torch_decode; others and torch_kernels. A part that
+states, draws, models, batches, serve, sanitizer; kernels; `speed`, which is decode, prompts, hybrids, quantised, sentences, http,
+products and attention, and PyTorch's torch_products, torch_attention, torch_prompts and torch_decode; others and torch_kernels. A part that
 fails stops no other. Prints one table last and writes all figures to FILE. Exit code 0 when every check passed, 1 when one
 failed, 2 for a wrong command line.
 """
@@ -29,16 +29,17 @@ from gpu.table import figures_of, table  # noqa: E402
 
 TOTAL_S = 600
 # Seconds; what a part leaves is left for those after it.
-LIMITS = {"build": 160, "machine": 30, "device": 15, "arithmetic": 15, "ops": 70, "rows": 30, "draws": 20, "models": 40,
-          "batches": 25, "serve": 15, "sanitizer": 40, "kernels": 45, "decode": 40, "prompts": 20, "quantised": 45,
+LIMITS = {"build": 160, "machine": 30, "device": 15, "arithmetic": 15, "ops": 70, "rows": 30, "states": 15, "draws": 20,
+          "models": 50, "batches": 25, "serve": 15, "sanitizer": 40, "kernels": 45, "decode": 40, "prompts": 20, "hybrids": 30,
+          "quantised": 45,
           "sentences": 25, "http": 50, "products": 15, "attention": 10, "torch_products": 25, "torch_attention": 25,
           "torch_prompts": 50, "torch_decode": 110, "others": 70, "torch_kernels": 45}
-SETS = {"speed": ("machine", "device", "decode", "prompts", "quantised", "sentences", "http", "products", "attention",
+SETS = {"speed": ("machine", "device", "decode", "prompts", "hybrids", "quantised", "sentences", "http", "products", "attention",
                   "torch_products", "torch_attention", "torch_prompts", "torch_decode")}
-SPEED_S = 240
+SPEED_S = 270
 SERVE_EMULATED_S = 60
 # Of the emulation, which computes a share of the cases: (seconds, every Nth case).
-EMULATED_LIMITS = {"ops": (20, 50), "rows": (20, 24), "draws": (20, 1)}
+EMULATED_LIMITS = {"ops": (20, 50), "rows": (20, 24), "states": (20, 1), "draws": (20, 1)}
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def parse():
     parser.add_argument("--pack", metavar="FILE.tar.xz", type=Path,
                         help="build (but with --no-build), and pack the programs with their libraries")
     parser.add_argument("--parts", metavar="PART,...", help="only these")
-    parser.add_argument("--seconds", metavar="N", type=int, help="for all parts [600; of speed alone 240]")
+    parser.add_argument("--seconds", metavar="N", type=int, help="for all parts [600; of speed alone 270]")
     parser.add_argument("--json", metavar="FILE", type=Path, default=programs.ROOT / "build/gpu_check.json",
                         help="all figures [build/gpu_check.json]")
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch [this one]")
@@ -171,7 +172,7 @@ def run_parts(schedule, options, found):
 
 
 def run_checks(schedule, found, setting):
-    for part in ("arithmetic", "ops", "rows", "draws"):
+    for part in ("arithmetic", "ops", "rows", "states", "draws"):
         run_device_part(schedule, part, found, setting)
     schedule.run("models", lambda limit_s: models.run(found, setting, limit_s))
     schedule.run("batches", lambda limit_s: batches.run(found, setting, limit_s))
@@ -181,9 +182,9 @@ def run_checks(schedule, found, setting):
 
 def run_measurements(schedule, found, setting):
     run_device_part(schedule, "kernels", found, setting)
-    for part, measure in (("decode", speed.decode), ("prompts", speed.prompts), ("quantised", speed.quantised),
-                          ("sentences", speed.sentences), ("http", http_load.run), ("products", speed.products),
-                          ("attention", speed.attention)):
+    for part, measure in (("decode", speed.decode), ("prompts", speed.prompts), ("hybrids", speed.hybrids),
+                          ("quantised", speed.quantised), ("sentences", speed.sentences), ("http", http_load.run),
+                          ("products", speed.products), ("attention", speed.attention)):
         schedule.run(part, lambda limit_s, measure=measure: measure(found, setting, limit_s))
     for part in ("torch_products", "torch_attention", "torch_prompts", "torch_decode"):
         schedule.run(part, lambda limit_s, part=part: peers.run(part, setting, limit_s))

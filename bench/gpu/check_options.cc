@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kUsage =
     "usage: paceline_gpu_check PART... [--device cuda|cuda:N|emulated] [--every N] [--seconds N] "
-    "[--small], with the parts device, arithmetic, ops, rows, draws, ceilings, kernels, "
+    "[--small], with the parts device, arithmetic, ops, rows, states, draws, ceilings, kernels, "
     "products, attention and tiles";
 
 [[noreturn]] void refuse(std::string_view what) {

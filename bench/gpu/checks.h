@@ -17,6 +17,8 @@ void check_arithmetic(cuda::CudaDevice& device, const CheckOptions& options, Che
 void check_ops(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report);
 // A row's bits are the same alone, in any batch and in any chunking.
 void check_rows(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report);
+// The same of layers with states: as one prompt, in cuts, from a saved state and one by one.
+void check_states(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report);
 // Random rows are drawn from as the CPU's sampler does on the same logits, bit for bit.
 void check_draws(cuda::CudaDevice& device, const CheckOptions& options, CheckReport& report);
 // The rate of copies and of matrix instructions, by kernels that do nothing else.

@@ -16,6 +16,7 @@ void run_part(const std::string& part, cuda::CudaDevice& device, const CheckOpti
   if (part == "arithmetic") return check_arithmetic(device, options, report);
   if (part == "ops") return check_ops(device, options, report);
   if (part == "rows") return check_rows(device, options, report);
+  if (part == "states") return check_states(device, options, report);
   if (part == "draws") return check_draws(device, options, report);
   if (part == "ceilings") {
     measure_ceilings(device, options, report);

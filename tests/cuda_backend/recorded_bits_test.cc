@@ -2,10 +2,12 @@
 // the numerics rule fixes them, whatever the kernels.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "tests/cuda_backend/emulated_backend.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/kernels/recurrent_inputs.h"
 
 namespace paceline::cuda {
 namespace {
@@ -88,6 +90,34 @@ TEST(CudaRecordedBits, FeedForwardNetworks) {
     const OwnedTensor out = allocate_tensor(memory, DType::f32, {rows, kColumns});
     cuda->gated_mlp(mlp, x.view, out.view);
     EXPECT_EQ(digest(out.view), expected) << rows << " rows";
+  }
+}
+
+// Those that they had when a chunk's products were added by one lane each.
+TEST(CudaRecordedBits, DeltaRule) {
+  struct Recorded {
+    DeltaShape shape;
+    uint64_t output, block;
+  };
+  const Recorded recorded[] = {
+      {{.key_heads = 1, .value_heads = 2, .key_dim = 128, .value_dim = 40},
+       0x0D6C7FFD33152898,
+       0x53C593DCDBE3FE7A},
+      {{.key_heads = 1, .value_heads = 1, .key_dim = 200, .value_dim = 32},
+       0x748376EA4EB68025,
+       0x73938809F800A179},
+      {{.key_heads = 2, .value_heads = 4, .key_dim = 24, .value_dim = 16, .corrects = false},
+       0xEDD1825A9CA4DCA4,
+       0x331397D58BD24F34}};
+  EmulatedBackend cuda({.num_threads = 2});
+  for (const auto& [shape, output, block] : recorded) {
+    const DeltaRowInputs in(cuda->memory(), shape, 71, 1, 5);
+    std::fill_n(in.blocks.view.elements<float>(), shape.block_elements(), 0.0f);
+    for (const auto& [begin, end] : {std::pair{0, 37}, {37, 38}, {38, 71}}) {
+      in.run(*cuda->recurrent(), begin, end, 0);
+    }
+    EXPECT_EQ(digest(in.out.view), output) << shape.key_dim;
+    EXPECT_EQ(digest(in.blocks.view), block) << shape.key_dim;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "tests/kernels/mixture_cases.h"
 #include "tests/kernels/op_inputs.h"
 #include "tests/kernels/op_instance.h"
+#include "tests/kernels/recurrent_cases.h"
 
 namespace paceline {
 namespace {
@@ -278,7 +279,8 @@ void add_rope_cases(std::vector<OpCase>& cases) {
 
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
-  for (const auto& more : {matrix_cases(), lora_cases(), mixture_cases(), kv_cases()}) {
+  for (const auto& more :
+       {matrix_cases(), lora_cases(), mixture_cases(), kv_cases(), recurrent_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   add_row_cases(cases);

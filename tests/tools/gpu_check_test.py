@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from gpu import children, peers, programs, step_times  # noqa: E402
+from gpu import children, peers, programs, shapes, step_times  # noqa: E402
 from gpu.device_checks import read_lines  # noqa: E402
 from gpu.outcome import Outcome  # noqa: E402
 from gpu.table import figures_of, table  # noqa: E402
@@ -71,19 +71,40 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(code, 0, output + errors)
         found = json.loads(figures.read_text())
         parts = {part["part"]: part for part in found["parts"]}
-        for name, least in [("arithmetic", 10), ("ops", 25), ("rows", 10), ("draws", 2), ("kernels", 2)]:
+        for name, least in [("arithmetic", 10), ("ops", 25), ("rows", 10), ("states", 12), ("draws", 2), ("kernels", 2)]:
             self.assertEqual(parts[name]["status"], "passed", name)
             self.assertGreaterEqual(sum(row.get("passed", False) for row in parts[name]["rows"]), least, name)
         for name in ["sanitizer", "torch_products", "torch_attention", "torch_prompts", "torch_decode", "torch_kernels"]:
             self.assertEqual(parts[name]["status"], "skipped")
         help_text = subprocess.run([BUILD / "paceline", "generate", "--help-all"], capture_output=True, text=True).stdout
         expected = "passed" if "--device" in help_text else "skipped"
-        for name in ["models", "batches", "serve", "decode", "prompts", "quantised", "sentences", "http", "others"]:
+        for name in ["models", "batches", "serve", "decode", "prompts", "hybrids", "quantised", "sentences", "http", "others"]:
             self.assertEqual(parts[name]["status"], expected, parts[name]["summary"])
         units = {figure["name"]: figure["unit"] for figure in found["figures"]}
         self.assertEqual(units["small attention, a prompt of 40"], "TFLOP/s")
         if expected == "passed":
             self.assertEqual(units["http, 2 streams of 6 in, 3 out"], "tok/s")
+
+    def test_layers_with_states_are_checked_and_measured_on_the_emulation(self):
+        figures = self.directory / "all.json"
+        code, output, errors = run_script("--emulated", "--build-directory", BUILD, "--parts", "device,states,hybrids",
+                                          "--json", figures)
+        self.assertEqual(code, 0, output + errors)
+        found = json.loads(figures.read_text())
+        parts = {part["part"]: part for part in found["parts"]}
+        self.assertEqual(parts["states"]["status"], "passed")
+        self.assertEqual(len([row for row in parts["states"]["rows"] if row.get("passed")]), 12)
+        if parts["hybrids"]["status"] == "skipped":
+            return  # without --device
+        units = {figure["name"]: figure["unit"] for figure in found["figures"]}
+        self.assertEqual(units["tiny-hybrid decode 3 behind 20"], "tok/s")
+        self.assertEqual(units["tiny-hybrid decode 3 behind 20, moved"], "GB/s")
+        self.assertEqual(units["tiny-hybrid prefill 20, moved"], "GB/s")
+
+    def test_bytes_of_a_hybrid(self):
+        self.assertAlmostEqual(shapes.weight_bytes("qwen3.5-0.8b") / 2, 752393024, delta=1e6)  # norms and convolutions
+        self.assertEqual(shapes.state_bytes("qwen3.5-0.8b"), 18 * 2 ** 20)
+        self.assertEqual(shapes.decode_bytes("qwen3.5-0.8b", 16) - shapes.weight_bytes("qwen3.5-0.8b"), 17 * 18 * 2 ** 20)
 
     def test_packed_programs_run_and_are_small(self):
         archive = self.directory / "packed.tar.xz"

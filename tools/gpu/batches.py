@@ -7,7 +7,8 @@ from gpu import generation
 from gpu.outcome import Outcome
 from gpu.models import GOLDENS
 
-MODELS = ("qwen3_tied", "gemma3_text_pattern2", "qwen3_moe_tied")
+MODELS = ("models/qwen3_tied", "models/gemma3_text_pattern2", "hybrids/qwen3_5_text", "models/qwen3_moe_tied",
+          "hybrids/granitemoehybrid_mamba")
 
 
 def run(programs, setting, limit_s):

@@ -9,12 +9,17 @@ from gpu import generation
 from gpu.outcome import Outcome
 from gpu.programs import ROOT
 
-GOLDENS = ROOT / "tests/goldens/models"
+GOLDENS = ROOT / "tests/goldens"
+KINDS = ("models", "hybrids")  # hybrids have layers with states
 
 
 def folders(setting):
-    found = [path.parent for path in sorted(GOLDENS.glob("*/golden.json")) if holds_prompt(path)]
-    return found[:1] if setting.emulated else found
+    found = []
+    for kind in KINDS:
+        paths = sorted((GOLDENS / kind).glob("*/golden.json"))
+        own = [path.parent for path in paths if holds_prompt(path)]
+        found += own[:1] if setting.emulated else own
+    return found
 
 
 def holds_prompt(path):

@@ -2,7 +2,7 @@
 import random
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpu import device_checks, generation, shapes, step_times
@@ -11,7 +11,7 @@ from gpu.outcome import Outcome
 PROMPT, CONTEXT = 64, 1024  # tokens before decoding
 STEP_TOKENS = 8192  # a GPU's default
 WARM_UP_BATCHES = 2  # of sentences
-LLAMA, GEMMA = "llama-3.2-1b", "gemma-3-1b"
+LLAMA, GEMMA, HYBRID = "llama-3.2-1b", "gemma-3-1b", "qwen3.5-0.8b"
 OTHERS = ("qwen3-0.6b", GEMMA)
 
 
@@ -34,10 +34,11 @@ SMALL = Sizes((3, 1), (2,), 3, (20,), (20,), 3, (5,), "16M")
 class Measurement:
     """A part that measures models, one run after another, while there is time."""
 
-    def __init__(self, part, programs, setting, limit_s):
+    def __init__(self, part, programs, setting, limit_s, tiny="tiny"):
         self.outcome = Outcome(part)
         self.setting = setting
         self.sizes = SMALL if setting.emulated else FULL
+        self._tiny = tiny  # the emulation's model
         self._programs = programs
         self._end = time.monotonic() + limit_s
 
@@ -51,7 +52,7 @@ class Measurement:
                 if left < 2:
                     self.outcome.measured(f"{len(runs) - index} runs were left out", left_out="no time was left")
                     break
-                name = "tiny" if self.setting.emulated else name
+                name = self._tiny if self.setting.emulated else name
                 runner = Runner(self._programs, self.setting, shapes.write_model(directory, name),
                                 min(left, 2 * left / (len(runs) - index)), self.sizes)
                 try:
@@ -68,6 +69,15 @@ def decode(programs, setting, limit_s):
 
 def prompts(programs, setting, limit_s):
     return Measurement("prompts", programs, setting, limit_s).run([(LLAMA, measure_prompts)])
+
+
+def hybrids(programs, setting, limit_s):
+    """A model with states: their memory is beside that of keys and values."""
+    measurement = Measurement("hybrids", programs, setting, limit_s, "tiny-hybrid")
+    if not setting.emulated:
+        measurement.sizes = replace(measurement.sizes, cache_bytes="24G")
+    position = measurement.sizes.positions[0]
+    return measurement.run([(HYBRID, measure_decode, position), (HYBRID, measure_prompts)])
 
 
 def quantised(programs, setting, limit_s):
@@ -124,7 +134,10 @@ def measure_decode(outcome, runner, name, sizes, position, bits=16):
     steps = runner.steps(items, counts[0], *(() if bits == 16 else ("--quantize", f"q{bits}")))
     model = name if bits == 16 else f"{name} {bits} bits"
     for count in reversed(counts):
-        report(outcome, f"{model} decode {count} behind {position}", "tokens_per_second", step_times.decode_rate(steps, count))
+        rate, what = step_times.decode_rate(steps, count), f"{model} decode {count} behind {position}"
+        report(outcome, what, "tokens_per_second", rate)
+        if rate and shapes.is_hybrid(name):
+            report(outcome, f"{what}, moved", "bytes_per_second", rate / count * shapes.decode_bytes(name, count))
 
 
 def measure_prompts(outcome, runner, name, sizes):
@@ -133,6 +146,8 @@ def measure_prompts(outcome, runner, name, sizes):
     for tokens in sizes.prompts:
         rate = step_times.prompt_rate(steps, tokens)
         report(outcome, f"{name} prefill {tokens}", "tokens_per_second", rate and tokens * rate)
+        if rate and shapes.is_hybrid(name):
+            report(outcome, f"{name} prefill {tokens}, moved", "bytes_per_second", rate * shapes.prompt_bytes(name))
 
 
 def measure_sentences(outcome, runner, name, sizes, tokens):

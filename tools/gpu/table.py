@@ -1,7 +1,7 @@
 """The table of a run: each part's outcome, then each speed beside the ceiling, PyTorch and its bar."""
 from gpu.bars import BARS
 
-SPEED_PARTS = ("kernels", "decode", "prompts", "quantised", "sentences", "http", "products", "attention", "others")
+SPEED_PARTS = ("kernels", "decode", "prompts", "hybrids", "quantised", "sentences", "http", "products", "attention", "others")
 # Of a row: its key, the scale of the unit, and whether more is better.
 UNITS = {"flops_per_second": (1e-12, "TFLOP/s"), "microseconds": (1, "us"), "prompts_per_second": (1, "prompts/s"),
          "tokens_per_second": (1, "tok/s"), "bytes_per_second": (1e-9, "GB/s"), "seconds": (1, "s")}
