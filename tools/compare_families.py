@@ -39,15 +39,15 @@ FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3
             "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared", "qwen3_5_text", "qwen3_5_moe_text",
             "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",
             "mamba2", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
-            "gemma", "mellum")
+            "gemma", "mellum", "cohere", "solar_open", "dots1", "minimax_m2")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
 MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
 HYBRIDS = (*DELTA_NETS, *MAMBAS, "lfm2", "lfm2_moe", "lfm3")
 # Their classes have no head_dim of attention's own.
-HEAD_DIM_FROM_HIDDEN = ("cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
+HEAD_DIM_FROM_HIDDEN = ("cohere", "dots1", "cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
                         "bamba", "falcon_h1", "mamba2")
 DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3", "lfm3", "mellum")
-EPS_KEYS = {"cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
+EPS_KEYS = {"cohere": "layer_norm_eps", "cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
             "lfm2_moe": "norm_eps", "lfm3": "norm_eps", "nemotron_h": "layer_norm_epsilon", "mamba2": "layer_norm_epsilon"}
 DTYPES = ("float32", "float32", "bfloat16", "float16")
 
@@ -200,12 +200,18 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         return fields | {"num_local_experts": count}
     if family == "granitemoeshared":
         return fields | {"num_local_experts": count, "shared_intermediate_size": any_of(draw, 0, draw.randint(3, 40))}
-    if family in ("glm4_moe", "nemotron_h"):
+    if family == "minimax_m2":
+        return fields | {"num_local_experts": count}
+    if family in ("glm4_moe", "nemotron_h", "solar_open", "dots1"):
         groups, in_group = draw.randint(1, 4), draw.randint(2, 4)
         chosen = draw.randint(1, groups)
         fields = {"n_routed_experts": groups * in_group, "n_group": groups, "topk_group": chosen,
                   "num_experts_per_tok": draw.randint(1, chosen * in_group), "moe_intermediate_size": draw.randint(3, 40),
                   "norm_topk_prob": flip(), "routed_scaling_factor": draw.uniform(0.5, 3)}
+        if family == "solar_open":
+            return fields | {"n_shared_experts": draw.randint(1, 2)}
+        if family == "dots1":
+            return fields | {"n_shared_experts": draw.randint(1, 2), "first_k_dense_replace": draw.randint(0, layers)}
         if family == "nemotron_h":
             return fields | {"moe_shared_expert_intermediate_size": draw.randint(3, 40),
                              "moe_latent_size": any_of(draw, None, draw.randint(3, 40))}
@@ -239,7 +245,8 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     if family == "mellum":
         fields["mlp_layer_types"] = [any_of(draw, "dense", "sparse") for _ in range(layers)]
     if family in ("qwen3", "glm", "gemma", "mellum", "gemma2", "gemma3_text", "olmo2", "olmo3", "glm4", "cohere2", "qwen3_moe", "olmoe",
-                  "glm4_moe", "granitemoe", "granitemoeshared", "lfm3", *DELTA_NETS):
+                  "glm4_moe", "granitemoe", "granitemoeshared", "lfm3", "cohere", "solar_open", "dots1",
+                  *DELTA_NETS):
         fields["attention_bias"] = flip()
     if family in ("mistral", "starcoder2", "ministral3", "phi3", "mixtral"):
         fields["sliding_window"] = any_of(draw, None, window)
@@ -281,6 +288,12 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
         fields["sliding_window"] = any_of(draw, None, window)
         fields["layer_types"] = (layer_types(draw, layers) if fields["sliding_window"] else
                                  ["full_attention"] * layers)
+    if family == "cohere":
+        fields["logit_scale"] = draw.uniform(0.1, 2)
+    if family == "dots1":
+        fields |= {"sliding_window": any_of(draw, None, window), "max_window_layers": draw.randint(0, 4)}
+    if family == "minimax_m2":
+        rope["partial_rotary_factor"] = random_share(draw, head_dim)
     if family == "cohere2":
         fields |= {"sliding_window": window, "layer_types": layer_types(draw, layers),
                    "logit_scale": draw.uniform(0.1, 2)}
@@ -371,7 +384,7 @@ def respell(folder: Path, family: str, ids: list[int], draw: random.Random) -> t
     path = folder / "config.json"
     path.write_text(json.dumps(spelled_otherwise(json.loads(path.read_text()), draw)))
     try:
-        experts = {"experts_implementation": "eager"} if "moe" in family or family in ("mixtral", "mellum", "gpt_oss") else {}
+        experts = {"experts_implementation": "eager"} if "moe" in family or family in ("mixtral", "mellum", "solar_open", "dots1", "minimax_m2", "gpt_oss") else {}
         model = MODEL_CLASSES[family].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32, **experts)
         return logits_of(model.eval(), ids)
     except Exception as error:  # whatever transformers raises: it can't read this spelling

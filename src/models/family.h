@@ -100,6 +100,9 @@ DecoderConfig read_lfm2_moe(const HfConfig& config, const WeightReader& weights)
 DecoderConfig read_lfm3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_olmoe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_solar_open(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_dots1(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_minimax_m2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gpt_oss(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights);
@@ -120,6 +123,7 @@ DecoderConfig read_bamba(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_exaone4(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_cohere(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_cohere2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_stablelm(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_starcoder2(const HfConfig& config, const WeightReader& weights);

@@ -124,6 +124,7 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "hybrid_override_pattern"},
     {.name = "layers_block_type"},
     {.name = "mlp_layer_types"},
+    {.name = "rotary_dim"},
     {.name = "mtp_layer_types", .use = harmless},
     {.name = "mtp_mlp_layer_types", .use = harmless},
     {.name = "layer_norm_epsilon"},

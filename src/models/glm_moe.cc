@@ -1,5 +1,5 @@
-// GLM 4.5's mixtures of experts (transformers' modeling_glm4_moe): DeepSeek V3's router and shared
-// experts behind some dense layers.
+// Mixtures of experts with DeepSeek V3's router and shared experts, behind some dense layers: GLM
+// 4.5, Solar Open, dots.llm1 (transformers' modeling_glm4_moe, _solar_open, _dots1).
 #include "models/family.h"
 #include "models/mixture_fields.h"
 
@@ -8,6 +8,44 @@ namespace {
 
 constexpr CommonDefaults kGlmMoeDefaults = {
     .num_heads = 96, .num_kv_heads = 8, .max_position = 131072};
+constexpr CommonDefaults kSolarOpenDefaults = {.vocab_size = 196608,
+                                               .num_heads = 64,
+                                               .num_kv_heads = 8,
+                                               .head_dim = 128,
+                                               .intermediate_size = 10240,  // of no layer
+                                               .max_position = 131072,
+                                               .norm_eps = 1e-5};
+constexpr CommonDefaults kDotsDefaults = {
+    .vocab_size = 152064, .num_heads = 32, .num_kv_heads = 32, .intermediate_size = 10944};
+
+// The experts of layers from `first_dense` on.
+MixtureConfig read_deepseek_mixture(const HfConfig& config, const MixtureDefaults& defaults,
+                                    int64_t num_shared) {
+  MixtureConfig mixture = read_mixture(config, defaults);
+  read_grouped_routing(config, mixture.routing);
+  mixture.has_choice_bias = true;
+  if (num_shared > 0) {
+    mixture.routing.shared = SharedExpert::plain;
+    mixture.shared_size = num_shared * mixture.expert_size;
+    mixture.names.shared = "mlp.shared_experts";
+  }
+  return mixture;
+}
+
+void mix_layers_from(int64_t first, std::vector<LayerConfig>& layers) {
+  for (auto i = static_cast<size_t>(first); i < layers.size(); ++i) layers[i].is_mixture = true;
+}
+
+// The layers from max_window_layers on slide, unless layer_types lists them.
+std::vector<LayerConfig> read_dots_layers(const HfConfig& config) {
+  constexpr int64_t kWindow = 4096, kFirst = 62;
+  const int64_t num_layers = read_num_layers(config);
+  const auto window = config.integer_or_null("sliding_window", kWindow);
+  const int64_t first = config.integer("max_window_layers", kFirst);
+  std::vector<bool> sliding;
+  for (int64_t i = 0; i < num_layers; ++i) sliding.push_back(window && i >= first);
+  return windowed_layers(config, read_sliding_layers(config, num_layers).value_or(sliding), window);
+}
 
 }  // namespace
 
@@ -23,21 +61,46 @@ DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights)
       config.has("num_mtp_layers") ? "num_mtp_layers" : "num_nextn_predict_layers";
   decoder.num_unused_layers = config.integer(key, 1);
 
-  decoder.mixture = read_mixture(config, {.experts_key = "n_routed_experts",
-                                          .num_experts = 128,
-                                          .experts_per_token = 8,
-                                          .expert_size = 1408});
-  MixtureConfig& mixture = *decoder.mixture;
-  read_grouped_routing(config, mixture.routing);
-  mixture.has_choice_bias = true;
-  if (const int64_t shared = config.integer("n_shared_experts", 1); shared > 0) {
-    mixture.routing.shared = SharedExpert::plain;
-    mixture.shared_size = shared * mixture.expert_size;
-    mixture.names.shared = "mlp.shared_experts";
-  }
-  const auto dense = static_cast<size_t>(config.integer("first_k_dense_replace", 1));
-  for (size_t i = dense; i < decoder.layers.size(); ++i) decoder.layers[i].is_mixture = true;
+  decoder.mixture = read_deepseek_mixture(config,
+                                          {.experts_key = "n_routed_experts",
+                                           .num_experts = 128,
+                                           .experts_per_token = 8,
+                                           .expert_size = 1408},
+                                          config.integer("n_shared_experts", 1));
+  mix_layers_from(config.integer("first_k_dense_replace", 1), decoder.layers);
   read_ropes(config, {{.rotates_part = true, .default_share = 0.5}}, decoder);
+  return decoder;
+}
+
+DecoderConfig read_solar_open(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_common(config, weights, kSolarOpenDefaults);
+  decoder.activation = read_activation(config, "hidden_act", "silu");
+  decoder.qkv_bias = config.boolean("attention_bias", false);
+  decoder.layers = uniform_layers(read_num_layers(config), 0);
+  decoder.mixture = read_deepseek_mixture(config,
+                                          {.experts_key = "n_routed_experts",
+                                           .num_experts = 128,
+                                           .experts_per_token = 8,
+                                           .expert_size = 1280},
+                                          config.integer("n_shared_experts", 1));
+  mix_all_layers(decoder.layers);
+  read_ropes(config, {{.default_theta = 1e6}}, decoder);
+  return decoder;
+}
+
+DecoderConfig read_dots1(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_common(config, weights, kDotsDefaults);
+  decoder.activation = read_activation(config, "hidden_act", "silu");
+  decoder.qk_norm = QkNorm::head;
+  decoder.qkv_bias = config.boolean("attention_bias", false);
+  decoder.output_bias = decoder.qkv_bias;
+  decoder.layers = read_dots_layers(config);
+  decoder.mixture =
+      read_deepseek_mixture(config, {.experts_key = "n_routed_experts", .expert_size = 1408},
+                            config.integer("n_shared_experts"));
+  decoder.mixture->routing.normalise = config.boolean("norm_topk_prob", false);
+  mix_layers_from(config.integer("first_k_dense_replace", 0), decoder.layers);
+  read_ropes(config, {{}}, decoder);
   return decoder;
 }
 

@@ -81,6 +81,7 @@ constexpr auto kFields = std::to_array<ConfigField>({
     {.name = "layer_types", .type = list},
     {.name = "layers_block_type", .type = list},
     {.name = "mlp_layer_types", .type = list},
+    {.name = "rotary_dim", .min = 2, .max = 4096},
     {.name = "position_embedding_type", .type = word},
     {.name = "qkv_bias", .type = flag},
     {.name = "num_experts", .min = 1, .max = kMaxExperts},

@@ -1,4 +1,7 @@
-// Mixtral (transformers' modeling_mixtral): Mistral's block with a mixture of experts.
+// Mixtral and MiniMax M2 (transformers' modeling_mixtral and _minimax_m2): Mistral's block with a
+// mixture of experts. MiniMax chooses them by sigmoids and a bias, and has norms of q and k.
+#include <fmt/format.h>
+
 #include "models/family.h"
 #include "models/mixture_fields.h"
 
@@ -7,12 +10,19 @@ namespace {
 
 constexpr CommonDefaults kMixtralDefaults = {.num_kv_heads = 8, .max_position = 131072};
 constexpr double kMixtralTheta = 1e6;
+constexpr CommonDefaults kMiniMaxDefaults = {.vocab_size = 200064,
+                                             .num_heads = 48,
+                                             .num_kv_heads = 8,
+                                             .head_dim = 128,
+                                             .max_position = 196608};
 
 // Files of transformers call the mixture block_sparse_moe, GGUF files read as checkpoints mlp.
 // mlx-lm's have another name for the experts' projections.
 MixtureNames find_names(const WeightReader& weights) {
   MixtureNames names;
+  names.choice_bias = "mlp.e_score_correction_bias";
   if (weights.contains("layers.0.mlp.gate.weight")) return names;
+  names.choice_bias = "block_sparse_moe.e_score_correction_bias";
   names.router = "block_sparse_moe.gate";
   names.experts = "block_sparse_moe.experts";
   const std::string gate = "layers.0." + names.experts + ".0.gate_proj.weight";
@@ -34,6 +44,31 @@ DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights) 
   decoder.layers = uniform_layers(read_num_layers(config), window);
   mix_all_layers(decoder.layers);
   read_ropes(config, {{.default_theta = kMixtralTheta}}, decoder);
+  return decoder;
+}
+
+// The published files say rotary_dim where others have partial_rotary_factor.
+DecoderConfig read_minimax_m2(const HfConfig& config, const WeightReader& weights) {
+  constexpr double kTheta = 5e6;
+  DecoderConfig decoder = read_common(config, weights, kMiniMaxDefaults);
+  decoder.activation = read_activation(config, "hidden_act", "silu");
+  decoder.qk_norm = QkNorm::width;
+  decoder.mixture = read_mixture(
+      config, {.size_key = "intermediate_size", .num_experts = 256, .experts_per_token = 8});
+  decoder.mixture->routing.score = ExpertScore::sigmoid;
+  decoder.mixture->routing.normalise = true;
+  decoder.mixture->has_choice_bias = true;
+  decoder.mixture->names = find_names(weights);
+  decoder.layers = uniform_layers(read_num_layers(config), 0);
+  mix_all_layers(decoder.layers);
+  const int64_t rotary_dim = config.integer("rotary_dim", decoder.head_dim);
+  if (rotary_dim > decoder.head_dim) {
+    config.invalid("rotary_dim",
+                   fmt::format("{}, expected at most head_dim {}", rotary_dim, decoder.head_dim));
+  }
+  const double share = static_cast<double>(rotary_dim) / static_cast<double>(decoder.head_dim);
+  read_ropes(config, {{.default_theta = kTheta, .rotates_part = true, .default_share = share}},
+             decoder);
   return decoder;
 }
 

@@ -107,6 +107,13 @@ def no_layer_types(_: GoldenSpec, config: Config) -> Config:
     return {key: value for key, value in config.items() if key != "layer_types"}
 
 
+def rotary_dim(_: GoldenSpec, config: Config) -> Config:
+    """MiniMax M2's files: the number of rotated elements instead of their share."""
+    rope = dict(config["rope_parameters"])
+    share = rope.pop("partial_rotary_factor")
+    return {**config, "rope_parameters": rope, "rotary_dim": int(share * config["head_dim"])}
+
+
 def mrope_type(_: GoldenSpec, config: Config) -> Config:
     """The rope of published Qwen 2.5-VL, and the text model's fields without an object of their own."""
     text = config["text_config"]
@@ -125,7 +132,8 @@ VARIANTS: dict[str, Callable[[GoldenSpec, Config], Config]] = {
     "own_bias_names": own_bias_names,
     "no_layer_types": no_layer_types,
     "mrope_type": mrope_type,
+    "rotary_dim": rotary_dim,
 }
 # Spellings that transformers itself accepts, so that the script can prove them equal. It reads an
 # absent head_dim as hidden / heads or as a constant, and refuses an absent model_type.
-PROVABLE = ("v4", "tied_flag", "own_bias_names", "no_layer_types", "mrope_type")
+PROVABLE = ("v4", "tied_flag", "own_bias_names", "no_layer_types", "mrope_type", "rotary_dim")

@@ -124,7 +124,7 @@ def _one_after_the_other(model: PreTrainedModel) -> None:
 def _rms_norms(model: PreTrainedModel) -> None:
     for module in list(model.get_decoder().modules()):
         for name, norm in list(module.named_children()):
-            if type(norm).__name__ not in ("LayerNorm", "Cohere2LayerNorm"):
+            if type(norm).__name__ not in ("LayerNorm", "CohereLayerNorm", "Cohere2LayerNorm"):
                 continue
             eps = norm.eps if hasattr(norm, "eps") else norm.variance_epsilon
             rms = torch.nn.RMSNorm(norm.weight.shape[0], eps=eps)
@@ -296,6 +296,7 @@ SWITCHES: dict[str, Switch] = {
 
 # Where a family has a way of its own.
 OF_FAMILY: dict[tuple[str, str], Switch] = {
+    ("cohere", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),
     ("lfm3", "head_gates"): Switch(config=_open_gates),

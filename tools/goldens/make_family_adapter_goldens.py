@@ -31,7 +31,7 @@ MODELS = [
     "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
     "stablelm_parallel", "starcoder2_window_tied", "seed_oss_output_bias", "arcee_bias", "helium_plain",
     "ernie4_5_bias_tied", "cwm_window", "ministral_window", "glm_bias", "gemma_tied", "qwen2_5_vl_text",
-    "qwen3_vl_text_tied", "mellum_window"]
+    "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial"]
 HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone",
            "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
@@ -43,6 +43,8 @@ MIXERS = r".*layers\.\d+\.(self_attn|linear_attn|conv|mamba|mixer)\.(\w+_proj|in
 OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.in_proj|feed_forward\.\w+_proj)",
                  "mamba2_alone": r".*layers\.\d+\.mixer\.in_proj",
                  "nemotron_h_moe": r".*layers\.\d+\.mixer\.(in_proj|[qkvo]_proj|(shared_experts\.)?(up|down)_proj)",
+                 **dict.fromkeys(("solar_open_shared", "dots1_window", "minimax_m2_partial"),
+                                 r".*layers\.\d+\.self_attn\.\w+_proj"),
                  "mellum_window": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "granitemoehybrid_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|shared_mlp\.(input|output)_linear)"}

@@ -29,7 +29,7 @@ import transformers
 from peft_models import GOLDENS, exact_model, load_model
 
 # Those that are trained with LoRA alone.
-MIXTURES = re.compile(r"moe|mixtral|gpt_oss|mellum")
+MIXTURES = re.compile(r"moe|mixtral|gpt_oss|mellum|solar_open|dots1|minimax")
 LEAST_LENGTH = 3e-3  # as the test has it
 NAME = re.compile(r".*?((?:layers\.\d+\.|embed_tokens\.|norm\.|lm_head\.).*)")
 
