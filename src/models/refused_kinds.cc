@@ -20,8 +20,8 @@ constexpr auto kRecurrentNames = std::to_array<std::string_view>(
 constexpr auto kKimiNames = std::to_array<std::string_view>({"kimi-linear", "kimi_linear"});
 // Keys and values are kept as one compressed vector.
 constexpr auto kLatentNames = std::to_array<std::string_view>(
-    {"deepseek2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "kimi_k2",
-     "kimi_k25", "longcat_flash", "minicpm3", "plm", "youtu"});
+    {"axk1", "deepseek2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "kimi_k2",
+     "kimi_k25", "longcat_flash", "minicpm3", "plm", "sarvam_mla", "youtu"});
 constexpr auto kEncoderNames = std::to_array<std::string_view>(
     {"albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "eurobert",
      "jina-bert-v2", "modern-bert", "modernbert", "mpnet", "neo-bert", "nomic-bert", "nomic_bert",
@@ -33,12 +33,80 @@ constexpr auto kCrossAttentionNames = std::to_array<std::string_view>(
 constexpr auto kOtherInputNames = std::to_array<std::string_view>(
     {"clip", "dinov2", "siglip", "siglip2", "vit", "wav2vec2", "wav2vec2-bert"});
 
+// From here on names of types alone, which say little as a word in a repository's name.
+constexpr auto kIndexerNames = std::to_array<std::string_view>(
+    {"axk2", "deepseek_v4", "dots3_note", "dots3_note_text", "glm_moe_dsa", "hy_v4",
+     "minimax_m3_vl_text", "qwen4_exp", "qwen4_exp_text"});
+constexpr auto kPositionNames = std::to_array<std::string_view>(
+    {"biogpt", "bloom", "cpmant", "ctrl", "gpt-sw3", "gpt2", "gpt_bigcode", "gpt_neo", "mpt",
+     "openai-gpt", "opt", "reformer", "xglm", "xlnet"});
+constexpr auto kEncoderTypes = std::to_array<std::string_view>(
+    {"bert-generation", "big_bird", "data2vec-text", "ernie", "megatron-bert", "rembert",
+     "roberta-prelayernorm", "roc_bert", "roformer", "xlm", "xlm-roberta-xl", "xmod"});
+constexpr auto kReaderNames = std::to_array<std::string_view>(
+    {"blenderbot-small", "blt", "gemma4_assistant", "gemma4_unified_assistant", "moshi", "musicgen",
+     "musicgen_melody", "mvp", "plbart", "prophetnet", "trocr"});
+constexpr auto kPictureNames = std::to_array<std::string_view>(
+    {"fuyu", "git", "got_ocr2", "moss_transcribe_diarize", "phi4_multimodal"});
+constexpr auto kLaterGemmaNames = std::to_array<std::string_view>(
+    {"gemma3n", "gemma3n_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"});
+constexpr auto kActivationNames = std::to_array<std::string_view>({"apertus", "apertus1p5_text"});
+constexpr auto kLlama4Names = std::to_array<std::string_view>({"llama4", "llama4_text"});
+constexpr auto kHunyuanNames =
+    std::to_array<std::string_view>({"hunyuan_v1_dense", "hunyuan_v1_moe"});
+constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
+                                                                   "aria_text",
+                                                                   "beam",
+                                                                   "bitnet",
+                                                                   "codegen",
+                                                                   "cohere2_moe",
+                                                                   "cohere_compass_text",
+                                                                   "dbrx",
+                                                                   "diffllama",
+                                                                   "doge",
+                                                                   "dory",
+                                                                   "emu3",
+                                                                   "ernie4_5_moe",
+                                                                   "exaone",
+                                                                   "exaone_moe",
+                                                                   "falcon",
+                                                                   "flex_olmo",
+                                                                   "flint",
+                                                                   "gpt_neox",
+                                                                   "gpt_neox_japanese",
+                                                                   "gptj",
+                                                                   "granite_swa",
+                                                                   "granitemoe_swa",
+                                                                   "hrm_text",
+                                                                   "hy_v3",
+                                                                   "hyperclovax",
+                                                                   "inkling2_loop_text",
+                                                                   "inkling2_text",
+                                                                   "inkling_text",
+                                                                   "jais2",
+                                                                   "jetmoe",
+                                                                   "kolibri1",
+                                                                   "laguna",
+                                                                   "lara_mini",
+                                                                   "mimo_v2_flash",
+                                                                   "modernbert-decoder",
+                                                                   "nanochat",
+                                                                   "nemotron",
+                                                                   "olmo",
+                                                                   "persimmon",
+                                                                   "phi",
+                                                                   "phimoe",
+                                                                   "sarvam_moe",
+                                                                   "vaultgemma",
+                                                                   "zaya"});
+
 struct RefusedKind {
   KindNames names;
   std::string_view reason;
+  bool names_repositories = true;
 };
 
-constexpr std::array<RefusedKind, 6> kRefusedKinds = {{
+constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
     {kKimiNames,
      "its layers are Kimi delta attention, with a decay for each channel, and multi-head latent "
      "attention"},
@@ -48,7 +116,21 @@ constexpr std::array<RefusedKind, 6> kRefusedKinds = {{
     {kEncoderNames, "it is an encoder, whose tokens see later ones"},
     {kCrossAttentionNames, "its decoder attends to the output of an encoder"},
     {kOtherInputNames, "its inputs are images or sound"},
-}};
+    {kIndexerNames, "an indexer chooses the keys that its tokens attend to", false},
+    {kPositionNames,
+     "its positions are vectors added to the embedding, or biases of the scores, not a rotation",
+     false},
+    {kEncoderTypes, "it is an encoder, whose tokens see later ones", false},
+    {kReaderNames, "its decoder attends to the output of another model", false},
+    {kPictureNames, "its inputs are images or sound", false},
+    {kLaterGemmaNames,
+     "its layers share keys and values, differ in head size or have embeddings of their own",
+     false},
+    {kActivationNames, "its activation is xIELU, which has weights of its own", false},
+    {kLlama4Names, "its attention is cut into chunks of the context", false},
+    {kHunyuanNames, "its norms of queries and keys stand after the rotation", false},
+    {kOtherBlockNames, "its blocks differ from those of the families that run", false},
+});
 
 // What repositories are called whose model_type is in the table under another name.
 constexpr auto kLatentRepositories = std::to_array<std::string_view>({"deepseek-r1"});
@@ -101,6 +183,7 @@ std::optional<std::string> refusal_by_name(std::string_view repository) {
   if (words.find(kDistilled) != std::string::npos) return std::nullopt;
   if (names_one(words, kLatentRepositories)) return "its attention is multi-head latent attention";
   for (const RefusedKind& kind : kRefusedKinds) {
+    if (!kind.names_repositories) continue;
     if (names_one(words, kind.names)) return std::string(kind.reason);
   }
   return std::nullopt;

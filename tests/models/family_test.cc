@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/json.h"
+#include "base/mapped_file.h"
+#include "models/refused_kinds.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
 #include "weights/checkpoint.h"
@@ -69,6 +72,22 @@ TEST(Families, OtherKindsOfModelsAreRefusedWithTheReasonAndWhatRuns) {
   expect_reason("siglip", "images or sound");
   expect_error(ErrorCode::unsupported, {"\"other\" isn't supported; llama, "},
                [] { read(config_with("other", "")); });
+}
+
+// tests/goldens/configs/causal_types.json are the keys of transformers'
+// MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.
+TEST(Families, EveryCausalTypeOfTransformersRunsOrIsRefusedWithAReason) {
+  const std::string path = source_path("tests/goldens/configs/causal_types.json");
+  const Json types = parse_json(read_text_file(path, 1 << 16), path);
+  int running = 0;
+  for (const Json& type : types.as_array(path)) {
+    const std::string& name = type.as_string(path);
+    const bool runs = std::ranges::find(families(), name, &Family::model_type) != families().end();
+    const bool is_explained = unsupported_words(name, "").find("because") != std::string::npos;
+    EXPECT_NE(runs, is_explained) << name;
+    running += runs ? 1 : 0;
+  }
+  EXPECT_GT(running, 40);
 }
 
 TEST(Families, Lfm2sLayersAndInnerColumnsAreThoseOfItsFields) {
