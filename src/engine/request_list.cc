@@ -178,6 +178,7 @@ void RequestList::end(Sequence& sequence, TokenEvent&& event, const Finish& fini
   // After an error the state may be ahead of the tokens, or hold a NaN.
   if (finish.reason != FinishReason::error) keep_state(sequence);
   if (sequence.request().prefix.hold && is_whole) {
+    cache_.release_open_rows(sequence.blocks);
     holds_.emplace_back(sequence.shared->id, std::move(sequence.blocks));
   } else {
     sequence.blocks.clear();

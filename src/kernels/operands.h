@@ -74,13 +74,15 @@ struct StateSave {
 };
 
 // Rows [first_row, first_row + num_rows) of a batch are consecutive positions of one sequence, from
-// first_position on, whose state stands in `block`. A slice that begins at position 0 begins
-// without a state, whatever the block holds.
+// first_position on, whose state at the start of the chunk that is open stands in `block`, and what
+// follows from that chunk's rows in `open_block`. A slice that begins at position 0 begins without
+// a state, and one at a chunk's start without rows, whatever the blocks hold.
 struct StateSlice {
   int64_t first_row = 0;
   int64_t num_rows = 0;
   int64_t first_position = 0;
   int32_t block = 0;
+  int32_t open_block = 0;
   int64_t first_save = 0;  // among the batch's: in ascending positions, within the slice's rows
   int64_t num_saves = 0;
 };
@@ -91,6 +93,12 @@ struct DeviceStates {
   const cuda::SavePoint* saves = nullptr;  // of all slices
 };
 using StateSliceSpan = OperandSpan<const StateSlice, DeviceStates>;
+// The memory of the states of one operation, whose shape has the numbers of elements.
+struct StateMemory {
+  Tensor states;     // [blocks, state_elements], at the starts of the chunks that are open
+  Tensor open_rows;  // [open blocks, open_elements], what follows from the rows of those chunks
+};
+
 struct StateSlices {
   StateSliceSpan slices;
   std::span<const StateSave> saves = {};  // of all slices in the CPU's memory

@@ -6,18 +6,21 @@
 namespace paceline {
 namespace {
 
-void check_slices(const StateSlices& states, int64_t rows, int64_t num_blocks) {
-  if (states.slices.is_on_device()) {
-    PL_CHECK(states.slices.size() <= rows, "a slice on the device is a row of the batch");
+void check_slices(const StateSlices& slices, int64_t rows, const StateMemory& memory) {
+  if (slices.slices.is_on_device()) {
+    PL_CHECK(slices.slices.size() <= rows, "a slice on the device is a row of the batch");
     return;
   }
-  for (const StateSlice& slice : states.slices.host()) {
+  const int64_t num_blocks = memory.states.size(0);
+  for (const StateSlice& slice : slices.slices.host()) {
     PL_CHECK(slice.num_rows > 0 && slice.first_row >= 0 && slice.first_position >= 0 &&
                  slice.first_row + slice.num_rows <= rows,
              "a slice has rows of the batch");
     PL_CHECK(slice.block >= 0 && slice.block < num_blocks, "a slice's block exists");
+    PL_CHECK(slice.open_block >= 0 && slice.open_block < memory.open_rows.size(0),
+             "a slice's block of open rows exists");
     int64_t after = slice.first_position;
-    for (const StateSave& save : states.saves_of(slice)) {
+    for (const StateSave& save : slices.saves_of(slice)) {
       PL_CHECK(save.position > after && save.position % kStateChunk == 0 &&
                    save.position <= slice.first_position + slice.num_rows,
                "states are saved at ends of the slice's chunks");
@@ -31,21 +34,23 @@ void check_slices(const StateSlices& states, int64_t rows, int64_t num_blocks) {
 }  // namespace
 
 void RecurrentOps::short_convolution(const ConvolutionShape& shape, const Tensor& x,
-                                     const ConvolutionWeights& weights, const StateSlices& states,
-                                     const Tensor& blocks, const Tensor& out) {
+                                     const ConvolutionWeights& weights, const StateSlices& slices,
+                                     const StateMemory& memory, const Tensor& out) {
   ShapeCheck check("short_convolution");
   check.dimension("shape", "channels", shape.channels);
   check.dimension("shape", "taps", shape.taps);
-  check.dimension("shape", "block_elements", shape.block_elements());
+  check.dimension("shape", "state_elements", shape.state_elements());
+  check.dimension("shape", "open_elements", shape.open_elements());
   check.tensor("x", x, {"rows", "channels"});
   check.tensor("weights", weights.taps, {"taps", "channels"});
   if (weights.bias != nullptr) check.tensor("bias", *weights.bias, {"channels"});
-  check.tensor("blocks", blocks, {"blocks", "block_elements"});
+  check.tensor("states", memory.states, {"blocks", "state_elements"});
+  check.tensor("open_rows", memory.open_rows, {"open_blocks", "open_elements"});
   check.tensor("out", out, {"rows", "channels"});
   PL_CHECK(shape.taps > 1 && x.elements<float>() != out.elements<float>(),
            "a convolution has taps before its own, and isn't in place");
-  check_slices(states, x.size(0), blocks.size(0));
-  if (!out.empty()) do_short_convolution(shape, x, weights, states, blocks, out);
+  check_slices(slices, x.size(0), memory);
+  if (!out.empty()) do_short_convolution(shape, x, weights, slices, memory, out);
 }
 
 void RecurrentOps::decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
@@ -67,24 +72,27 @@ void RecurrentOps::multiply(const Tensor& x, const Tensor& y, const Tensor& out)
 }
 
 void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                              const StateSlices& states, const Tensor& blocks, const Tensor& out) {
+                              const StateSlices& slices, const StateMemory& memory,
+                              const Tensor& out) {
   ShapeCheck check("delta_rule");
   check.dimension("shape", "key_heads", shape.key_heads);
   check.dimension("shape", "value_heads", shape.value_heads);
   check.dimension("shape", "key_dim", shape.key_dim);
   check.dimension("shape", "value_dim", shape.value_dim);
-  check.dimension("shape", "block_elements", shape.block_elements());
+  check.dimension("shape", "state_elements", shape.state_elements());
+  check.dimension("shape", "open_elements", shape.open_elements());
   check.tensor("q", inputs.q, {"rows", "key_heads", "key_dim"});
   check.tensor("k", inputs.k, {"rows", "key_heads", "key_dim"});
   check.tensor("v", inputs.v, {"rows", "value_heads", "value_dim"});
   check.tensor("log_decay", inputs.log_decay, {"rows", "value_heads"});
   check.tensor("beta", inputs.beta, {"rows", "value_heads"});
   if (inputs.skip != nullptr) check.tensor("skip", *inputs.skip, {"value_heads"});
-  check.tensor("blocks", blocks, {"blocks", "block_elements"});
+  check.tensor("states", memory.states, {"blocks", "state_elements"});
+  check.tensor("open_rows", memory.open_rows, {"open_blocks", "open_elements"});
   check.tensor("out", out, {"rows", "value_heads", "value_dim"});
   PL_CHECK(shape.value_heads % shape.key_heads == 0, "key heads serve value heads alike");
-  check_slices(states, out.size(0), blocks.size(0));
-  if (!out.empty()) do_delta_rule(shape, inputs, states, blocks, out);
+  check_slices(slices, out.size(0), memory);
+  if (!out.empty()) do_delta_rule(shape, inputs, slices, memory, out);
 }
 
 void RecurrentOps::copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
@@ -93,7 +101,7 @@ void RecurrentOps::copy_states(const Tensor& blocks, std::span<const BlockMove> 
         move.from >= 0 && move.from < blocks.size(0) && move.to >= 0 && move.to < blocks.size(0),
         "copy_states: the blocks exist");
   }
-  if (!moves.empty()) do_copy_states(blocks, moves);
+  if (!moves.empty() && !blocks.empty()) do_copy_states(blocks, moves);
 }
 
 }  // namespace paceline

@@ -12,9 +12,10 @@
 
 namespace paceline {
 
-// A block holds the state at the start of the chunk that is open, and what follows from the rows of
-// that chunk. Rows may be computed anew as long as their chunk is open: then their sequence goes on
-// as if they hadn't been. Rows are padded to whole lines of 16 elements.
+// A sequence has a block with the state at the start of the chunk that is open, and one with what
+// follows from the rows of that chunk. Rows may be computed anew as long as their chunk is open:
+// then their sequence goes on as if they hadn't been. Rows are padded to whole lines of 16
+// elements.
 struct DeltaShape {
   int64_t key_heads = 0;
   int64_t value_heads = 0;  // a multiple of key_heads: neighbours share keys and queries
@@ -24,15 +25,15 @@ struct DeltaShape {
 
   int64_t padded_key() const { return padded(key_dim); }
   int64_t padded_value() const { return padded(value_dim); }
-  // Where the parts of a block begin, in elements: the state [value_heads, key_dim, padded_value],
-  // then of each position of a chunk keys [key_heads, padded_key], updates [value_heads,
-  // padded_value] and decays [value_heads].
-  int64_t keys_begin() const { return value_heads * key_dim * padded_value(); }
-  int64_t updates_begin() const { return keys_begin() + kStateChunk * key_heads * padded_key(); }
+  // Of a state, [value_heads, key_dim, padded_value].
+  int64_t state_elements() const { return value_heads * key_dim * padded_value(); }
+  // Where the parts of a block of open rows begin, in elements: keys [key_heads, padded_key] of
+  // each position of a chunk, then updates [value_heads, padded_value] and decays [value_heads].
+  int64_t updates_begin() const { return kStateChunk * key_heads * padded_key(); }
   int64_t decays_begin() const {
     return updates_begin() + kStateChunk * value_heads * padded_value();
   }
-  int64_t block_elements() const { return decays_begin() + kStateChunk * value_heads; }
+  int64_t open_elements() const { return decays_begin() + kStateChunk * value_heads; }
 
   static constexpr int64_t padded(int64_t elements) { return (elements + 15) / 16 * 16; }
 };
@@ -54,16 +55,22 @@ struct GateRange {
   bool operator==(const GateRange&) const = default;
 };
 
-// A block holds inputs: the last ones before the chunk that is open, [taps - 1, padded channels],
-// and those of each position of the chunk, [kStateChunk, padded channels].
+// A state is the last inputs before the chunk that is open, [taps - 1, padded channels]; open rows
+// are the inputs of each position of the chunk, [kStateChunk, padded channels].
 struct ConvolutionShape {
   int64_t channels = 0;
   int64_t taps = 0;
 
-  int64_t block_elements() const { return (taps - 1 + kStateChunk) * DeltaShape::padded(channels); }
-  // Where the inputs of `position` stand while the chunk that begins at `chunk` is open.
-  int64_t inputs_begin(int64_t chunk, int64_t position) const {
-    return (position - chunk + taps - 1) * DeltaShape::padded(channels);
+  int64_t padded() const { return DeltaShape::padded(channels); }
+  int64_t state_elements() const { return (taps - 1) * padded(); }
+  int64_t open_elements() const { return kStateChunk * padded(); }
+  // Where a state has the inputs of `position`, before the chunk that begins at `chunk`.
+  int64_t state_begin(int64_t chunk, int64_t position) const {
+    return (position - chunk + taps - 1) * padded();
+  }
+  // Where open rows have those of a position of the chunk.
+  int64_t open_begin(int64_t chunk, int64_t position) const {
+    return (position - chunk) * padded();
   }
 };
 
@@ -81,10 +88,10 @@ class RecurrentOps {
 
   // Causal convolution of each channel over its sequence's rows, with zeros before position 0:
   // out[p] = bias + sum of taps[j] * x[p - taps + 1 + j] over ascending j.
-  //                                       x, out [rows, channels], blocks [blocks, block_elements]
+  //                                       x, out [rows, channels]
   void short_convolution(const ConvolutionShape& shape, const Tensor& x,
-                         const ConvolutionWeights& weights, const StateSlices& states,
-                         const Tensor& blocks, const Tensor& out);
+                         const ConvolutionWeights& weights, const StateSlices& slices,
+                         const StateMemory& memory, const Tensor& out);
 
   // out = -rates * log(1 + exp(x + bias)), the logarithm within `range`: the gates of decay of
   // Mamba (Gu and Dao, 2023) and of gated delta rules.
@@ -103,23 +110,22 @@ class RecurrentOps {
   // and the chunk's end, of last row n, has exp(G_n) S + sum over j of exp(G_n - G_j) k_j u_j^T.
   // Without corrections u_i = beta_i v_i, which is Mamba 2's state-space duality (Dao and Gu, 2024)
   // with its C, B, x and dt as q, k, v and beta.
-  //                                       out [rows, value_heads, value_dim], blocks [blocks,
-  // block_elements]
-  void delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& states,
-                  const Tensor& blocks, const Tensor& out);
+  //                                       out [rows, value_heads, value_dim]
+  void delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,
+                  const StateMemory& memory, const Tensor& out);
 
   // Copies whole blocks, in this order.   blocks [blocks, elements]
   void copy_states(const Tensor& blocks, std::span<const BlockMove> moves);
 
  private:
   virtual void do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
-                                    const ConvolutionWeights& weights, const StateSlices& states,
-                                    const Tensor& blocks, const Tensor& out) = 0;
+                                    const ConvolutionWeights& weights, const StateSlices& slices,
+                                    const StateMemory& memory, const Tensor& out) = 0;
   virtual void do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
                               const GateRange& range, const Tensor& out) = 0;
   virtual void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
   virtual void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                             const StateSlices& states, const Tensor& blocks,
+                             const StateSlices& slices, const StateMemory& memory,
                              const Tensor& out) = 0;
   virtual void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) = 0;
 };

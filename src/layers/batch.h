@@ -17,7 +17,7 @@ namespace paceline {
 struct GroupBatch {
   std::vector<int64_t> slots;  // [rows] flat slot of each row's own key and value
   std::vector<AttentionSlice> slices;
-  std::vector<StateSlice> states;  // in place of those two, in layers with states
+  std::vector<StateSlice> states;  // in place of those two, in a group of states
   std::vector<StateSave> saves;    // what these refer to
   std::vector<BlockMove> copies;   // in this order, before anything is stored
 };

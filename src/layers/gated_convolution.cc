@@ -33,7 +33,7 @@ GatedConvolution::InputParts GatedConvolution::parts_of(const Tensor& input) {
 }
 
 void GatedConvolution::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
-                               const BlockAdapters& adapters, const Tensor& states,
+                               const BlockAdapters& adapters, const StateStore& states,
                                Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   RecurrentOps& ops = *backend.recurrent();
@@ -43,19 +43,19 @@ void GatedConvolution::forward(Backend& backend, const Tensor& x, const StateSli
   const auto [before, after, values] = parts_of(input);
   ops.multiply(before, values, values);
   const Tensor& mixed = before;  // which isn't needed any more
-  convolution_.forward(ops, values, slices, states, mixed);
+  convolution_.forward(ops, values, slices, states.convolution, mixed);
   ops.multiply(after, mixed, mixed);
   output_.forward(backend, mixed, out);
   adapters.add(backend, BlockProduct::output, mixed, out);
 }
 
 void GatedConvolution::mix(Backend& backend, const Tensor& input, const StateSlices& slices,
-                           const Tensor& states, const Tensor& kept, const Tensor& out) const {
+                           const StateStore& states, const Tensor& kept, const Tensor& out) const {
   RecurrentOps& ops = *backend.recurrent();
   const auto [before, after, values] = parts_of(input);
   const OwnedTensor gated = allocate_rows(backend.memory(), input.size(0), mixed_width());
   ops.multiply(before, values, gated.view);
-  convolution_.forward(ops, gated.view, slices, states, kept);
+  convolution_.forward(ops, gated.view, slices, states.convolution, kept);
   ops.multiply(after, kept, out);
 }
 
@@ -73,8 +73,9 @@ void GatedConvolution::mix_gradient(Backend& backend, const MixGradientInputs& i
   ops.multiply(dgated.view, before, d.values);
 }
 
-int64_t convolution_state_elements(const GatedConvolutionConfig& config, int64_t hidden_size) {
-  return shape_of(config, hidden_size).block_elements();
+LayerStateElements convolution_state_elements(const GatedConvolutionConfig& config,
+                                              int64_t hidden_size) {
+  return {.convolution = elements_of(shape_of(config, hidden_size)), .matrices = {}};
 }
 
 Tensor take_convolution_input(Scratch& scratch, int64_t hidden_size, int64_t rows) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "layers/adapter_weights.h"
+#include "layers/kv_storage.h"
 #include "layers/linear.h"
 #include "layers/mix_gradient.h"
 #include "layers/scratch.h"
@@ -30,17 +31,17 @@ class GatedConvolution {
   GatedConvolution(const LoadContext& context, const std::string& name, int64_t hidden_size,
                    const GatedConvolutionConfig& config);
 
-  // x, out [rows, hidden], not in place; states [blocks, convolution_state_elements()].
+  // x, out [rows, hidden], not in place.
   void forward(Backend& backend, const Tensor& x, const StateSlices& slices,
-               const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+               const BlockAdapters& adapters, const StateStore& states, Scratch& scratch,
                const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 
   // What forward() does between its products, for training: whole sequences, from position 0 on.
   //                     input [rows, 3 * hidden], kept [rows, kept_width], out [rows, mixed_width]
-  void mix(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
-           const Tensor& kept, const Tensor& out) const;
+  void mix(Backend& backend, const Tensor& input, const StateSlices& slices,
+           const StateStore& states, const Tensor& kept, const Tensor& out) const;
   // The gradient of its input.                                    dinput [rows, 3 * hidden]
   void mix_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dinput) const;
   int64_t mixed_width() const { return output_.weights().front().k; }
@@ -59,8 +60,8 @@ class GatedConvolution {
   Linear output_;
 };
 
-// Elements of a sequence's state.
-int64_t convolution_state_elements(const GatedConvolutionConfig& config, int64_t hidden_size);
+LayerStateElements convolution_state_elements(const GatedConvolutionConfig& config,
+                                              int64_t hidden_size);
 // What forward() takes of the arena, the outputs of its first product: [rows, 3 * hidden].
 Tensor take_convolution_input(Scratch& scratch, int64_t hidden_size, int64_t rows);
 

@@ -103,8 +103,9 @@ std::vector<Projection> delta_projections(const DeltaNetConfig& config, const st
           {name + ".in_proj_a", heads}};
 }
 
-int64_t DeltaNetConfig::block_elements() const {
-  return delta_shape(*this).block_elements() + convolution_shape(*this).block_elements();
+LayerStateElements DeltaNetConfig::state_elements() const {
+  return {.convolution = elements_of(convolution_shape(*this)),
+          .matrices = elements_of(delta_shape(*this))};
 }
 
 GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name,
@@ -141,14 +142,10 @@ Tensor GatedDeltaNet::value_heads_of(const Tensor& values) const {
   return heads_at(values, 0, config_.value_heads, config_.value_dim);
 }
 
-Tensor GatedDeltaNet::convolution_states(const Tensor& states) const {
-  return states.slice(1, 0, convolution_shape(config_).block_elements());
-}
-
 void GatedDeltaNet::prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
-                            const Tensor& states, const Buffers& buffers) const {
+                            const StateStore& states, const Buffers& buffers) const {
   RecurrentOps& ops = *backend.recurrent();
-  convolution_.forward(ops, input.channels, slices, convolution_states(states), buffers.mixed);
+  convolution_.forward(ops, input.channels, slices, states.convolution, buffers.mixed);
   backend.activation(Activation::sigmoid, input.beta, buffers.beta);
   if (config_.beta_scale != 1.0f) {
     backend.scale(buffers.beta, std::array{config_.beta_scale}, buffers.beta);
@@ -164,17 +161,16 @@ void GatedDeltaNet::normalise_keys(Backend& backend, const MixedHeads& from,
 }
 
 void GatedDeltaNet::run(Backend& backend, const Tensor& input, const StateSlices& slices,
-                        const Tensor& states, const Buffers& buffers, const Tensor& out) const {
+                        const StateStore& states, const Buffers& buffers, const Tensor& out) const {
   const InputParts parts = parts_of(input);
   prepare(backend, parts, slices, states, buffers);
   backend.activation(config_.activation, buffers.mixed, buffers.mixed);
   const MixedHeads heads = heads_of(buffers.mixed);
   normalise_keys(backend, heads, heads);
-  const int64_t first = convolution_shape(config_).block_elements();
   backend.recurrent()->delta_rule(
       delta_shape(config_),
       {.q = heads.q, .k = heads.k, .v = heads.v, .log_decay = buffers.decay, .beta = buffers.beta},
-      slices, states.slice(1, first, states.size(1)), value_heads_of(buffers.read));
+      slices, states.matrices, value_heads_of(buffers.read));
   norm_.forward(backend, value_heads_of(buffers.read), value_heads_of(out));
   backend.gated_activation(Activation::silu, parts.gates, out, out);
 }
@@ -185,8 +181,8 @@ DeltaNetScratch::DeltaNetScratch(Scratch& scratch, const DeltaNetConfig& config,
       read(scratch.take_rows(rows, config.value_width())) {}
 
 void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
-                            const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
-                            const Tensor& out) const {
+                            const BlockAdapters& adapters, const StateStore& states,
+                            Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const auto& [input, mixed, read] = DeltaNetScratch(scratch, config_, x.size(0));
   input_.forward(backend, x, input);
@@ -199,7 +195,7 @@ void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices
 }
 
 void GatedDeltaNet::mix(Backend& backend, const Tensor& input, const StateSlices& slices,
-                        const Tensor& states, const Tensor& kept, const Tensor& out) const {
+                        const StateStore& states, const Tensor& kept, const Tensor& out) const {
   const int64_t rows = input.size(0), heads = config_.value_heads;
   const OwnedTensor mixed = allocate_rows(backend.memory(), rows, config_.channels());
   const OwnedTensor beta = allocate_rows(backend.memory(), rows, heads);

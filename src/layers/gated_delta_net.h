@@ -9,6 +9,7 @@
 
 #include "kernels/recurrent.h"
 #include "layers/adapter_weights.h"
+#include "layers/kv_storage.h"
 #include "layers/linear.h"
 #include "layers/mix_gradient.h"
 #include "layers/norm.h"
@@ -50,7 +51,7 @@ struct DeltaNetConfig {
   // Of the product of its input: the channels, the gates of its output, and two numbers a head.
   int64_t input_width() const { return channels() + value_width() + 2 * value_heads; }
   int64_t matrix_elements() const { return value_heads * key_dim * value_dim; }  // of a state
-  int64_t block_elements() const;  // of a sequence's state
+  LayerStateElements state_elements() const;
 
   bool operator==(const DeltaNetConfig&) const = default;
 };
@@ -74,17 +75,17 @@ class GatedDeltaNet {
   GatedDeltaNet(const LoadContext& context, const std::string& name, int64_t hidden_size,
                 float norm_eps, const DeltaNetConfig& config);
 
-  // x, out [rows, hidden], not in place; states [blocks, block_elements].
+  // x, out [rows, hidden], not in place.
   void forward(Backend& backend, const Tensor& x, const StateSlices& slices,
-               const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+               const BlockAdapters& adapters, const StateStore& states, Scratch& scratch,
                const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 
   // What forward() does between its products, for training: whole sequences, from position 0 on.
   //                     input [rows, input_width], kept [rows, kept_width], out [rows, mixed_width]
-  void mix(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
-           const Tensor& kept, const Tensor& out) const;
+  void mix(Backend& backend, const Tensor& input, const StateSlices& slices,
+           const StateStore& states, const Tensor& kept, const Tensor& out) const;
   // The gradient of its input.                                    dinput [rows, input_width]
   void mix_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dinput) const;
   int64_t mixed_width() const { return config_.value_width(); }
@@ -111,13 +112,12 @@ class GatedDeltaNet {
   InputParts parts_of(const Tensor& input) const;
   MixedHeads heads_of(const Tensor& mixed) const;
   Tensor value_heads_of(const Tensor& values) const;
-  Tensor convolution_states(const Tensor& states) const;
   // Convolved channels and gates, as the delta rule reads them but for the norms of q and k.
   void prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
-               const Tensor& states, const Buffers& buffers) const;
+               const StateStore& states, const Buffers& buffers) const;
   void normalise_keys(Backend& backend, const MixedHeads& from, const MixedHeads& to) const;
-  void run(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
-           const Buffers& buffers, const Tensor& out) const;
+  void run(Backend& backend, const Tensor& input, const StateSlices& slices,
+           const StateStore& states, const Buffers& buffers, const Tensor& out) const;
   void output_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dread,
                        const Tensor& dgates) const;
 

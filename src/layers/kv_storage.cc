@@ -23,10 +23,44 @@ KvStore store_at(char* bytes, const KvLayer& layer, int64_t block_size, DType dt
   return store;
 }
 
+// Hands out the parts of a buffer, one behind the other.
+class Parts {
+ public:
+  explicit Parts(void* begin) : next_(static_cast<char*>(begin)) {}
+
+  Tensor take(int64_t blocks, int64_t elements) {
+    const Tensor part(next_, DType::f32, {blocks, elements});
+    next_ += static_cast<size_t>(blocks * elements) * sizeof(float);
+    return part;
+  }
+
+ private:
+  char* next_;
+};
+
+StateStore states_at(void* bytes, const KvLayer& layer) {
+  Parts parts(bytes);
+  const auto memory = [&](const StateElements& elements) {
+    return StateMemory{.states = parts.take(layer.num_blocks, elements.state),
+                       .open_rows = parts.take(layer.num_open_blocks, elements.open_rows)};
+  };
+  const StateMemory convolution = memory(layer.states.convolution);
+  return {.convolution = convolution, .matrices = memory(layer.states.matrices)};
+}
+
+size_t layer_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
+  return static_cast<size_t>(layer.num_blocks) * kv_block_bytes(layer, block_size, dtype) +
+         static_cast<size_t>(layer.num_open_blocks) * open_rows_bytes(layer.states);
+}
+
 }  // namespace
 
+size_t open_rows_bytes(const LayerStateElements& states) {
+  return static_cast<size_t>(states.open_rows()) * sizeof(float);
+}
+
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
-  if (layer.state_elements > 0) return static_cast<size_t>(layer.state_elements) * sizeof(float);
+  if (layer.has_states()) return static_cast<size_t>(layer.states.state()) * sizeof(float);
   return static_cast<size_t>(2 * layer.num_kv_heads * block_size) *
          (static_cast<size_t>(layer.head_dim) * dtype_bytes(dtype) + scale_bytes(dtype));
 }
@@ -37,16 +71,14 @@ KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType 
   buffers_.reserve(layers.size());
   stores_.reserve(layers.size());
   for (const KvLayer& layer : layers) {
-    Buffer& buffer = buffers_.emplace_back(
-        memory, static_cast<size_t>(layer.num_blocks) * kv_block_bytes(layer, block_size, dtype));
+    Buffer& buffer = buffers_.emplace_back(memory, layer_bytes(layer, block_size, dtype));
     if (layer.num_kv_heads == 0) {  // it has no memory
       states_.emplace_back();
       stores_.emplace_back();
       continue;
     }
-    if (layer.state_elements > 0) {
-      states_.emplace_back(buffer.get(), DType::f32,
-                           Extents{layer.num_blocks, layer.state_elements});
+    if (layer.has_states()) {
+      states_.push_back(states_at(buffer.get(), layer));
       stores_.emplace_back();
       continue;
     }

@@ -1,4 +1,4 @@
-// KvStorage owns the keys and values, or the states, of every layer; kv/ assigns their blocks to
+// KvStorage owns the keys and values, or the states, of every layer; state/ assigns their blocks to
 // sequences.
 #pragma once
 
@@ -10,11 +10,43 @@
 
 namespace paceline {
 
+// Numbers of float32 elements of a state and of the rows of its open chunk.
+struct StateElements {
+  int64_t state = 0;
+  int64_t open_rows = 0;
+
+  bool operator==(const StateElements&) const = default;
+};
+
+// Those of an operation's shape.
+template <class Shape>
+StateElements elements_of(const Shape& shape) {
+  return {.state = shape.state_elements(), .open_rows = shape.open_elements()};
+}
+
+// Those of a layer: of its convolution, and of the matrices beside it.
+struct LayerStateElements {
+  StateElements convolution;
+  StateElements matrices;
+
+  int64_t state() const { return convolution.state + matrices.state; }
+  int64_t open_rows() const { return convolution.open_rows + matrices.open_rows; }
+};
+
 struct KvLayer {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
-  int64_t num_blocks = 0;      // of the layer's cache group
-  int64_t state_elements = 0;  // float32 of a state, where a block is one; 0: keys and values
+  int64_t num_blocks = 0;       // of the layer's cache group
+  LayerStateElements states{};  // where a block is a state; empty: keys and values
+  int64_t num_open_blocks = 0;  // of open rows, where there are states
+
+  bool has_states() const { return states.state() > 0; }
+};
+
+// The states of one layer.
+struct StateStore {
+  StateMemory convolution;
+  StateMemory matrices;
 };
 
 class KvStorage {
@@ -23,19 +55,20 @@ class KvStorage {
 
   const KvStore& layer(int64_t index) const { return stores_[static_cast<size_t>(index)]; }
   int64_t block_size() const { return block_size_; }
-  bool has_states(int64_t index) const { return states(index).rank() > 0; }
-  // [num_blocks, state_elements]
-  const Tensor& states(int64_t index) const { return states_[static_cast<size_t>(index)]; }
+  bool has_states(int64_t index) const { return states(index).convolution.states.rank() > 0; }
+  const StateStore& states(int64_t index) const { return states_[static_cast<size_t>(index)]; }
   size_t size_bytes() const;
 
  private:
   int64_t block_size_;
   std::vector<Buffer> buffers_;
-  std::vector<KvStore> stores_;  // by layer, empty ones of layers with states
-  std::vector<Tensor> states_;   // by layer, empty ones of the others
+  std::vector<KvStore> stores_;     // by layer, empty ones of layers with states
+  std::vector<StateStore> states_;  // by layer, empty ones of the others
 };
 
 // Bytes of one block in this layer: of `block_size` slots, scales included, or of a state.
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype);
+// Bytes of the rows of a sequence's open chunk.
+size_t open_rows_bytes(const LayerStateElements& states);
 
 }  // namespace paceline

@@ -38,8 +38,9 @@ std::optional<Norm> load_gated_norm(const LoadContext& context, const std::strin
 
 }  // namespace
 
-int64_t Mamba2Config::block_elements() const {
-  return sum_shape(*this).block_elements() + channels_shape(*this).block_elements();
+LayerStateElements Mamba2Config::state_elements() const {
+  return {.convolution = elements_of(channels_shape(*this)),
+          .matrices = elements_of(sum_shape(*this))};
 }
 
 // Time steps are decay gates of rate -1.
@@ -92,10 +93,9 @@ Tensor Mamba2::scaled(Backend& backend, const Tensor& input, OwnedTensor& copy) 
 }
 
 void Mamba2::prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
-                     const Tensor& states, const Buffers& buffers) const {
+                     const StateStore& states, const Buffers& buffers) const {
   RecurrentOps& ops = *backend.recurrent();
-  const int64_t inputs_end = channels_shape(config_).block_elements();
-  convolution_.forward(ops, input.channels, slices, states.slice(1, 0, inputs_end), buffers.mixed);
+  convolution_.forward(ops, input.channels, slices, states.convolution, buffers.mixed);
   const GateRange& range = config_.time_steps;
   ops.decay_gates(input.decay, step_bias_.view, step_rates_.view, range, buffers.steps);
   ops.decay_gates(input.decay, step_bias_.view, decay_rates_.view, range, buffers.decay);
@@ -116,12 +116,11 @@ Tensor Mamba2::heads_of(const Tensor& values) const {
 }
 
 void Mamba2::run(Backend& backend, const InputParts& input, const StateSlices& slices,
-                 const Tensor& states, const Buffers& buffers) const {
+                 const StateStore& states, const Buffers& buffers) const {
   prepare(backend, input, slices, states, buffers);
   backend.activation(config_.activation, buffers.mixed, buffers.mixed);
-  const int64_t first = channels_shape(config_).block_elements();
-  backend.recurrent()->delta_rule(sum_shape(config_), sum_inputs(buffers), slices,
-                                  states.slice(1, first, states.size(1)), heads_of(buffers.read));
+  backend.recurrent()->delta_rule(sum_shape(config_), sum_inputs(buffers), slices, states.matrices,
+                                  heads_of(buffers.read));
 }
 
 Mamba2Scratch::Mamba2Scratch(Scratch& scratch, const Mamba2Config& config, int64_t rows)
@@ -131,7 +130,7 @@ Mamba2Scratch::Mamba2Scratch(Scratch& scratch, const Mamba2Config& config, int64
       read(scratch.take_rows(rows, config.inner())) {}
 
 void Mamba2::forward(Backend& backend, const Tensor& x, const StateSlices& slices,
-                     const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+                     const BlockAdapters& adapters, const StateStore& states, Scratch& scratch,
                      const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const auto& [input, mixed, steps, read] = Mamba2Scratch(scratch, config_, x.size(0));
@@ -166,7 +165,7 @@ void Mamba2::normalise(Backend& backend, const Tensor& x, const Tensor& out) con
 }
 
 void Mamba2::mix(Backend& backend, const Tensor& input, const StateSlices& slices,
-                 const Tensor& states, const Tensor& kept, const Tensor& out) const {
+                 const StateStore& states, const Tensor& kept, const Tensor& out) const {
   const int64_t rows = input.size(0), heads = config_.heads;
   const OwnedTensor mixed = allocate_rows(backend.memory(), rows, config_.channels());
   const OwnedTensor steps = allocate_rows(backend.memory(), rows, heads);

@@ -8,6 +8,7 @@
 
 #include "kernels/recurrent.h"
 #include "layers/adapter_weights.h"
+#include "layers/kv_storage.h"
 #include "layers/linear.h"
 #include "layers/mix_gradient.h"
 #include "layers/norm.h"
@@ -47,7 +48,7 @@ struct Mamba2Config {
   // Of the product of its input: the gates of its output, the channels, and a time step a head.
   int64_t input_width() const { return inner() + channels() + heads; }
   int64_t matrix_elements() const { return heads * state_size * head_dim; }  // of a state
-  int64_t block_elements() const;  // of a sequence's state
+  LayerStateElements state_elements() const;
 
   bool operator==(const Mamba2Config&) const = default;
 };
@@ -68,17 +69,17 @@ class Mamba2 {
   Mamba2(const LoadContext& context, const std::string& name, int64_t hidden_size,
          const Mamba2Config& config);
 
-  // x, out [rows, hidden], not in place; states [blocks, block_elements].
+  // x, out [rows, hidden], not in place.
   void forward(Backend& backend, const Tensor& x, const StateSlices& slices,
-               const BlockAdapters& adapters, const Tensor& states, Scratch& scratch,
+               const BlockAdapters& adapters, const StateStore& states, Scratch& scratch,
                const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
 
   // What forward() does between its products, for training: whole sequences, from position 0 on.
   //                     input [rows, input_width], kept [rows, kept_width], out [rows, mixed_width]
-  void mix(Backend& backend, const Tensor& input, const StateSlices& slices, const Tensor& states,
-           const Tensor& kept, const Tensor& out) const;
+  void mix(Backend& backend, const Tensor& input, const StateSlices& slices,
+           const StateStore& states, const Tensor& kept, const Tensor& out) const;
   // The gradient of its input.                                    dinput [rows, input_width]
   void mix_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dinput) const;
   int64_t mixed_width() const { return config_.inner(); }
@@ -104,9 +105,9 @@ class Mamba2 {
   Tensor scaled(Backend& backend, const Tensor& input, OwnedTensor& copy) const;
   // Convolved channels before their activation, and time steps.
   void prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
-               const Tensor& states, const Buffers& buffers) const;
+               const StateStore& states, const Buffers& buffers) const;
   void run(Backend& backend, const InputParts& input, const StateSlices& slices,
-           const Tensor& states, const Buffers& buffers) const;
+           const StateStore& states, const Buffers& buffers) const;
   DeltaInputs sum_inputs(const Buffers& buffers) const;
   Tensor heads_of(const Tensor& values) const;  // [rows, heads, head_dim] of [rows, inner]
   // read, gates, out [rows, inner]; out may be read.

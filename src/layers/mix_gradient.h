@@ -5,20 +5,21 @@
 
 #include "kernels/gradients.h"
 #include "kernels/operands.h"
+#include "layers/kv_storage.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
 
 class Backend;
 
-// Each sequence is whole, from position 0 on; its slice's block is scratch.
+// Each sequence is whole, from position 0 on; its slice's blocks are scratch.
 struct MixGradientInputs {
   Tensor input;  // [rows, input width], as the first product made it
   Tensor kept;   // [rows, kept_width()], as mix() left it
   Tensor dout;   // [rows, mixed_width()]
   std::span<const SequenceRows> sequences;
   StateSlices slices;
-  Tensor states;  // [blocks, block_elements]
+  StateStore states;
 };
 
 // A layer that has the gradient of what it does between its products.

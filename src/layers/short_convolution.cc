@@ -56,7 +56,7 @@ Tensor ShortConvolution::taps() const {
 }
 
 void ShortConvolution::forward(RecurrentOps& ops, const Tensor& x, const StateSlices& slices,
-                               const Tensor& states, const Tensor& out) const {
+                               const StateMemory& states, const Tensor& out) const {
   ops.short_convolution(shape_, x, {.taps = taps(), .bias = bias_ ? &bias_->view : nullptr}, slices,
                         states, out);
 }

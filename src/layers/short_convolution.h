@@ -27,9 +27,9 @@ class ShortConvolution {
   ShortConvolution(const LoadContext& context, const std::string& name,
                    const ConvolutionShape& shape, bool has_bias);
 
-  // x, out [rows, channels], not in place; states [blocks, shape.block_elements()].
-  void forward(RecurrentOps& ops, const Tensor& x, const StateSlices& slices, const Tensor& states,
-               const Tensor& out) const;
+  // x, out [rows, channels], not in place.
+  void forward(RecurrentOps& ops, const Tensor& x, const StateSlices& slices,
+               const StateMemory& states, const Tensor& out) const;
   // The gradient of x over whole sequences.           dout, dx [rows, channels], not in place
   void gradient(RecurrentGradientOps& ops, const Tensor& dout,
                 std::span<const SequenceRows> sequences, const Tensor& dx) const;

@@ -22,8 +22,17 @@ size_t group_block_bytes(const DecoderConfig& config, size_t group, const CacheR
     if (config.layers[static_cast<size_t>(i)].mixer == MixerKind::none) continue;
     const KvLayer layer{.num_kv_heads = config.num_kv_heads,
                         .head_dim = config.head_dim,
-                        .state_elements = state_elements(config, i)};
+                        .states = state_elements(config, i)};
     bytes += kv_block_bytes(layer, request.block_size, request.dtype);
+  }
+  return bytes;
+}
+
+// Bytes of the rows of a sequence's open chunk over all layers.
+size_t open_block_bytes(const DecoderConfig& config) {
+  size_t bytes = 0;
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    bytes += open_rows_bytes(state_elements(config, i));
   }
   return bytes;
 }
@@ -39,19 +48,48 @@ size_t bytes_for(const DecoderConfig& config, const CacheRequest& request,
                  const std::vector<CacheGroup>& groups) {
   size_t bytes = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
-    bytes += static_cast<size_t>(groups[g].num_blocks) * group_block_bytes(config, g, request);
+    const size_t block = groups[g].holds_open_rows ? open_block_bytes(config)
+                                                   : group_block_bytes(config, g, request);
+    bytes += static_cast<size_t>(groups[g].num_blocks) * block;
   }
   return bytes;
 }
 
-// Of the last group, after those before it.
+// Sequences that may run at once with that many states: half as many, so that each has a state that
+// is saved beside its own.
+int64_t running_with(int64_t num_states, const CacheRequest& request) {
+  return std::min(divide_up(num_states, int64_t{2}), request.max_num_seqs);
+}
+
+// As many states of group `group`, and open rows of those that run, as `bytes` hold.
+int64_t states_within(const DecoderConfig& config, const CacheRequest& request, size_t group,
+                      size_t bytes) {
+  const size_t state = group_block_bytes(config, group, request);
+  const size_t open_rows = open_block_bytes(config);
+  const size_t pair = 2 * state + open_rows;
+  const auto num_pairs = std::min(static_cast<int64_t>(bytes / pair), request.max_num_seqs);
+  const size_t left = bytes - static_cast<size_t>(num_pairs) * pair;
+  if (num_pairs == request.max_num_seqs) return 2 * num_pairs + static_cast<int64_t>(left / state);
+  return 2 * num_pairs + (left >= state + open_rows ? 1 : 0);
+}
+
+// Of the group after `others`.
 int64_t state_blocks(const DecoderConfig& config, const CacheRequest& request,
                      const std::vector<CacheGroup>& others, int64_t context) {
   const size_t bytes = bytes_for(config, request, others);
-  const auto affordable =
-      static_cast<int64_t>(bytes / group_block_bytes(config, others.size(), request));
+  const int64_t affordable = states_within(config, request, others.size(), bytes);
   const int64_t most = request.max_num_seqs * (2 + context / kSavedTokens);
   return std::clamp<int64_t>(affordable, 1, most);
+}
+
+// Groups of states are the last but one, their open rows the last.
+const CacheGroup& states_of(std::span<const CacheGroup> groups) {
+  return groups[groups.size() - 2];
+}
+
+void set_states(std::vector<CacheGroup>& groups, int64_t num_states, const CacheRequest& request) {
+  groups[groups.size() - 2].num_blocks = num_states;
+  groups.back().num_blocks = running_with(num_states, request);
 }
 
 // Gives the states what the others leave of the budget: up to two of each sequence, or fewer than
@@ -59,26 +97,29 @@ int64_t state_blocks(const DecoderConfig& config, const CacheRequest& request,
 // kSavedTokens.
 void use_left_bytes(const DecoderConfig& config, const CacheRequest& request, size_t budget,
                     int64_t context, std::vector<CacheGroup>& groups) {
-  CacheGroup& states = groups.back();
-  if (!states.is_recurrent) return;
-  const int64_t share = std::exchange(states.num_blocks, 0);
+  if (!groups.back().is_recurrent) return;
+  const int64_t share = states_of(groups).num_blocks;
+  set_states(groups, 0, request);
   const size_t others = bytes_for(config, request, groups);
   const size_t left = budget - std::min(budget, others);
-  const auto affordable =
-      static_cast<int64_t>(left / group_block_bytes(config, groups.size() - 1, request));
-  const int64_t saved = groups.size() == 1 ? context / kSavedTokens : 0;
+  const int64_t affordable = states_within(config, request, groups.size() - 2, left);
+  const int64_t saved = groups.size() == 2 ? context / kSavedTokens : 0;
   const int64_t most = request.max_num_seqs * (2 + saved);
-  states.num_blocks = std::max(share, std::min(most, affordable));
-  if (request.memory_bytes) {
-    states.num_blocks = std::clamp<int64_t>(affordable, 1, states.num_blocks);
-  }
+  int64_t num_states = std::max(share, std::min(most, affordable));
+  if (request.memory_bytes) num_states = std::clamp<int64_t>(affordable, 1, num_states);
+  set_states(groups, num_states, request);
 }
 
 // The groups, if full-attention ones have `full_blocks`.
 std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequest& request,
                                     int64_t full_blocks, int64_t context) {
   std::vector<CacheGroup> groups;
-  for (const auto& [is_recurrent, window] : cache_groups(config)) {
+  for (const auto& [is_recurrent, window, holds_open_rows] : cache_groups(config)) {
+    if (holds_open_rows) {
+      const int64_t num_running = running_with(groups.back().num_blocks, request);
+      groups.push_back({.num_blocks = num_running, .is_recurrent = true, .holds_open_rows = true});
+      continue;
+    }
     if (is_recurrent) {
       groups.push_back(
           {.num_blocks = state_blocks(config, request, groups, context), .is_recurrent = true});
@@ -96,7 +137,7 @@ std::vector<CacheGroup> groups_with(const DecoderConfig& config, const CacheRequ
 std::vector<CacheGroup> smallest_groups(const DecoderConfig& config, const CacheRequest& request,
                                         int64_t full_blocks, int64_t context) {
   std::vector<CacheGroup> groups = groups_with(config, request, full_blocks, context);
-  if (groups.back().is_recurrent) groups.back().num_blocks = 1;
+  if (groups.back().is_recurrent) set_states(groups, 1, request);
   return groups;
 }
 
@@ -118,7 +159,8 @@ std::string describe_smallest(const std::vector<CacheGroup>& groups, const Cache
 size_t sequence_bytes(const DecoderConfig& config, int64_t length, DType dtype) {
   size_t bytes = static_cast<size_t>(length) * kv_token_bytes(config, dtype);
   for (int64_t i = 0; i < config.num_layers(); ++i) {
-    bytes += static_cast<size_t>(state_elements(config, i)) * sizeof(float);
+    const LayerStateElements elements = state_elements(config, i);
+    bytes += static_cast<size_t>(elements.state() + elements.open_rows()) * sizeof(float);
   }
   return bytes;
 }

@@ -31,13 +31,14 @@ struct CacheSize {
 constexpr int64_t kMinCacheBlocks = 512;
 
 // Full groups share the budget; windowed groups get blocks for max_num_seqs sequences of the window
-// and one chunk, and never more than the full ones. Groups of states get as many bytes as all
-// others together, at least one block, and at most two blocks a sequence and one for 512 tokens; up
-// to two a sequence, if others leave bytes of the budget, and fewer, if an explicit budget must
-// hold an explicit max_model_len. No other group gets more blocks than max_num_seqs sequences of
-// the whole context could fill. Without max_model_len the context is the model's, or as much as the
-// budget holds. Throws Error exhausted when an explicit budget holds no block, or less than an
-// explicit max_model_len.
+// and one chunk, and never more than the full ones. Groups of states get, with
+// open rows for half as many sequences, or max_num_seqs, as many bytes as all others together, at
+// least one block, and at most two blocks a sequence and one for 512 tokens; up to two a sequence,
+// if others leave bytes of the budget, and fewer, if an explicit budget must hold an explicit
+// max_model_len. No
+// other group gets more blocks than max_num_seqs sequences of the whole context could fill. Without
+// max_model_len the context is the model's, or as much as the budget holds. Throws Error exhausted
+// when an explicit budget holds no block, or less than an explicit max_model_len.
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
                      size_t free_memory_bytes);
 

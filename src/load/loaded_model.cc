@@ -255,7 +255,9 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, const Cac
   for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
   const auto kv_layers = model.decoder->kv_layers(group_blocks);
   model.kv_bytes = size.bytes;
-  if (size.groups.back().is_recurrent) model.num_states = size.groups.back().num_blocks;
+  for (const CacheGroup& group : size.groups) {
+    if (group.is_recurrent && !group.holds_open_rows) model.num_states = group.num_blocks;
+  }
   model.cache = std::make_unique<StateCache>(options.block_size, size.groups);
   model.runner = std::make_unique<ModelRunner>(
       *model.decoder, *model.backend,
@@ -478,6 +480,8 @@ DrafterInfo drafter_info(const LoadedModel& model) {
 }
 
 double kv_bytes_per_token(const LoadedModel& model) {
+  const DecoderConfig& config = model.decoder->config();
+  if (config.has_states()) return static_cast<double>(kv_token_bytes(config, model.kv_dtype));
   const StateCache& cache = *model.cache;
   int64_t blocks = 0;
   for (int g = 0; g < cache.num_groups(); ++g) blocks += cache.pool(g).num_blocks();

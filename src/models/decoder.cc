@@ -390,10 +390,13 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
   std::vector<KvLayer> layers;
   for (int64_t i = 0; i < config_.num_layers(); ++i) {
     const bool has_memory = layer_of(config_, i).mixer != MixerKind::none;
-    layers.push_back({.num_kv_heads = has_memory ? config_.num_kv_heads : 0,
-                      .head_dim = config_.head_dim,
-                      .num_blocks = group_num_blocks[static_cast<size_t>(cache_group(i))],
-                      .state_elements = state_elements(config_, i)});
+    const auto group = static_cast<size_t>(cache_group(i));
+    KvLayer layer{.num_kv_heads = has_memory ? config_.num_kv_heads : 0,
+                  .head_dim = config_.head_dim,
+                  .num_blocks = group_num_blocks[group],
+                  .states = state_elements(config_, i)};
+    if (layer.has_states()) layer.num_open_blocks = group_num_blocks[group + 1];
+    layers.push_back(layer);
   }
   return layers;
 }

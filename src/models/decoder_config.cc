@@ -47,7 +47,9 @@ namespace {
 
 LayerGroup group_of(const LayerConfig& layer) {
   const bool is_recurrent = has_state(layer);
-  return {.is_recurrent = is_recurrent, .window = is_recurrent ? 0 : layer.window};
+  return {.is_recurrent = is_recurrent,
+          .window = is_recurrent ? 0 : layer.window,
+          .holds_open_rows = false};
 }
 
 }  // namespace
@@ -57,7 +59,11 @@ std::vector<LayerGroup> cache_groups(const DecoderConfig& config) {
   for (const LayerConfig& layer : config.layers) {
     if (layer.mixer != MixerKind::none) groups.insert(group_of(layer));
   }
-  return {groups.begin(), groups.end()};
+  std::vector<LayerGroup> all(groups.begin(), groups.end());
+  if (!all.empty() && all.back().is_recurrent) {
+    all.push_back({.is_recurrent = true, .window = 0, .holds_open_rows = true});
+  }
+  return all;
 }
 
 int cache_group_of(const DecoderConfig& config, int64_t layer_index) {
@@ -68,19 +74,19 @@ int cache_group_of(const DecoderConfig& config, int64_t layer_index) {
   return static_cast<int>(std::find(groups.begin(), groups.end(), own) - groups.begin());
 }
 
-int64_t state_elements(const DecoderConfig& config, int64_t layer_index) {
+LayerStateElements state_elements(const DecoderConfig& config, int64_t layer_index) {
   switch (config.layers[static_cast<size_t>(layer_index)].mixer) {
     case MixerKind::attention:
     case MixerKind::none:
       break;
     case MixerKind::delta_net:
-      return config.delta_net->block_elements();
+      return config.delta_net->state_elements();
     case MixerKind::convolution:
       return convolution_state_elements(*config.convolution, config.hidden_size);
     case MixerKind::mamba2:
-      return config.mamba2->block_elements();
+      return config.mamba2->state_elements();
   }
-  return 0;
+  return {};
 }
 
 int64_t state_matrix_elements(const DecoderConfig& config, int64_t layer_index) {

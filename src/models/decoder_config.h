@@ -137,15 +137,18 @@ struct DecoderConfig {
 struct LayerGroup {
   bool is_recurrent = false;  // states, instead of keys and values
   int64_t window = 0;
+  bool holds_open_rows = false;  // the rows of their open chunks, instead of states
 
   auto operator<=>(const LayerGroup&) const = default;
 };
-// One of each: full attention first, then windows in ascending order, then states.
+// One of each: full attention first, then windows in ascending order, then states, then their open
+// rows.
 std::vector<LayerGroup> cache_groups(const DecoderConfig& config);
-// The index of a layer's group in cache_groups; 0 for one without a mixer.
+// The index of a layer's group in cache_groups; 0 for one without a mixer. The group of the open
+// rows of a layer with a state is the next one.
 int cache_group_of(const DecoderConfig& config, int64_t layer_index);
-// Elements of a sequence's state in a layer; 0 of attention.
-int64_t state_elements(const DecoderConfig& config, int64_t layer_index);
+// Those of a sequence in a layer; none of attention.
+LayerStateElements state_elements(const DecoderConfig& config, int64_t layer_index);
 // Those of its matrices, which every chunk of rows reads.
 int64_t state_matrix_elements(const DecoderConfig& config, int64_t layer_index);
 

@@ -25,7 +25,7 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
   for (int g = 0; g < cache_.num_groups(); ++g) {
     GroupBatch& group = batch_.groups[static_cast<size_t>(g)];
     if (cache_.group(g).is_recurrent) {
-      add_state(rows, g, first_row, count, group);
+      if (cache_.holds_states(g)) add_state(rows, g, first_row, count, group);
       continue;
     }
     for (int64_t i = 0; i < count; ++i) {
@@ -45,6 +45,7 @@ void BatchBuilder::add_state(const BatchRows& rows, int index, int64_t first_row
                           .num_rows = count,
                           .first_position = rows.first_position,
                           .block = rows.blocks.table(index).front(),
+                          .open_block = rows.blocks.table(*cache_.open_group()).front(),
                           .first_save = std::ssize(group.saves)});
   for (const SavedState& save : rows.blocks.saves()) {
     if (save.group != index) continue;

@@ -12,9 +12,11 @@ bool needs_cpu(const DecoderConfig& config) {
   return config.query_growth.beta != 0.0 || config.bidirectional;
 }
 
+// Those of the cache but for open rows, the last one, whose blocks stand in the slices of states.
 std::vector<DecodeGroup> groups_of(const DecoderConfig& config) {
   std::vector<DecodeGroup> groups;
   for (const LayerGroup& group : cache_groups(config)) {
+    if (group.holds_open_rows) continue;
     groups.push_back({.window = group.window, .has_states = group.is_recurrent});
   }
   return groups;
@@ -28,7 +30,12 @@ void copy_blocks(Backend& backend, const Decoder& decoder, const KvStorage& kv,
     if (decoder.config().layers[static_cast<size_t>(layer)].mixer == MixerKind::none) continue;
     const GroupBatch& group = batch.groups[static_cast<size_t>(decoder.cache_group(layer))];
     if (kv.has_states(layer)) {
-      backend.recurrent()->copy_states(kv.states(layer), group.copies);
+      const auto open = static_cast<size_t>(decoder.cache_group(layer)) + 1;
+      const auto& [convolution, matrices] = kv.states(layer);
+      for (const StateMemory& memory : {convolution, matrices}) {
+        backend.recurrent()->copy_states(memory.states, group.copies);
+        backend.recurrent()->copy_states(memory.open_rows, batch.groups[open].copies);
+      }
     } else {
       backend.copy_blocks(kv.layer(layer), group.copies);
     }
@@ -46,6 +53,7 @@ std::unique_ptr<ModelDecodeLoop> ModelDecodeLoop::make(const Parts& parts, int64
 ModelDecodeLoop::ModelDecodeLoop(const Parts& parts, int64_t max_sequences)
     : parts_(parts),
       max_sequences_(max_sequences),
+      num_groups_(groups_of(parts.decoder.config()).size()),
       slots_(parts.backend.make_decode_slots(
           {.num_slots = max_sequences,
            .groups = groups_of(parts.decoder.config()),
@@ -99,7 +107,8 @@ void ModelDecodeLoop::start(const Batch& batch, AdapterTable adapters,
                        .draw = terms[i].draw});
   }
   memory_.clear();
-  for (const GroupBatch& group : batch.groups) {
+  for (size_t g = 0; g < num_groups_; ++g) {
+    const GroupBatch& group = batch.groups[g];
     memory_.push_back({.slices = group.slices, .states = {group.states, group.saves}});
   }
   slots_->load(loaded_, memory_, list_segments({batch.adapters, adapters}),

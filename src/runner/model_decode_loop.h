@@ -45,6 +45,7 @@ class ModelDecodeLoop final : public DecodeLoop {
 
   Parts parts_;
   int64_t max_sequences_;
+  size_t num_groups_;
   std::unique_ptr<DecodeSlots> slots_;
   std::vector<DecodeSlot> loaded_;
   std::vector<SlotMemory> memory_;                  // of the groups

@@ -11,7 +11,7 @@ namespace paceline {
 // A cache group as the policy sees it. Layers with one attention window share a group.
 struct SchedGroup {
   int64_t window = 0;                         // 0: blocks are held to the end
-  bool is_recurrent = false;                  // a block holds a whole sequence's state
+  bool is_recurrent = false;                  // a block is a whole sequence's
   int64_t num_free = 0;                       // blocks to acquire now, cached ones included
   std::span<const int32_t> reference_counts;  // by block
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/state_chunk.h"
 
 namespace paceline {
 
@@ -16,7 +17,9 @@ int64_t ceil_divide(int64_t count, int64_t size) {
 
 std::vector<int64_t> pool_sizes(std::span<const CacheGroup> groups) {
   std::vector<int64_t> sizes;
-  for (const CacheGroup& group : groups) sizes.push_back(group.num_blocks);
+  for (const CacheGroup& group : groups) {
+    sizes.push_back(group.holds_open_rows ? 0 : group.num_blocks);  // they are never found
+  }
   return sizes;
 }
 
@@ -33,6 +36,10 @@ StateCache::StateCache(int64_t block_size, std::span<const CacheGroup> groups)
     PL_CHECK(group.window >= 0, "a window is a number of positions, or 0 for all");
     PL_CHECK(group.window == 0 || !group.is_recurrent, "a state has no window");
     has_states_ = has_states_ || group.is_recurrent;
+    if (group.holds_open_rows) {
+      PL_CHECK(group.is_recurrent && !open_group_, "one recurrent group has the open rows");
+      open_group_ = static_cast<int>(pools_.size());
+    }
     pools_.emplace_back(group.num_blocks);
     transient_.emplace_back(static_cast<size_t>(group.num_blocks), false);
   }
@@ -42,7 +49,7 @@ StateCache::StateCache(int64_t block_size, std::span<const CacheGroup> groups)
 bool StateCache::copies_last_block(const SequenceBlocks& sequence, int group,
                                    int64_t length) const {
   const int64_t used = sequence.length(group);
-  if (length <= used || used == 0) return false;
+  if (length <= used || sequence.table(group).empty()) return false;
   const BlockId last = sequence.table(group).back();
   if (last == kNoBlock) return false;
   const bool is_shared = pool(group).reference_count(last) > 1 || pool(group).is_published(last);
@@ -62,6 +69,11 @@ bool StateCache::takes_last_block(const SequenceBlocks& sequence, int group, int
   if (!this->group(group).is_recurrent || !copies_last_block(sequence, group, length)) return false;
   return pool(group).num_free() == 0 &&
          pool(group).reference_count(sequence.table(group).back()) == 1;
+}
+
+// No row of a chunk that begins is needed.
+bool StateCache::copies_content(const SequenceBlocks& sequence, int group) const {
+  return !this->group(group).holds_open_rows || sequence.length(group) % kStateChunk != 0;
 }
 
 BlockId StateCache::acquire(int group) {
@@ -105,7 +117,9 @@ void StateCache::grow(SequenceBlocks& sequence, int group, int64_t length) {
   } else if (copies_last_block(sequence, group, length)) {
     const BlockId from = own.table.back();
     own.table.back() = acquire(group);
-    copies_.push_back({.group = group, .from = from, .to = own.table.back()});
+    if (copies_content(sequence, group)) {
+      copies_.push_back({.group = group, .from = from, .to = own.table.back()});
+    }
     release(group, from);
   }
   const int64_t wanted = ceil_divide(length, block_size(group));
@@ -189,6 +203,13 @@ void StateCache::truncate(SequenceBlocks& sequence, int64_t length) {
   }
   // Published blocks stay findable, but the sequence no longer continues their chain.
   if (sequence.num_published_ * block_size_ > length) sequence.publishing_ended_ = true;
+}
+
+void StateCache::release_open_rows(SequenceBlocks& sequence) {
+  PL_CHECK(sequence.cache_ == this, "the sequence belongs to another cache");
+  if (!open_group_) return;
+  auto& table = sequence.groups_[static_cast<size_t>(*open_group_)].table;
+  for (; !table.empty(); table.pop_back()) release(*open_group_, table.back());
 }
 
 SequenceBlocks StateCache::fork(const SequenceBlocks& sequence) {

@@ -16,11 +16,14 @@ namespace paceline {
 constexpr int64_t kWholeSequence = int64_t{1} << 62;
 
 // Layers with the same attention window share a group, and so do those whose memory is a state.
+// Beside a group of states, one may hold the rows of their open chunks: a sequence that computes
+// has one of its blocks, which prefixes need not, as they end where no chunk is open.
 struct CacheGroup {
   int64_t window =
       0;  // 0: every position is kept; else the last `window` before a row, row included
-  int64_t num_blocks = 0;     // size of the group's pool
-  bool is_recurrent = false;  // a sequence has one block, its state; others hold earlier states
+  int64_t num_blocks = 0;        // size of the group's pool
+  bool is_recurrent = false;     // a sequence has one block, its state; others hold earlier states
+  bool holds_open_rows = false;  // of a recurrent group: in place of states
 };
 
 struct OutOfBlocks {
@@ -59,6 +62,11 @@ class StateCache {
   }
   int num_groups() const { return static_cast<int>(groups_.size()); }
   const CacheGroup& group(int index) const { return groups_[static_cast<size_t>(index)]; }
+  bool holds_states(int index) const {
+    return group(index).is_recurrent && !group(index).holds_open_rows;
+  }
+  // The group of open rows, if there is one.
+  std::optional<int> open_group() const { return open_group_; }
   const BlockPool& pool(int group) const { return pools_[static_cast<size_t>(group)]; }
   const PrefixIndex& prefixes() const { return prefixes_; }
 
@@ -74,7 +82,8 @@ class StateCache {
   // The blocks that `reserve` would take from a group.
   int64_t blocks_to_reserve(const SequenceBlocks& sequence, int group, int64_t length) const;
 
-  // Whether growing to `length` slots writes into a last block that is shared or published.
+  // Whether growing to `length` slots writes into a last block that is shared or published. Open
+  // rows of a chunk that begins there are replaced without a copy.
   bool copies_last_block(const SequenceBlocks& sequence, int group, int64_t length) const;
 
   // The copies to make before the next write, in this order; append and reserve add to them.
@@ -109,6 +118,8 @@ class StateCache {
   // next step reaches: publish() makes it findable. Where none is free nothing is taken.
   void save_state(SequenceBlocks& sequence, int64_t position);
   bool has_states() const { return has_states_; }
+  // Gives back the open rows of a sequence that computes no more.
+  void release_open_rows(SequenceBlocks& sequence);
   // Makes the state of a sequence that computes no more findable: that at `position`, where it
   // advanced last. Rows after it are computed again. With `keep` false it is withdrawn at its last
   // release.
@@ -144,6 +155,7 @@ class StateCache {
   int64_t first_block_seen(int group, int64_t length) const;
   // The same of a prefix's published blocks: a recurrent group needs the last one's state alone.
   int64_t first_block_needed(int group, int64_t length) const;
+  bool copies_content(const SequenceBlocks& sequence, int group) const;
   bool takes_last_block(const SequenceBlocks& sequence, int group, int64_t length) const;
   void drop_saves(SequenceBlocks& sequence, int64_t beyond);
   void publish_saves(SequenceBlocks& sequence, NodeId node, int64_t position, bool keep);
@@ -158,6 +170,7 @@ class StateCache {
   std::vector<std::vector<bool>> transient_;  // per group, by block: published only while held
   std::vector<BlockCopy> copies_;
   bool has_states_ = false;
+  std::optional<int> open_group_;
 };
 
 }  // namespace paceline

@@ -55,7 +55,8 @@ std::optional<int64_t> activation_bytes(const DecoderBlock& block, int64_t hidde
 int64_t most_state_elements(const DecoderConfig& config) {
   int64_t most = 0;
   for (int64_t i = 0; i < config.num_layers(); ++i) {
-    most = std::max(most, state_elements(config, i));
+    const LayerStateElements elements = state_elements(config, i);
+    most = std::max(most, elements.state() + elements.open_rows());
   }
   return most;
 }

@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-// The sequences of a batch in a layer whose blocks of states have `block_elements`.
+// The sequences of a batch in a layer whose states have these numbers of elements.
 struct LayerStates {
   const SequenceStates& sequences;
-  int64_t block_elements = 0;
+  LayerStateElements elements;
 };
 
 template <HasMixGradient Part>
@@ -34,7 +34,7 @@ class MixOperation final : public BackendOperation {
     autodiff::Array out = new_array(inputs[0], {rows, part_.mixed_width()});
     const Tensor kept_rows = kept.writable(), out_rows = out.writable();
     for (const SequenceStates::Group& group : states_.sequences.groups()) {
-      part_.mix(backend(), group.rows_of(inputs[0].tensor()), {group.slices}, blocks(),
+      part_.mix(backend(), group.rows_of(inputs[0].tensor()), {group.slices}, states(),
                 group.rows_of(kept_rows), group.rows_of(out_rows));
     }
     return {.output = std::move(out), .saved = {std::move(kept)}};
@@ -52,7 +52,7 @@ class MixOperation final : public BackendOperation {
                           .dout = group.rows_of(untraced(cotangent)),
                           .sequences = group.sequences,
                           .slices = {group.slices},
-                          .states = blocks()},
+                          .states = states()},
                          group.rows_of(dx_rows));
     }
     return {std::move(dx)};
@@ -62,7 +62,7 @@ class MixOperation final : public BackendOperation {
 
  private:
   // States only matter while an operation runs: layers use the same blocks one after the other.
-  Tensor blocks() const { return states_.sequences.blocks(states_.block_elements); }
+  StateStore states() const { return states_.sequences.states_of(states_.elements); }
 
   const Part& part_;
   LayerStates states_;

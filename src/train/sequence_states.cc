@@ -22,10 +22,25 @@ SequenceStates::SequenceStates(std::span<const SequenceRows> sequences, int64_t 
     const int64_t first_row = one.first_row - group.first_row;
     group.slices.push_back({.first_row = first_row,
                             .num_rows = one.num_rows,
-                            .block = static_cast<int32_t>(group.slices.size())});
+                            .block = static_cast<int32_t>(group.slices.size()),
+                            .open_block = static_cast<int32_t>(group.slices.size())});
     group.sequences.push_back({.first_row = first_row, .num_rows = one.num_rows});
     group.num_rows = first_row + one.num_rows;
   }
+}
+
+StateStore SequenceStates::states_of(const LayerStateElements& elements) const {
+  int64_t first = 0;
+  const auto take = [&](int64_t count) {
+    first += count;
+    return blocks_.view.slice(1, first - count, first);
+  };
+  const auto memory = [&](const StateElements& of) {
+    const Tensor states = take(of.state);
+    return StateMemory{.states = states, .open_rows = take(of.open_rows)};
+  };
+  const StateMemory convolution = memory(elements.convolution);
+  return {.convolution = convolution, .matrices = memory(elements.matrices)};
 }
 
 }  // namespace paceline

@@ -8,6 +8,7 @@
 
 #include "kernels/gradients.h"
 #include "kernels/operands.h"
+#include "layers/kv_storage.h"
 #include "tensor/memory.h"
 #include "tensor/tensor.h"
 
@@ -25,12 +26,13 @@ class SequenceStates {
     Tensor rows_of(const Tensor& x) const { return x.slice(0, first_row, first_row + num_rows); }
   };
 
-  // `sequences` are all rows of a batch; `most_elements` are those of a layer's block.
+  // `sequences` are all rows of a batch; `most_elements` are those of a layer's state and its open
+  // rows.
   SequenceStates(std::span<const SequenceRows> sequences, int64_t most_elements, Memory& memory);
 
   std::span<const Group> groups() const { return groups_; }
-  // For a layer whose blocks have `elements`.       [blocks, elements]
-  Tensor blocks(int64_t elements) const { return blocks_.view.slice(1, 0, elements); }
+  // For a layer whose states have `elements`.
+  StateStore states_of(const LayerStateElements& elements) const;
 
  private:
   std::vector<Group> groups_;

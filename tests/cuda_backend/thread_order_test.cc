@@ -251,13 +251,16 @@ std::vector<std::byte> advance_state(CudaDevice& device) {
   const OwnedTensor v = inputs(3, {kPositions, kHeads, 40});
   const OwnedTensor decay = inputs(4, {kPositions, kHeads}), beta = inputs(5, {kPositions, kHeads});
   const OwnedTensor out = allocate_tensor(backend->memory(), DType::f32, v.view.shape());
-  const OwnedTensor blocks =
-      allocate_tensor(backend->memory(), DType::f32, {2, shape.block_elements()});
+  const auto blocks_of = [&](int64_t elements) {
+    return allocate_tensor(backend->memory(), DType::f32, {2, elements});
+  };
+  const OwnedTensor states = blocks_of(shape.state_elements());
+  const OwnedTensor open_rows = blocks_of(shape.open_elements());
   const ConvolutionShape convolution{.channels = 40, .taps = 4};
   const OwnedTensor taps = inputs(6, {4, 40}), channels = inputs(7, {kPositions, 40});
   const OwnedTensor convolved = allocate_tensor(backend->memory(), DType::f32, {kPositions, 40});
-  const OwnedTensor kept =
-      allocate_tensor(backend->memory(), DType::f32, {2, convolution.block_elements()});
+  const OwnedTensor last_inputs = blocks_of(convolution.state_elements());
+  const OwnedTensor open_inputs = blocks_of(convolution.open_elements());
   const StateSave save{.position = 32, .block = 1};
   for (const auto& [begin, end] : {std::pair{int64_t{0}, kCut}, {kCut, kPositions}}) {
     const StateSlice slice{
@@ -269,13 +272,14 @@ std::vector<std::byte> advance_state(CudaDevice& device) {
     ops.delta_rule(
         shape,
         {.q = part(q), .k = part(k), .v = part(v), .log_decay = part(decay), .beta = part(beta)},
-        slices, blocks.view, part(out));
-    ops.short_convolution(convolution, part(channels), {.taps = taps.view}, slices, kept.view,
+        slices, {.states = states.view, .open_rows = open_rows.view}, part(out));
+    ops.short_convolution(convolution, part(channels), {.taps = taps.view}, slices,
+                          {.states = last_inputs.view, .open_rows = open_inputs.view},
                           part(convolved));
   }
   results.keep(out.view);
   results.keep(convolved.view);
-  results.keep(blocks.view.slice(0, 1, 2).slice(1, 0, 12 * shape.padded_value()));
+  results.keep(states.view.slice(0, 1, 2).slice(1, 0, 12 * shape.padded_value()));
   return results.take();
 }
 

@@ -51,7 +51,8 @@ class GpuEngine {
     for (const LayerGroup& group : cache_groups(model_.config())) {
       groups.push_back({.window = group.window,
                         .num_blocks = group.is_recurrent ? kNumStates : num_blocks,
-                        .is_recurrent = group.is_recurrent});
+                        .is_recurrent = group.is_recurrent,
+                        .holds_open_rows = group.holds_open_rows});
     }
     std::vector<int64_t> group_blocks;
     for (const CacheGroup& group : groups) group_blocks.push_back(group.num_blocks);

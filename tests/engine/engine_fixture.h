@@ -64,6 +64,11 @@ class EngineTest : public ::testing::Test {
   Engine& engine(const Shape& shape) {
     auto groups = shape.groups;
     if (groups.empty()) groups.push_back({.window = 0, .num_blocks = shape.num_blocks});
+    if (groups.back().is_recurrent && !groups.back().holds_open_rows) {
+      groups.push_back({.num_blocks = std::max<int64_t>(shape.limits.max_num_seqs, 1),
+                        .is_recurrent = true,
+                        .holds_open_rows = true});
+    }
     engine_.reset();
     answers_.clear();
     cache_ = std::make_unique<StateCache>(shape.block_size, groups);

@@ -63,6 +63,10 @@ class RandomEngine : public EngineTest {
     if (has_states_) {
       shape.groups.push_back({.num_blocks = pools[1 + below(3)]});
       shape.groups.push_back({.num_blocks = 1 + below(7), .is_recurrent = true});
+      if (below(2) == 0) {  // fewer than sequences that run
+        shape.groups.push_back(
+            {.num_blocks = 1 + below(4), .is_recurrent = true, .holds_open_rows = true});
+      }
       return shape;
     }
     if (below(4) != 0) shape.groups.push_back({.num_blocks = pools[below(4)]});

@@ -65,6 +65,7 @@ class ScriptedLoop : public DecodeLoop {
  private:
   struct SlotState {
     int32_t block = -1;  // negative: of a group without states
+    int32_t open_block = 0;
     std::vector<StateSave> saves;
   };
   struct Slot {
@@ -219,12 +220,16 @@ class ScriptedRunner : public Runner {
     uint64_t chain = 0;  // a digest of all tokens up to it
   };
   using Slots = std::map<int64_t, Stored>;
-  // The state before the chunk that is open, and what its rows leave.
+  // The state before the chunk that is open.
   struct State {
     int64_t begin = -1;
     int32_t adapter = 0;
-    uint64_t chain = 0;            // a digest of all tokens below `begin`
-    std::vector<uint64_t> chains;  // of those up to each row of the chunk
+    uint64_t chain = 0;  // a digest of all tokens below `begin`
+  };
+  // What the rows of that chunk leave.
+  struct OpenRows {
+    int64_t begin = -1;
+    std::vector<uint64_t> chains;  // digests of all tokens up to each row
   };
 
   Sample draw_row(int64_t output, const RowDraw& row) {
@@ -281,7 +286,7 @@ class ScriptedRunner : public Runner {
     const int64_t block_size = cache_->block_size();
     for (size_t g = 0; g < slots_.size(); ++g) {
       if (cache_->group(static_cast<int>(g)).is_recurrent) {
-        advance_states(batch, batch.groups[g], states_[g]);
+        if (cache_->holds_states(static_cast<int>(g))) advance_states(batch, g);
         continue;
       }
       Slots& slots = slots_[g];
@@ -300,47 +305,57 @@ class ScriptedRunner : public Runner {
     }
   }
 
-  void advance_states(const Batch& batch, const GroupBatch& group,
-                      std::map<int32_t, State>& states) {
+  void advance_states(const Batch& batch, size_t g) {
+    const GroupBatch& group = batch.groups[g];
+    auto& states = states_[g];
     for (const BlockMove& move : group.copies) states[move.to] = states[move.from];
+    for (const BlockMove& move : batch.groups[static_cast<size_t>(*cache_->open_group())].copies) {
+      open_rows_[move.to] = open_rows_[move.from];
+    }
+    std::set<int32_t> open_blocks;
     for (const StateSlice& slice : group.states) {
+      ASSERT_TRUE(open_blocks.insert(slice.open_block).second) << "two sequences' open rows";
       advance_state(batch, slice, std::span(group.saves), states);
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
 
-  // The block must have the state of the sequence's rows so far; rows of the open chunk may be
-  // computed anew.
+  // The blocks must have the state of the sequence's rows so far, and those of its open chunk,
+  // which may be computed anew.
   void advance_state(const Batch& batch, const StateSlice& slice,
                      std::span<const StateSave> all_saves, std::map<int32_t, State>& states) {
     const auto first_row = static_cast<size_t>(slice.first_row);
     const int64_t first = slice.first_position;
-    State state = first == 0 ? State{.begin = 0, .adapter = row_adapters_[first_row], .chains = {}}
-                             : states[slice.block];
+    State state =
+        first == 0 ? State{.begin = 0, .adapter = row_adapters_[first_row]} : states[slice.block];
+    OpenRows open = first % kStateChunk == 0 ? OpenRows{.begin = first, .chains = {}}
+                                             : open_rows_[slice.open_block];
     ASSERT_EQ(state.begin, first / kStateChunk * kStateChunk) << "the state of another position";
     ASSERT_EQ(state.adapter, row_adapters_[first_row]) << "another adapter's state";
-    ASSERT_GE(std::ssize(state.chains), first - state.begin) << "rows of the chunk are missing";
-    state.chains.resize(static_cast<size_t>(first - state.begin));
+    ASSERT_EQ(open.begin, state.begin) << "the rows of another chunk";
+    ASSERT_GE(std::ssize(open.chains), first - state.begin) << "rows of the chunk are missing";
+    open.chains.resize(static_cast<size_t>(first - state.begin));
     auto saves = all_saves.subspan(static_cast<size_t>(slice.first_save),
                                    static_cast<size_t>(slice.num_saves));
     for (int64_t i = 0; i < slice.num_rows; ++i) {
       const size_t row = first_row + static_cast<size_t>(i);
       ASSERT_EQ(batch.positions[row], first + i);
-      const uint64_t before = state.chains.empty() ? state.chain : state.chains.back();
-      state.chains.push_back(mix(before, batch.tokens[row]));
-      ASSERT_EQ(state.chains.back(), chain_of_slot(batch, row)) << "another sequence's state";
+      const uint64_t before = open.chains.empty() ? state.chain : open.chains.back();
+      open.chains.push_back(mix(before, batch.tokens[row]));
+      ASSERT_EQ(open.chains.back(), chain_of_slot(batch, row)) << "another sequence's state";
       const int64_t end = first + i + 1;
       if (end % kStateChunk != 0) continue;
       state.begin = end;
-      state.chain = state.chains.back();
-      state.chains.clear();
+      state.chain = open.chains.back();
+      open = {.begin = end, .chains = {}};
       for (; !saves.empty() && saves.front().position == end; saves = saves.subspan(1)) {
         ASSERT_NE(saves.front().block, slice.block);
         states[saves.front().block] = state;
       }
     }
     ASSERT_TRUE(saves.empty()) << "a state is to be saved where none is";
-    states[slice.block] = std::move(state);
+    states[slice.block] = state;
+    open_rows_[slice.open_block] = std::move(open);
   }
 
   // Of all tokens up to a row's own, as a group before the states, without a window, has stored it.
@@ -398,6 +413,7 @@ class ScriptedRunner : public Runner {
   const StateCache* cache_ = nullptr;
   std::vector<Slots> slots_;                      // per group
   std::vector<std::map<int32_t, State>> states_;  // per group, by block
+  std::map<int32_t, OpenRows> open_rows_;         // by block
   std::vector<std::pair<int32_t, int32_t>> outputs_;
   std::vector<int32_t> row_adapters_;  // numbers; 0: none
   std::vector<uint8_t> finite_;
@@ -432,7 +448,7 @@ inline void ScriptedLoop::start(const Batch& batch, AdapterTable adapters,
     for (const GroupBatch& group : batch.groups) {
       slots_.back().states.push_back(state_of(group, i));
       auto& table = slots_.back().tables.emplace_back();
-      if (!group.states.empty()) continue;
+      if (group.slices.empty()) continue;  // states, or their open rows
       const auto blocks = group.slices[i].block_table;
       table.assign(blocks.begin(), blocks.end());
     }
@@ -481,7 +497,8 @@ inline ScriptedLoop::SlotState ScriptedLoop::state_of(const GroupBatch& group, s
   if (group.states.empty()) return {};
   const StateSlice& state = group.states[slice];
   const auto saves = StateSlices{group.states, group.saves}.saves_of(state);
-  return {.block = state.block, .saves = {saves.begin(), saves.end()}};
+  return {
+      .block = state.block, .open_block = state.open_block, .saves = {saves.begin(), saves.end()}};
 }
 
 inline void ScriptedLoop::add_state(const Slot& slot, size_t group, int64_t row, GroupBatch& to) {
@@ -489,6 +506,7 @@ inline void ScriptedLoop::add_state(const Slot& slot, size_t group, int64_t row,
                        .num_rows = 1,
                        .first_position = slot.position,
                        .block = slot.states[group].block,
+                       .open_block = slot.states[group].open_block,
                        .first_save = std::ssize(to.saves)});
   for (const StateSave& save : slot.states[group].saves) {
     if (save.position != slot.position + 1) continue;
@@ -516,6 +534,7 @@ inline void ScriptedLoop::compute(Batch& batch) {
         add_state(slot, g, row, batch.groups[g]);
         continue;
       }
+      if (slot.tables[g].empty()) continue;  // open rows
       const auto block = static_cast<size_t>(slot.position / block_size);
       ASSERT_LT(block, slot.tables[g].size()) << "no slot is reserved for the step";
       batch.groups[g].slots.push_back(slot.tables[g][block] * block_size +

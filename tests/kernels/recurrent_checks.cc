@@ -45,15 +45,30 @@ struct DeltaCase {
 };
 
 // Full of numbers that nobody may read.
-OwnedTensor garbage_blocks(Memory& memory, int64_t num_blocks, int64_t elements) {
+OwnedTensor garbage(Memory& memory, int64_t num_blocks, int64_t elements) {
   OwnedTensor blocks = allocate_tensor(memory, DType::f32, {num_blocks, elements});
   std::fill_n(blocks.view.elements<float>(), num_blocks * elements, std::nanf(""));
   return blocks;
 }
 
+struct Blocks {
+  template <class Shape>
+  Blocks(Memory& memory, int64_t num_states, int64_t num_open, const Shape& shape)
+      : states(garbage(memory, num_states, shape.state_elements())),
+        open_rows(garbage(memory, num_open, shape.open_elements())),
+        view{.states = states.view, .open_rows = open_rows.view} {}
+
+  void spoil_open_rows() {
+    std::fill_n(view.open_rows.elements<float>(), view.open_rows.num_elements(), std::nanf(""));
+  }
+
+  OwnedTensor states, open_rows;
+  StateMemory view;
+};
+
 // Rows [begin, end) of the case as one slice.
 void run(RecurrentOps& ops, const DeltaCase& delta, int64_t begin, int64_t end, int32_t block,
-         std::span<const StateSave> saves, const Tensor& blocks, const Tensor& out) {
+         std::span<const StateSave> saves, const StateMemory& blocks, const Tensor& out) {
   const StateSlice slice{.first_row = 0,
                          .num_rows = end - begin,
                          .first_position = begin,
@@ -113,7 +128,7 @@ std::vector<DeltaShape> delta_shapes() {
 }
 
 OwnedTensor whole(Memory& memory, RecurrentOps& by, const DeltaCase& delta) {
-  const OwnedTensor blocks = garbage_blocks(memory, 1, delta.shape.block_elements());
+  Blocks blocks(memory, 1, 1, delta.shape);
   OwnedTensor out = allocate_tensor(memory, DType::f32,
                                     {delta.rows, delta.shape.value_heads, delta.shape.value_dim});
   run(by, delta, 0, delta.rows, 0, {}, blocks.view, out.view);
@@ -147,7 +162,7 @@ void RecurrentChecks::delta_rule_has_the_same_bits_however_it_is_cut() {
     const OwnedTensor expected = whole(memory_, ops(), delta);
     for (int round = 0; round < rounds_; ++round) {
       RecurrentOps& by = *all_[static_cast<size_t>(draws.below(std::ssize(all_)))];
-      const OwnedTensor blocks = garbage_blocks(memory_, 3, shape.block_elements());
+      Blocks blocks(memory_, 3, 1, shape);
       const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
       const int64_t largest = round < rounds_ / 4 ? 1 : 1 + draws.below(40);
       for (int64_t begin = 0; begin < delta.rows;) {
@@ -159,7 +174,8 @@ void RecurrentChecks::delta_rule_has_the_same_bits_however_it_is_cut() {
         run(by, delta, begin, end, 0, std::span(&save, saves ? 1 : 0), blocks.view, out.view);
         begin = end;
         if (!saves || draws.below(2) == 0) continue;
-        by.copy_states(blocks.view, std::vector<BlockMove>{{.from = 1, .to = 0}});
+        by.copy_states(blocks.view.states, std::vector<BlockMove>{{.from = 1, .to = 0}});
+        blocks.spoil_open_rows();  // no chunk is open
         begin = boundary;
       }
       EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view))
@@ -173,7 +189,7 @@ void RecurrentChecks::positions_are_taken_back() {
   const DeltaShape shape{.key_heads = 1, .value_heads = 2, .key_dim = 16, .value_dim = 24};
   const DeltaCase delta(memory_, shape, 120, 13), other(memory_, shape, 120, 17);
   const OwnedTensor expected = whole(memory_, ops(), delta);
-  const OwnedTensor blocks = garbage_blocks(memory_, 1, shape.block_elements());
+  Blocks blocks(memory_, 1, 1, shape);
   const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
   const OwnedTensor unused = allocate_tensor(memory_, DType::f32, expected.view.shape());
   for (int64_t begin = 0; begin < delta.rows;) {
@@ -190,14 +206,14 @@ void RecurrentChecks::positions_are_taken_back() {
 void RecurrentChecks::sequences_run_side_by_side() {
   const DeltaShape shape{.key_heads = 2, .value_heads = 4, .key_dim = 12, .value_dim = 20};
   const DeltaCase delta(memory_, shape, 50, 19);
-  const OwnedTensor blocks = garbage_blocks(memory_, 4, shape.block_elements());
+  Blocks blocks(memory_, 4, 3, shape);
   const OwnedTensor out = allocate_tensor(memory_, DType::f32, {50, 4, 20});
-  const StateSlice slices[] = {{.first_row = 0, .num_rows = 17, .block = 3},
-                               {.first_row = 17, .num_rows = 33, .block = 1}};
+  const StateSlice slices[] = {{.first_row = 0, .num_rows = 17, .block = 3, .open_block = 0},
+                               {.first_row = 17, .num_rows = 33, .block = 1, .open_block = 2}};
   for (RecurrentOps* const by : all_) {
     by->delta_rule(shape, delta.inputs(0, 50), {slices}, blocks.view, out.view);
     for (const StateSlice& slice : slices) {
-      const OwnedTensor block = garbage_blocks(memory_, 1, shape.block_elements());
+      Blocks block(memory_, 1, 1, shape);
       const OwnedTensor alone = allocate_tensor(memory_, DType::f32, {slice.num_rows, 4, 20});
       const StateSlice own{.num_rows = slice.num_rows};
       const int64_t end = slice.first_row + slice.num_rows;
@@ -220,7 +236,7 @@ void RecurrentChecks::convolutions_have_the_same_bits_however_they_are_cut() {
     const OwnedTensor bias = random_tensor(memory_, DType::f32, {shape.channels}, 3);
     const ConvolutionWeights weights{.taps = taps.view, .bias = &bias.view};
     const auto run_rows = [&](RecurrentOps& by, int64_t begin, int64_t end,
-                              std::span<const StateSave> saves, const Tensor& blocks,
+                              std::span<const StateSave> saves, const StateMemory& blocks,
                               const Tensor& out) {
       const StateSlice slice{
           .num_rows = end - begin, .first_position = begin, .num_saves = std::ssize(saves)};
@@ -228,7 +244,7 @@ void RecurrentChecks::convolutions_have_the_same_bits_however_they_are_cut() {
                            {std::span(&slice, 1), saves}, blocks, out.slice(0, begin, end));
     };
     const OwnedTensor expected = allocate_tensor(memory_, DType::f32, {kRows, shape.channels});
-    const OwnedTensor first = garbage_blocks(memory_, 1, shape.block_elements());
+    Blocks first(memory_, 1, 1, shape);
     run_rows(ops(), 0, kRows, {}, first.view, expected.view);
     const OwnedTensor by_reference = allocate_tensor(memory_, DType::f32, expected.view.shape());
     run_rows(*reference->recurrent(), 0, kRows, {}, first.view, by_reference.view);
@@ -237,7 +253,7 @@ void RecurrentChecks::convolutions_have_the_same_bits_however_they_are_cut() {
     }
     for (int round = 0; round < rounds_; ++round) {
       RecurrentOps& by = *all_[static_cast<size_t>(draws.below(std::ssize(all_)))];
-      const OwnedTensor blocks = garbage_blocks(memory_, 2, shape.block_elements());
+      Blocks blocks(memory_, 2, 1, shape);
       const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
       const int64_t largest = round < rounds_ / 4 ? 1 : 1 + draws.below(25);
       for (int64_t begin = 0; begin < kRows;) {
@@ -248,7 +264,8 @@ void RecurrentChecks::convolutions_have_the_same_bits_however_they_are_cut() {
         run_rows(by, begin, end, std::span(&save, saves ? 1 : 0), blocks.view, out.view);
         begin = end;
         if (!saves || draws.below(2) == 0) continue;
-        by.copy_states(blocks.view, std::vector<BlockMove>{{.from = 1, .to = 0}});
+        by.copy_states(blocks.view.states, std::vector<BlockMove>{{.from = 1, .to = 0}});
+        blocks.spoil_open_rows();  // no chunk is open
         begin = boundary;
       }
       EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view))
@@ -265,7 +282,7 @@ void RecurrentChecks::inputs_of_convolutions_are_taken_back() {
   const OwnedTensor other = random_tensor(memory_, DType::f32, {kRows, 20}, 2);
   const OwnedTensor taps = random_tensor(memory_, DType::f32, {4, 20}, 3);
   const ConvolutionWeights weights{.taps = taps.view};
-  const OwnedTensor blocks = garbage_blocks(memory_, 1, shape.block_elements());
+  Blocks blocks(memory_, 1, 1, shape);
   const auto run_rows = [&](const Tensor& inputs, int64_t begin, int64_t end, const Tensor& out) {
     const StateSlice slice{.num_rows = end - begin, .first_position = begin};
     ops().short_convolution(shape, inputs.slice(0, begin, end), weights, {std::span(&slice, 1)},

@@ -262,14 +262,16 @@ TEST_P(RecurrentGradientTest, OfConvolutionsAreTheirDerivatives) {
     const OwnedTensor expected = allocate_tensor(memory_, DType::f32, extents);
     reference->recurrent_gradients()->short_convolution_gradient(shape, taps.view, dout.view,
                                                                  sequences, expected.view);
-    const OwnedTensor blocks = allocate_tensor(memory_, DType::f32, {3, shape.block_elements()});
+    const OwnedTensor states = allocate_tensor(memory_, DType::f32, {3, shape.state_elements()});
+    const OwnedTensor open_rows = allocate_tensor(memory_, DType::f32, {3, shape.open_elements()});
+    const StateMemory memory{.states = states.view, .open_rows = open_rows.view};
     const OwnedTensor out = allocate_tensor(memory_, DType::f32, extents);
     const StateSlice slices[] = {{.first_row = 0, .num_rows = 1, .block = 0},
-                                 {.first_row = 1, .num_rows = 3, .block = 1},
-                                 {.first_row = 4, .num_rows = 30, .block = 2}};
+                                 {.first_row = 1, .num_rows = 3, .block = 1, .open_block = 1},
+                                 {.first_row = 4, .num_rows = 30, .block = 2, .open_block = 2}};
     expect_gradient("x", x.view, expected.view, [&] {
       reference->recurrent()->short_convolution(shape, x.view, {.taps = taps.view}, {slices},
-                                                blocks.view, out.view);
+                                                memory, out.view);
       return weighted_sum(out.view, dout.view);
     });
     std::vector<float> first;

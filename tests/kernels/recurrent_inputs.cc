@@ -37,7 +37,8 @@ DeltaRowInputs::DeltaRowInputs(Memory& memory, const DeltaShape& delta, int64_t 
       log_decay(random_tensor(memory, DType::f32, {num_rows, delta.value_heads}, seed + 3, 0.2f)),
       beta(random_tensor(memory, DType::f32, {num_rows, delta.value_heads}, seed + 4, 0.5f)),
       skip(random_tensor(memory, DType::f32, {delta.value_heads}, seed + 5)),
-      blocks(blocks_of_nan(memory, num_blocks, delta.block_elements())) {
+      states(blocks_of_nan(memory, num_blocks, delta.state_elements())),
+      open_rows(blocks_of_nan(memory, 1, delta.open_elements())) {
   for (int64_t row = 0; row < num_rows; ++row) {
     for (int64_t head = 0; head < delta.value_heads; ++head) {
       float& decay = log_decay.view.row<float>(row)[head];
@@ -57,7 +58,8 @@ void DeltaRowInputs::run(RecurrentOps& ops, int64_t begin, int64_t end, int32_t 
                   .log_decay = part(log_decay),
                   .beta = part(beta),
                   .skip = shape.corrects ? nullptr : &skip.view},
-                 {std::span(&slice, 1), saves}, blocks.view, part(out));
+                 {std::span(&slice, 1), saves},
+                 {.states = states.view, .open_rows = open_rows.view}, part(out));
 }
 
 ConvolutionRowInputs::ConvolutionRowInputs(Memory& memory, const ConvolutionShape& convolution,
@@ -67,13 +69,16 @@ ConvolutionRowInputs::ConvolutionRowInputs(Memory& memory, const ConvolutionShap
       out(allocate_tensor(memory, DType::f32, {num_rows, convolution.channels})),
       taps(random_tensor(memory, DType::f32, {convolution.taps, convolution.channels}, seed + 1)),
       bias(random_tensor(memory, DType::f32, {convolution.channels}, seed + 2)),
-      blocks(blocks_of_nan(memory, num_blocks, convolution.block_elements())) {}
+      states(blocks_of_nan(memory, num_blocks, convolution.state_elements())),
+      open_rows(blocks_of_nan(memory, 1, convolution.open_elements())) {}
 
 void ConvolutionRowInputs::run(RecurrentOps& ops, int64_t begin, int64_t end, int32_t block,
                                std::span<const StateSave> saves) const {
   const StateSlice slice = slice_of(begin, end, block, saves);
   ops.short_convolution(shape, x.view.slice(0, begin, end), {.taps = taps.view, .bias = &bias.view},
-                        {std::span(&slice, 1), saves}, blocks.view, out.view.slice(0, begin, end));
+                        {std::span(&slice, 1), saves},
+                        {.states = states.view, .open_rows = open_rows.view},
+                        out.view.slice(0, begin, end));
 }
 
 }  // namespace paceline

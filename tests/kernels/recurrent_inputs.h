@@ -15,7 +15,7 @@ struct DeltaRowInputs {
   DeltaRowInputs(Memory& memory, const DeltaShape& delta, int64_t num_rows, int64_t num_blocks,
                  uint64_t seed);
 
-  // Rows [begin, end), whose state stands in `block`.
+  // Rows [begin, end), whose state stands in `block`; there is one block of open rows.
   void run(RecurrentOps& ops, int64_t begin, int64_t end, int32_t block,
            std::span<const StateSave> saves = {}) const;
 
@@ -24,7 +24,7 @@ struct DeltaRowInputs {
   OwnedTensor v, out;           // [rows, value_heads, value_dim]
   OwnedTensor log_decay, beta;  // [rows, value_heads]
   OwnedTensor skip;             // [value_heads]
-  OwnedTensor blocks;
+  OwnedTensor states, open_rows;
 };
 
 // Rows of one sequence for a short convolution, likewise.
@@ -39,7 +39,7 @@ struct ConvolutionRowInputs {
   OwnedTensor x, out;  // [rows, channels]
   OwnedTensor taps;    // [taps, channels]
   OwnedTensor bias;    // [channels]
-  OwnedTensor blocks;
+  OwnedTensor states, open_rows;
 };
 
 }  // namespace paceline

@@ -443,16 +443,20 @@ TEST(CacheSizing, StatesGetAtMostWhatKeysAndValuesGet) {
   DecoderConfig config = two_windows();
   config.layers = {{.mixer = MixerKind::delta_net}, {.window = 0}, {.mixer = MixerKind::delta_net}};
   config.delta_net = {.key_heads = 1, .value_heads = 1, .key_dim = 8, .value_dim = 8, .taps = 4};
-  const auto state_bytes =
-      2 * static_cast<size_t>(config.delta_net->block_elements()) * sizeof(float);
+  const LayerStateElements elements = config.delta_net->state_elements();
+  const auto state_bytes = 2 * static_cast<size_t>(elements.state()) * sizeof(float);
+  const auto open_bytes = 2 * static_cast<size_t>(elements.open_rows()) * sizeof(float);
   CacheRequest request{.max_num_seqs = 2, .memory_bytes = 1 << 20, .dtype = DType::bf16};
-  for (const size_t budget : {size_t{100'000}, size_t{300'000}}) {
+  for (const size_t budget : {size_t{60'000}, size_t{100'000}}) {
     request.memory_bytes = budget;
     const CacheSize size = size_cache(config, request, 1);
-    ASSERT_EQ(size.groups.size(), 2u);
+    ASSERT_EQ(size.groups.size(), 3u);
     EXPECT_FALSE(size.groups[0].is_recurrent);
     EXPECT_TRUE(size.groups[1].is_recurrent);
-    const size_t states = static_cast<size_t>(size.groups[1].num_blocks) * state_bytes;
+    EXPECT_TRUE(size.groups[2].holds_open_rows);
+    EXPECT_EQ(size.groups[2].num_blocks, 2) << "of those that run";
+    const size_t states = static_cast<size_t>(size.groups[1].num_blocks) * state_bytes +
+                          static_cast<size_t>(size.groups[2].num_blocks) * open_bytes;
     EXPECT_LE(size.bytes, budget);
     EXPECT_LE(states, size.bytes - states);
     EXPECT_GT(states + state_bytes, size.bytes - states);
@@ -466,11 +470,12 @@ TEST(CacheSizing, StatesGetAtMostWhatKeysAndValuesGet) {
   // A context that is asked for leaves few of them in a small cache, or is too long for one.
   const size_t context_bytes = 4096 * kv_token_bytes(config, DType::bf16);
   request.max_model_len = 4096;
-  request.memory_bytes = context_bytes + 3 * state_bytes;
+  request.memory_bytes = context_bytes + 3 * state_bytes + 2 * open_bytes;
   EXPECT_EQ(size_cache(config, request, 1).groups[1].num_blocks, 3);
   EXPECT_EQ(size_cache(config, request, 1).max_model_len, 4096);
-  request.memory_bytes = context_bytes + state_bytes - 1;
-  expect_error(ErrorCode::exhausted, {std::to_string(context_bytes + state_bytes)},
+  const size_t smallest = context_bytes + state_bytes + open_bytes;
+  request.memory_bytes = smallest - 1;
+  expect_error(ErrorCode::exhausted, {std::to_string(smallest)},
                [&] { size_cache(config, request, 1); });
   request.max_model_len.reset();
   request.memory_bytes = 1000;

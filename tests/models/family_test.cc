@@ -270,7 +270,7 @@ TEST(Families, NemotronLayersHaveOneBranchEach) {
   EXPECT_FALSE(pattern.layers[0].has_mlp);
   EXPECT_EQ(pattern.layers[1].mixer, MixerKind::none);
   EXPECT_TRUE(pattern.layers[3].is_mixture);
-  EXPECT_EQ(cache_groups(pattern).size(), 2u);
+  EXPECT_EQ(cache_groups(pattern).size(), 3u);
   expect_error(ErrorCode::unsupported, {"hybrid_override_pattern: \"X\" isn't supported"},
                [&] { nemotron(R"(, "hybrid_override_pattern": "M*X")"); });
   const DecoderConfig latent =
@@ -303,7 +303,7 @@ TEST(Families, GraniteHybridsAreReadByEitherNameOfALayersKind) {
     EXPECT_EQ(mamba.layers[1].mixer, MixerKind::attention);
     EXPECT_EQ(mamba.mamba2->heads, 4);
   }
-  EXPECT_EQ(cache_groups(hybrid(", \"mamba_n_heads\": 4")).size(), 1u);  // all are Mamba's
+  EXPECT_EQ(cache_groups(hybrid(", \"mamba_n_heads\": 4")).size(), 2u);  // states, open rows
   expect_error(ErrorCode::unsupported, {"layer_types[1]", "\"moe\" isn't supported"},
                [&] { hybrid(R"(, "layer_types": ["attention", "moe"])"); });
   expect_error(ErrorCode::invalid, {"layer_types: 1 entries for 2 layers"},

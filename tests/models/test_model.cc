@@ -173,7 +173,8 @@ TestModel::TestModel(const fs::path& directory, const RunOptions& options,
   for (const LayerGroup& group : cache_groups(decoder_->config())) {
     groups.push_back({.window = group.window,
                       .num_blocks = options.num_blocks,
-                      .is_recurrent = group.is_recurrent});
+                      .is_recurrent = group.is_recurrent,
+                      .holds_open_rows = group.holds_open_rows});
   }
   const std::vector<int64_t> group_blocks(groups.size(), options.num_blocks);
   cache_ = std::make_unique<StateCache>(options.block_size, groups);
@@ -212,11 +213,13 @@ std::vector<float> TestModel::forward(std::span<const Slice> slices) {
     if (slice.stretched > 0) batch.stretched.push_back({first_row, count, slice.stretched});
     for (int g = 0; g < cache_->num_groups(); ++g) {
       GroupBatch& group = batch.groups[static_cast<size_t>(g)];
+      if (g == cache_->open_group()) continue;
       if (cache_->group(g).is_recurrent) {
         group.states.push_back({.first_row = first_row,
                                 .num_rows = count,
                                 .first_position = slice.first_position,
-                                .block = slice.blocks->table(g).front()});
+                                .block = slice.blocks->table(g).front(),
+                                .open_block = slice.blocks->table(g + 1).front()});
         continue;
       }
       for (int64_t i = 0; i < count; ++i) {

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "base/state_chunk.h"
 #include "state/state_cache.h"
 #include "tests/test_scale.h"
 
@@ -19,6 +20,7 @@ struct Runner {
   SequenceBlocks blocks;
   Tokens tokens;
   int64_t num_computed = 0;
+  int64_t num_found = 0;  // of a prefix
 };
 
 class StateWorld {
@@ -79,13 +81,24 @@ class StateWorld {
   // was at its last two boundaries stays with it.
   void expect_state(const Runner& runner, int64_t position) const {
     for (int g = 0; g < cache_.num_groups(); ++g) {
-      if (!cache_.group(g).is_recurrent || position == 0) continue;
+      if (!cache_.holds_states(g) || position == 0) continue;
       const auto block = static_cast<size_t>(runner.blocks.table(g).front());
       const Tokens& content = states_[static_cast<size_t>(g)][block];
       ASSERT_GE(std::ssize(content), position);
       ASSERT_LT(std::ssize(content) - position, 2 * block_size_);
       ASSERT_TRUE(std::equal(content.begin(), content.begin() + position, runner.tokens.begin()));
     }
+  }
+
+  // Its open rows are those of its tokens. Prefixes end inside of chunks here, and have none.
+  void expect_open_rows(const Runner& runner) const {
+    const int64_t end = runner.num_computed;
+    if (!cache_.open_group() || end % kStateChunk == 0 || end == runner.num_found) return;
+    const int group = *cache_.open_group();
+    const auto block = static_cast<size_t>(runner.blocks.table(group).front());
+    const Tokens& content = states_[static_cast<size_t>(group)][block];
+    ASSERT_GE(std::ssize(content), end);
+    ASSERT_TRUE(std::equal(content.begin(), content.begin() + end, runner.tokens.begin()));
   }
 
   void make_copies() {
@@ -113,7 +126,7 @@ class StateWorld {
     }
     cache_.take_prefix(runner->blocks, chain, runner->tokens, hit.length);
     make_copies();
-    runner->num_computed = hit.length;
+    runner->num_computed = runner->num_found = hit.length;
     num_hits_ += hit.length > 0 ? 1 : 0;
     runners_.push_back(std::move(runner));
     expect_state(*runners_.back(), hit.length);
@@ -127,6 +140,7 @@ class StateWorld {
       if (below(2) == 0) cache_.save_state(runner.blocks, p);
     }
     make_copies();
+    expect_open_rows(runner);
     while (std::ssize(runner.tokens) < length) {
       runner.tokens.push_back(static_cast<int32_t>(below(2)));
     }
@@ -163,6 +177,7 @@ class StateWorld {
     forked->blocks = cache_.fork(runner.blocks);
     forked->tokens = runner.tokens;
     forked->num_computed = runner.num_computed;
+    forked->num_found = runner.num_found;
     forked->tokens.resize(static_cast<size_t>(forked->num_computed));
     runners_.push_back(std::move(forked));
   }
@@ -172,6 +187,8 @@ class StateWorld {
     if (below(3) != 0) {
       cache_.publish_end(runner.blocks, runner.num_computed / block_size_ * block_size_,
                          below(4) != 0);
+      cache_.release_open_rows(runner.blocks);
+      check();
     }
     runners_.erase(runners_.begin() + static_cast<int64_t>(index));
   }
@@ -199,6 +216,9 @@ TEST(StateProperty, AStateThatIsFoundIsThatOfThePrefix) {
     if (below(3) == 0) groups.push_back({.window = 1 + below(9), .num_blocks = 20 + below(40)});
     groups.push_back({.num_blocks = 1 + below(12), .is_recurrent = true});
     if (below(4) == 0) groups.push_back({.num_blocks = 1 + below(12), .is_recurrent = true});
+    if (below(4) != 0) {
+      groups.push_back({.num_blocks = 1 + below(6), .is_recurrent = true, .holds_open_rows = true});
+    }
     StateWorld world(random(), block_size, groups);
     for (int step = 0; step < 150; ++step) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed << ", step " << step);

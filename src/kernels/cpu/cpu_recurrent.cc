@@ -23,13 +23,13 @@ constexpr int64_t kGateElements = 64;
 // Some channels of one slice's convolution.
 class SliceChannels {
  public:
-  SliceChannels(const ConvolutionShape& shape, const StateSlices& states, const StateSlice& slice,
-                const Tensor& x, const Tensor& blocks, int64_t first, int64_t count)
+  SliceChannels(const ConvolutionShape& shape, const StateSlices& slices, const StateSlice& slice,
+                const Tensor& x, const StateMemory& memory, int64_t first, int64_t count)
       : shape_(shape),
         slice_(slice),
-        saves_(states.saves_of(slice)),
+        saves_(slices.saves_of(slice)),
         x_(x),
-        blocks_(blocks),
+        memory_(memory),
         first_(first),
         count_(count) {}
 
@@ -51,13 +51,13 @@ class SliceChannels {
     }
   }
 
-  // Writes what the block, and those of saves, keep of the slice's inputs.
+  // Writes what the blocks, and those of saves, keep of the slice's inputs.
   void keep_inputs() const {
     const int64_t end = slice_.first_position + slice_.num_rows, open = chunk_of(end);
     for (const StateSave& save : saves_) keep_before(save.position, save.block);
     if (open > chunk_of(slice_.first_position)) keep_before(open, slice_.block);
     for (int64_t p = std::max(open, slice_.first_position); p < end; ++p) {
-      copy(inputs_at(p), element(slice_.block, open, p));
+      copy(inputs_at(p), open_row(open, p));
     }
   }
 
@@ -66,38 +66,48 @@ class SliceChannels {
 
   void keep_before(int64_t chunk, int32_t block) const {
     for (int64_t p = chunk - shape_.taps + 1; p < chunk; ++p) {
-      copy(inputs_at(p), element(block, chunk, p));
+      copy(inputs_at(p), state_row(block, chunk, p));
     }
   }
   void copy(const float* from, float* to) const {
     std::memcpy(to, from, static_cast<size_t>(count_) * sizeof(float));
   }
-  float* element(int32_t block, int64_t chunk, int64_t position) const {
-    return blocks_.row<float>(block) + shape_.inputs_begin(chunk, position) + first_;
+  float* state_row(int32_t block, int64_t chunk, int64_t position) const {
+    return memory_.states.row<float>(block) + shape_.state_begin(chunk, position) + first_;
+  }
+  float* open_row(int64_t chunk, int64_t position) const {
+    return memory_.open_rows.row<float>(slice_.open_block) + shape_.open_begin(chunk, position) +
+           first_;
   }
   const float* inputs_at(int64_t position) const {
     if (position < 0) return nullptr;
     if (position >= slice_.first_position) {
       return x_.row<float>(slice_.first_row + position - slice_.first_position) + first_;
     }
-    return element(slice_.block, chunk_of(slice_.first_position), position);
+    const int64_t chunk = chunk_of(slice_.first_position);
+    return position < chunk ? state_row(slice_.block, chunk, position) : open_row(chunk, position);
   }
 
   const ConvolutionShape& shape_;
   const StateSlice& slice_;
   std::span<const StateSave> saves_;
   const Tensor& x_;
-  const Tensor& blocks_;
+  const StateMemory& memory_;
   int64_t first_;
   int64_t count_;
 };
 
+// Where the matrix of a value head begins in a state.
+int64_t first_of_head(const DeltaShape& shape, int64_t head) {
+  return head * shape.key_dim * shape.padded_value();
+}
+
 // The task of some value heads of a key head, but for its saves and scratch.
 DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSlice& slice,
-                  int64_t head, int64_t num_heads, const Tensor& blocks, const Tensor& out) {
+                  int64_t head, int64_t num_heads, const StateMemory& memory, const Tensor& out) {
   const int64_t key_head = head / (shape.value_heads / shape.key_heads);
   const int64_t row = slice.first_row;
-  float* const block = blocks.row<float>(slice.block);
+  float* const open = memory.open_rows.row<float>(slice.open_block);
   return {.corrects = shape.corrects,
           .key_dim = shape.key_dim,
           .value_dim = shape.value_dim,
@@ -121,21 +131,21 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
           .out = out.row<float>(row) + head * out.stride(1),
           .out_stride = out.stride(0),
           .out_head_stride = out.stride(1),
-          .states = block + head * shape.key_dim * shape.padded_value(),
-          .keys = block + shape.keys_begin() + key_head * shape.padded_key(),
+          .states = memory.states.row<float>(slice.block) + first_of_head(shape, head),
+          .keys = open + key_head * shape.padded_key(),
           .key_stride = shape.key_heads * shape.padded_key(),
-          .updates = block + shape.updates_begin() + head * shape.padded_value(),
+          .updates = open + shape.updates_begin() + head * shape.padded_value(),
           .update_stride = shape.value_heads * shape.padded_value(),
-          .decays = block + shape.decays_begin() + head,
+          .decays = open + shape.decays_begin() + head,
           .decay_stride = shape.value_heads};
 }
 
-// Writes the slice's keys of the chunk that it leaves open, which tasks share, to its block.
+// Writes the slice's keys of the chunk that it leaves open, which tasks share.
 void keep_keys(const DeltaShape& shape, const Tensor& k, const StateSlice& slice,
-               const Tensor& blocks) {
+               const Tensor& open_rows) {
   const int64_t end = slice.first_position + slice.num_rows;
   const int64_t open = end / kStateChunk * kStateChunk;
-  float* const kept = blocks.row<float>(slice.block) + shape.keys_begin();
+  float* const kept = open_rows.row<float>(slice.open_block);
   for (int64_t p = std::max(open, slice.first_position); p < end; ++p) {
     const float* const keys = k.row<float>(slice.first_row + p - slice.first_position);
     for (int64_t head = 0; head < shape.key_heads; ++head) {
@@ -150,16 +160,16 @@ void keep_keys(const DeltaShape& shape, const Tensor& k, const StateSlice& slice
 
 void CpuRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
                                         const ConvolutionWeights& weights,
-                                        const StateSlices& states, const Tensor& blocks,
+                                        const StateSlices& slices, const StateMemory& memory,
                                         const Tensor& out) {
   PL_CHECK(shape.taps <= kMostTaps, "a short convolution has at most 8 taps");
   const int64_t parts = divide_up(shape.channels, kTaskChannels);
   threads_.parallel_for(
-      parts * states.slices.size(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
+      parts * slices.slices.size(), 1, [&](int64_t begin, int64_t end, int /*thread*/) {
         for (int64_t task = begin; task < end; ++task) {
-          const StateSlice& slice = states.slices.host()[static_cast<size_t>(task / parts)];
+          const StateSlice& slice = slices.slices.host()[static_cast<size_t>(task / parts)];
           const int64_t first = task % parts * kTaskChannels;
-          SliceChannels channels(shape, states, slice, x, blocks, first,
+          SliceChannels channels(shape, slices, slice, x, memory, first,
                                  std::min(kTaskChannels, shape.channels - first));
           channels.convolve(kernels_, weights, out);
           channels.keep_inputs();
@@ -188,25 +198,25 @@ void CpuRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Tensor& o
 }
 
 void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                                 const StateSlices& states, const Tensor& blocks,
+                                 const StateSlices& slices, const StateMemory& memory,
                                  const Tensor& out) {
   const int64_t group = shape.value_heads / shape.key_heads;
   const int64_t task_heads = std::min(group, kTaskHeads);
   const int64_t num_parts = divide_up(group, task_heads) * shape.key_heads;
   tasks_.clear();
   saves_.clear();
-  saves_.reserve(states.saves.size() * static_cast<size_t>(num_parts));  // tasks point into it
-  for (const StateSlice& slice : states.slices.host()) {
+  saves_.reserve(slices.saves.size() * static_cast<size_t>(num_parts));  // tasks point into it
+  for (const StateSlice& slice : slices.slices.host()) {
     int64_t num_heads = 0;
     for (int64_t head = 0; head < shape.value_heads; head += num_heads) {
       num_heads = std::min(task_heads, group - head % group);
-      DeltaTask task = task_of(shape, inputs, slice, head, num_heads, blocks, out);
+      DeltaTask task = task_of(shape, inputs, slice, head, num_heads, memory, out);
       task.saves = saves_.data() + saves_.size();
       task.num_saves = slice.num_saves;
-      const int64_t first = head * shape.key_dim * task.padded_value;
-      for (const StateSave& save : states.saves_of(slice)) {
+      for (const StateSave& save : slices.saves_of(slice)) {
         saves_.push_back(
-            {.position = save.position, .states = blocks.row<float>(save.block) + first});
+            {.position = save.position,
+             .states = memory.states.row<float>(save.block) + first_of_head(shape, head)});
       }
       tasks_.push_back(task);
     }
@@ -220,7 +230,7 @@ void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inp
       kernels_.delta_rule(task);
     }
   });
-  for (const StateSlice& slice : states.slices.host()) keep_keys(shape, inputs.k, slice, blocks);
+  for (const StateSlice& slice : slices.slices.host()) keep_keys(shape, inputs.k, slice, memory.open_rows);
 }
 
 void CpuRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {

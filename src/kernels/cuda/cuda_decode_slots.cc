@@ -132,6 +132,7 @@ void place_state(const StateSlices& states, size_t index, const DecodeSlot& slot
   rows.num_rows = 1;
   rows.first_position = slot.position;
   rows.block = slice.block;
+  rows.open_block = slice.open_block;
   rows.first_save = static_cast<int32_t>(lists.size() / sizeof(SavePoint));
   rows.num_saves = static_cast<int32_t>(slice.num_saves);
   for (const StateSave& save : states.saves_of(slice)) {

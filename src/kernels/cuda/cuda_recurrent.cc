@@ -9,13 +9,19 @@
 
 namespace paceline::cuda {
 
-CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states, const Tensor& blocks) {
+CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states,
+                                                 const StateMemory& memory) {
+  const auto blocks_of = [&](const StateRows* slices, const SavePoint* saves) {
+    return StateBlocks{.slices = slices,
+                       .saves = saves,
+                       .first = memory.states.elements<float>(),
+                       .stride = memory.states.stride(0),
+                       .first_open = memory.open_rows.elements<float>(),
+                       .open_stride = memory.open_rows.stride(0)};
+  };
   if (states.slices.is_on_device()) {
     const DeviceStates placed = states.slices.device();
-    return {.states = {.slices = placed.slices,
-                       .saves = placed.saves,
-                       .first = blocks.elements<float>(),
-                       .stride = blocks.stride(0)},
+    return {.states = blocks_of(placed.slices, placed.saves),
             .num_slices = states.slices.size(),
             .pieces = nullptr,
             .num_pieces = states.slices.size()};
@@ -32,6 +38,7 @@ CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states, cons
                        .num_rows = slice.num_rows,
                        .first_position = slice.first_position,
                        .block = slice.block,
+                       .open_block = slice.open_block,
                        .first_save = static_cast<int32_t>(slice.first_save),
                        .num_saves = static_cast<int32_t>(slice.num_saves)});
   }
@@ -39,10 +46,7 @@ CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states, cons
     saves_.push_back({.position = save.position, .block = save.block});
   }
   const auto [slices, saves, pieces] = staging_.upload(slices_, saves_, pieces_);
-  return {.states = {.slices = slices,
-                     .saves = saves,
-                     .first = blocks.elements<float>(),
-                     .stride = blocks.stride(0)},
+  return {.states = blocks_of(slices, saves),
           .num_slices = std::ssize(slices_),
           .pieces = pieces,
           .num_pieces = std::ssize(pieces_)};
@@ -50,15 +54,15 @@ CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states, cons
 
 void CudaRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
                                          const ConvolutionWeights& weights,
-                                         const StateSlices& states, const Tensor& blocks,
+                                         const StateSlices& slices, const StateMemory& memory,
                                          const Tensor& out) {
-  const StagedStates staged = stage(states, blocks);
+  const StagedStates staged = stage(slices, memory);
   const ConvolutionParams params{
       .x = const_rows_of(x),
       .states = staged.states,
       .channels = shape.channels,
       .num_taps = shape.taps,
-      .padded_channels = DeltaShape::padded(shape.channels),
+      .padded_channels = shape.padded(),
       .pieces = staged.pieces,
       .taps = const_rows_of(weights.taps),
       .bias = weights.bias != nullptr ? weights.bias->elements<float>() : nullptr,
@@ -85,7 +89,7 @@ void CudaRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Tensor& 
 }
 
 void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                                  const StateSlices& states, const Tensor& blocks,
+                                  const StateSlices& slices, const StateMemory& memory,
                                   const Tensor& out) {
   if (shape.key_dim > kMostDeltaKeys) {
     throw Error(ErrorCode::unsupported,
@@ -93,7 +97,7 @@ void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& in
                             "take at most {}; use --device cpu",
                             shape.key_dim, kMostDeltaKeys));
   }
-  const StagedStates staged = stage(states, blocks);
+  const StagedStates staged = stage(slices, memory);
   const DeltaParams params{
       .states = staged.states,
       .q = heads_of(inputs.q),
@@ -109,7 +113,6 @@ void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& in
       .value_dim = shape.value_dim,
       .padded_key = shape.padded_key(),
       .padded_value = shape.padded_value(),
-      .keys_begin = shape.keys_begin(),
       .updates_begin = shape.updates_begin(),
       .decays_begin = shape.decays_begin(),
       .corrects = shape.corrects};

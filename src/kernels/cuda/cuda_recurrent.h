@@ -19,14 +19,14 @@ class CudaRecurrent final : public RecurrentOps {
 
  private:
   void do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
-                            const ConvolutionWeights& weights, const StateSlices& states,
-                            const Tensor& blocks, const Tensor& out) override;
+                            const ConvolutionWeights& weights, const StateSlices& slices,
+                            const StateMemory& memory, const Tensor& out) override;
   void do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
                       const GateRange& range, const Tensor& out) override;
   void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) override;
   // Throws Error unsupported if keys have more than 256 elements.
-  void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& states,
-                     const Tensor& blocks, const Tensor& out) override;
+  void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,
+                     const StateMemory& memory, const Tensor& out) override;
   void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) override;
 
   // Slices on the device, until the next call.
@@ -36,7 +36,7 @@ class CudaRecurrent final : public RecurrentOps {
     const ConvolutionPiece* pieces;  // null: each slice is one
     int64_t num_pieces;
   };
-  StagedStates stage(const StateSlices& states, const Tensor& blocks);
+  StagedStates stage(const StateSlices& states, const StateMemory& memory);
   template <class Kernel>
   void run(Grid grid, const typename Kernel::Params& params) {
     normed_ = {};

@@ -10,36 +10,31 @@ namespace {
 
 int64_t chunk_of(int64_t position) { return position / kStateChunk * kStateChunk; }
 
-// The inputs of position `position` of a slice: a row of x, or of the block; null before 0.
+// The inputs of position `position` of a slice: a row of x, or of its blocks; null before 0.
 const float* inputs_at(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
-                       const float* block, int64_t position) {
+                       const StateMemory& memory, int64_t position) {
   if (position < 0) return nullptr;
   if (position >= slice.first_position) {
     return x.row<float>(slice.first_row + position - slice.first_position);
   }
-  return block + shape.inputs_begin(chunk_of(slice.first_position), position);
-}
-
-// Writes the inputs of positions [begin, end) to a block whose open chunk is `chunk`.
-void keep_inputs(const ConvolutionShape& shape, const StateSlice& slice, const Tensor& x,
-                 int64_t begin, int64_t end, int64_t chunk, float* block) {
-  for (int64_t p = std::max<int64_t>(0, begin); p < end; ++p) {
-    const float* const row = x.row<float>(slice.first_row + p - slice.first_position);
-    std::copy(row, row + shape.channels, block + shape.inputs_begin(chunk, p));
+  const int64_t chunk = chunk_of(slice.first_position);
+  if (position >= chunk) {
+    return memory.open_rows.row<float>(slice.open_block) + shape.open_begin(chunk, position);
   }
+  return memory.states.row<float>(slice.block) + shape.state_begin(chunk, position);
 }
 
 // One value head of one slice.
 class DeltaHead {
  public:
-  DeltaHead(const DeltaShape& shape, const DeltaInputs& in, const StateSlices& states,
-            const StateSlice& slice, int64_t head, const Tensor& blocks, const Tensor& out)
+  DeltaHead(const DeltaShape& shape, const DeltaInputs& in, const StateSlices& slices,
+            const StateSlice& slice, int64_t head, const StateMemory& memory, const Tensor& out)
       : shape_(shape),
         in_(in),
         slice_(slice),
-        saves_(states.saves_of(slice)),
+        saves_(slices.saves_of(slice)),
         head_(head),
-        blocks_(blocks),
+        memory_(memory),
         out_(out) {}
 
   void run(int64_t begin, int64_t end) {
@@ -50,24 +45,23 @@ class DeltaHead {
   }
 
  private:
-  float* block(int32_t index) const { return blocks_.row<float>(index); }
-  float* state_in(int32_t index) const {
-    return block(index) + head_ * shape_.key_dim * shape_.padded_value();
+  float* open() const { return memory_.open_rows.row<float>(slice_.open_block); }
+  float* state_in(int32_t block) const {
+    return memory_.states.row<float>(block) + head_ * shape_.key_dim * shape_.padded_value();
   }
   int64_t key_head() const { return head_ / (shape_.value_heads / shape_.key_heads); }
   float* key_at(int64_t position) const {
     const int64_t row = position % kStateChunk;
-    return block(slice_.block) + shape_.keys_begin() +
-           (row * shape_.key_heads + key_head()) * shape_.padded_key();
+    return open() + (row * shape_.key_heads + key_head()) * shape_.padded_key();
   }
   float* update_at(int64_t position) const {
     const int64_t row = position % kStateChunk;
-    return block(slice_.block) + shape_.updates_begin() +
+    return open() + shape_.updates_begin() +
            (row * shape_.value_heads + head_) * shape_.padded_value();
   }
   float& decay_at(int64_t position) const {
     const int64_t row = position % kStateChunk;
-    return block(slice_.block)[shape_.decays_begin() + row * shape_.value_heads + head_];
+    return open()[shape_.decays_begin() + row * shape_.value_heads + head_];
   }
   static const float* head_row(const Tensor& heads, int64_t row, int64_t head) {
     return heads.row<float>(row) + head * heads.stride(1);
@@ -148,7 +142,7 @@ class DeltaHead {
   const StateSlice& slice_;
   std::span<const StateSave> saves_;
   int64_t head_;
-  const Tensor& blocks_;
+  const StateMemory& memory_;
   const Tensor& out_;
 };
 
@@ -156,32 +150,33 @@ class DeltaHead {
 
 void ReferenceRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
                                               const ConvolutionWeights& weights,
-                                              const StateSlices& states, const Tensor& blocks,
+                                              const StateSlices& slices, const StateMemory& memory,
                                               const Tensor& out) {
-  for (const StateSlice& slice : states.slices.host()) {
-    float* const block = blocks.row<float>(slice.block);
+  for (const StateSlice& slice : slices.slices.host()) {
+    float* const state = memory.states.row<float>(slice.block);
+    float* const open = memory.open_rows.row<float>(slice.open_block);
     const int64_t end = slice.first_position + slice.num_rows;
     for (int64_t p = slice.first_position; p < end; ++p) {
       float* const row = out.row<float>(slice.first_row + p - slice.first_position);
       for (int64_t c = 0; c < shape.channels; ++c) {
         double sum = weights.bias != nullptr ? double{weights.bias->elements<float>()[c]} : 0.0;
         for (int64_t j = 0; j < shape.taps; ++j) {
-          const float* const inputs = inputs_at(shape, slice, x, block, p - shape.taps + 1 + j);
+          const float* const inputs = inputs_at(shape, slice, x, memory, p - shape.taps + 1 + j);
           if (inputs != nullptr) sum += double{weights.taps.row<float>(j)[c]} * double{inputs[c]};
         }
         row[c] = static_cast<float>(sum);
       }
     }
-    // Row by row, as if each were a slice: the block's own inputs move on when a chunk ends.
+    // Row by row, as if each were a slice: the last inputs become the state when a chunk ends.
     for (int64_t p = slice.first_position; p < end; ++p) {
-      keep_inputs(shape, slice, x, p, p + 1, chunk_of(p), block);
+      const float* const row = x.row<float>(slice.first_row + p - slice.first_position);
+      std::copy_n(row, shape.channels, open + shape.open_begin(chunk_of(p), p));
       if ((p + 1) % kStateChunk != 0) continue;
-      const float* const last = block + shape.inputs_begin(chunk_of(p), p - shape.taps + 2);
-      std::copy_n(last, (shape.taps - 1) * DeltaShape::padded(shape.channels), block);
-      for (const StateSave& save : states.saves_of(slice)) {
+      const float* const last = open + shape.open_begin(chunk_of(p), p - shape.taps + 2);
+      std::copy_n(last, shape.state_elements(), state);
+      for (const StateSave& save : slices.saves_of(slice)) {
         if (save.position != p + 1) continue;
-        std::copy_n(block, (shape.taps - 1) * DeltaShape::padded(shape.channels),
-                    blocks.row<float>(save.block));
+        std::copy_n(state, shape.state_elements(), memory.states.row<float>(save.block));
       }
     }
   }
@@ -208,16 +203,16 @@ void ReferenceRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Ten
 }
 
 void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                                       const StateSlices& states, const Tensor& blocks,
+                                       const StateSlices& slices, const StateMemory& memory,
                                        const Tensor& out) {
-  for (const StateSlice& slice : states.slices.host()) {
+  for (const StateSlice& slice : slices.slices.host()) {
     // Heads share the keys of the open chunk, which the next one overwrites.
     const int64_t last = slice.first_position + slice.num_rows;
     int64_t end = 0;
     for (int64_t begin = slice.first_position; begin < last; begin = end) {
       end = std::min(last, chunk_of(begin) + kStateChunk);
       for (int64_t head = 0; head < shape.value_heads; ++head) {
-        DeltaHead(shape, inputs, states, slice, head, blocks, out).run(begin, end);
+        DeltaHead(shape, inputs, slices, slice, head, memory, out).run(begin, end);
       }
     }
   }

@@ -9,13 +9,13 @@ namespace paceline {
 class ReferenceRecurrent final : public RecurrentOps {
  private:
   void do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
-                            const ConvolutionWeights& weights, const StateSlices& states,
-                            const Tensor& blocks, const Tensor& out) override;
+                            const ConvolutionWeights& weights, const StateSlices& slices,
+                            const StateMemory& memory, const Tensor& out) override;
   void do_decay_gates(const Tensor& x, const Tensor& bias, const Tensor& rates,
                       const GateRange& range, const Tensor& out) override;
   void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) override;
-  void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& states,
-                     const Tensor& blocks, const Tensor& out) override;
+  void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,
+                     const StateMemory& memory, const Tensor& out) override;
   void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) override;
 };
 

@@ -31,13 +31,13 @@ struct DeltaParams {
   int64_t value_dim = 0;
   int64_t padded_key = 0;
   int64_t padded_value = 0;
-  int64_t keys_begin = 0;
   int64_t updates_begin = 0;
   int64_t decays_begin = 0;
   bool corrects = false;
 
+  // Of a block of open rows.
   PL_DEVICE float* kept_key(float* block, int64_t row, int64_t key_head) const {
-    return block + keys_begin + (row * key_heads + key_head) * padded_key;
+    return block + (row * key_heads + key_head) * padded_key;
   }
   PL_DEVICE float* kept_update(float* block, int64_t row, int64_t head) const {
     return block + updates_begin + (row * value_heads + head) * padded_value;
@@ -46,11 +46,12 @@ struct DeltaParams {
     return block + decays_begin + row * value_heads + head;
   }
   // The sum of log decays from the start of `position`'s chunk to it. The slice has those of
-  // positions from `first` on, the block those before.
+  // positions from `first` on, its open rows those before.
   PL_DEVICE float decay_sum(const StateRows& rows, int64_t head, int64_t first,
                             int64_t position) const {
     const int64_t before = first - chunk_start(first);
-    float sum = before > 0 ? *kept_decay(states.block(rows.block), before - 1, head) : 0.0f;
+    float sum =
+        before > 0 ? *kept_decay(states.open_rows(rows.open_block), before - 1, head) : 0.0f;
     for (int64_t p = first; p <= position; ++p) {
       sum = log_decay.row(rows.row_of(p))[head] + sum;
     }
@@ -95,7 +96,7 @@ class DeltaHeadPart {
     key_head_ = head_ / (p_.value_heads / p_.key_heads);
     column_ = int64_t{block_index().y % parts} * kDeltaColumns + lane_index();
     has_column_ = column_ < p_.value_dim;
-    block_ = p_.states.block(rows_.block);
+    open_ = p_.states.open_rows(rows_.open_block);
   }
 
   PL_DEVICE void run() {
@@ -132,7 +133,7 @@ class DeltaHeadPart {
   }
   // Of this thread's column.
   PL_DEVICE float* state_in(int32_t block) const {
-    return p_.states.block(block) + head_ * p_.key_dim * p_.padded_value + column_;
+    return p_.states.state(block) + head_ * p_.key_dim * p_.padded_value + column_;
   }
 
   // Keys and updates of all rows so far, queries and values of those of the slice.
@@ -140,9 +141,9 @@ class DeltaHeadPart {
     const auto lane = lane_index();
     for (int row = static_cast<int>(warp_index()); row < span.last; row += kDeltaWarps) {
       if (row < span.first) {
-        const float* const key = p_.kept_key(block_, row, key_head_);
+        const float* const key = p_.kept_key(open_, row, key_head_);
         for (int64_t d = lane; d < p_.key_dim; d += kWarpLanes) s_.keys[row][d] = key[d];
-        if (has_column_) s_.updates[row][lane] = p_.kept_update(block_, row, head_)[column_];
+        if (has_column_) s_.updates[row][lane] = p_.kept_update(open_, row, head_)[column_];
         continue;
       }
       const float* const key = p_.k.head(row_of(span, row), key_head_);
@@ -159,7 +160,7 @@ class DeltaHeadPart {
     const auto row = static_cast<int>(thread_index());
     if (row >= span.last) return;
     if (row < span.first) {
-      s_.decay_sums[row] = *p_.kept_decay(block_, row, head_);
+      s_.decay_sums[row] = *p_.kept_decay(open_, row, head_);
       return;
     }
     s_.decay_sums[row] = p_.decay_sum(rows_, head_, span.start + span.first, span.start + row);
@@ -242,7 +243,7 @@ class DeltaHeadPart {
       }
       update = s_.beta[row] * update;
       s_.updates[row][lane] = update;
-      if (!span.ends_chunk()) p_.kept_update(block_, row, head_)[column_] = update;
+      if (!span.ends_chunk()) p_.kept_update(open_, row, head_)[column_] = update;
     }
   }
 
@@ -297,7 +298,7 @@ class DeltaHeadPart {
   int64_t key_head_;
   int64_t column_;
   bool has_column_;
-  float* block_;
+  float* open_;
 };
 
 struct DeltaRule {
@@ -323,7 +324,7 @@ struct KeepDeltaRows {
     const StateRows rows = p.states.slices[block_index().x];
     const int64_t row = block_index().y, position = chunk_start(rows.end()) + row;
     if (position < rows.first_position || position >= rows.end()) return;
-    float* const block = p.states.block(rows.block);
+    float* const block = p.states.open_rows(rows.open_block);
     const auto dims = static_cast<uint32_t>(p.key_dim);
     const uint32_t elements = static_cast<uint32_t>(p.key_heads) * dims;
     for (uint32_t i = thread_index(); i < elements; i += kThreads) {

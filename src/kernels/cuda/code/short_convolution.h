@@ -27,14 +27,20 @@ struct ConvolutionParams {
   const float* bias = nullptr;  // may be null
   Rows out;
 
-  // Where a block has the inputs of `position` while the chunk that begins at `chunk` is open.
-  PL_DEVICE float* kept(int32_t block, int64_t chunk, int64_t position) const {
-    return states.block(block) + (position - chunk + num_taps - 1) * padded_channels;
+  // Where a state has the inputs of `position`, before the chunk that begins at `chunk`.
+  PL_DEVICE float* before(int32_t block, int64_t chunk, int64_t position) const {
+    return states.state(block) + (position - chunk + num_taps - 1) * padded_channels;
+  }
+  // Where those of a position of that chunk are kept while it is open.
+  PL_DEVICE float* kept(int32_t open_block, int64_t chunk, int64_t position) const {
+    return states.open_rows(open_block) + (position - chunk) * padded_channels;
   }
   // The inputs of a position of the slice, or before it.
   PL_DEVICE const float* inputs(const StateRows& rows, int64_t position) const {
     if (position >= rows.first_position) return x.row(rows.row_of(position));
-    return kept(rows.block, chunk_start(rows.first_position), position);
+    const int64_t chunk = chunk_start(rows.first_position);
+    return position < chunk ? before(rows.block, chunk, position)
+                            : kept(rows.open_block, chunk, position);
   }
 };
 
@@ -91,18 +97,17 @@ struct KeepInputs {
       }
       if (open > rows.first_position) keep_before(p, rows, open, rows.block, channel);
       for (int64_t position = rows.first_kept(); position < rows.end(); ++position) {
-        p.kept(rows.block, open, position)[channel] = p.inputs(rows, position)[channel];
+        p.kept(rows.open_block, open, position)[channel] = p.inputs(rows, position)[channel];
       }
     });
   }
 
  private:
-  // In ascending positions, as those of the slice's own block move to the front.
   PL_DEVICE static void keep_before(const Params& p, const StateRows& rows, int64_t chunk,
                                     int32_t block, int64_t channel) {
     const int64_t first = chunk - p.num_taps + 1;
     for (int64_t position = first > 0 ? first : 0; position < chunk; ++position) {
-      p.kept(block, chunk, position)[channel] = p.inputs(rows, position)[channel];
+      p.before(block, chunk, position)[channel] = p.inputs(rows, position)[channel];
     }
   }
 };

@@ -18,6 +18,7 @@ struct StateRows {
   int64_t num_rows = 0;
   int64_t first_position = 0;
   int32_t block = 0;
+  int32_t open_block = 0;
   int32_t first_save = 0;
   int32_t num_saves = 0;
 
@@ -44,9 +45,12 @@ struct StateBlocks {
   const StateRows* slices = nullptr;
   const SavePoint* saves = nullptr;
   float* first = nullptr;
-  int64_t stride = 0;  // of a block
+  int64_t stride = 0;  // of a state
+  float* first_open = nullptr;
+  int64_t open_stride = 0;  // of a block of open rows
 
-  PL_DEVICE float* block(int32_t index) const { return first + index * stride; }
+  PL_DEVICE float* state(int32_t block) const { return first + block * stride; }
+  PL_DEVICE float* open_rows(int32_t block) const { return first_open + block * open_stride; }
 };
 
 }  // namespace paceline::cuda
