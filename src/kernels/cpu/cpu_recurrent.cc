@@ -230,7 +230,8 @@ void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inp
       kernels_.delta_rule(task);
     }
   });
-  for (const StateSlice& slice : slices.slices.host()) keep_keys(shape, inputs.k, slice, memory.open_rows);
+  for (const StateSlice& slice : slices.slices.host())
+    keep_keys(shape, inputs.k, slice, memory.open_rows);
 }
 
 void CpuRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {

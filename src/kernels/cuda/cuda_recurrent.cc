@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "kernels/cuda/code/decay_gates.h"
 #include "kernels/cuda/code/delta_rule.h"
@@ -24,7 +26,8 @@ CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states,
     return {.states = blocks_of(placed.slices, placed.saves),
             .num_slices = states.slices.size(),
             .pieces = nullptr,
-            .num_pieces = states.slices.size()};
+            .num_pieces = states.slices.size(),
+            .has_longer = false};
   }
   slices_.clear();
   saves_.clear();
@@ -49,7 +52,9 @@ CudaRecurrent::StagedStates CudaRecurrent::stage(const StateSlices& states,
   return {.states = blocks_of(slices, saves),
           .num_slices = std::ssize(slices_),
           .pieces = pieces,
-          .num_pieces = std::ssize(pieces_)};
+          .num_pieces = std::ssize(pieces_),
+          .has_longer = std::ranges::any_of(
+              slices_, [](const StateRows& rows) { return rows.num_rows > 1; })};
 }
 
 void CudaRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
@@ -68,6 +73,7 @@ void CudaRecurrent::do_short_convolution(const ConvolutionShape& shape, const Te
       .bias = weights.bias != nullptr ? weights.bias->elements<float>() : nullptr,
       .out = rows_of(out)};
   run<ConvolveRows>(element_grid(staged.num_pieces, shape.channels), params);
+  if (!staged.has_longer) return;
   run<KeepInputs>(element_grid(staged.num_slices, shape.channels), params);
 }
 
@@ -118,7 +124,13 @@ void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& in
       .corrects = shape.corrects};
   const auto num_slices = static_cast<uint32_t>(staged.num_slices);
   const int64_t parts = shape.value_heads * divide_up(shape.value_dim, int64_t{kDeltaColumns});
-  run<DeltaRule>({num_slices, static_cast<uint32_t>(parts)}, params);
+  const Grid grid{num_slices, static_cast<uint32_t>(parts)};
+  if (shape.key_dim > kFewDeltaKeys) {
+    run<DeltaRuleOfLongKeys>(grid, params);
+  } else {
+    run<DeltaRule>(grid, params);
+  }
+  if (!staged.has_longer) return;
   run<KeepDeltaRows>({num_slices, uint32_t{kChunkRows}}, params);
 }
 

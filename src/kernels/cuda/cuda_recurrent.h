@@ -35,6 +35,7 @@ class CudaRecurrent final : public RecurrentOps {
     int64_t num_slices;
     const ConvolutionPiece* pieces;  // null: each slice is one
     int64_t num_pieces;
+    bool has_longer;  // slices than of one row, which keep what they must themselves
   };
   StagedStates stage(const StateSlices& states, const StateMemory& memory);
   template <class Kernel>

@@ -73,7 +73,7 @@
   X(copy_heads, CopyHeads)                                 \
   X(count_tokens, CountTokens)                             \
   X(decay_gates, DecayGates)                               \
-  X(delta_rule, DeltaRule)                                 \
+  X(delta_rule_of_long_keys, DeltaRuleOfLongKeys)          \
   X(embedding_bf16, EmbeddingRows<Bf16>)                   \
   X(embedding_f16, EmbeddingRows<F16>)                     \
   X(embedding_f32, EmbeddingRows<float>)                   \
@@ -149,6 +149,7 @@
   X(shrink_lora, ShrinkLora)
 
 #define PACELINE_CUDA_TILE_KERNELS(X)                        \
+  X(delta_rule, DeltaRule)                                   \
   X(gated_tile_16_rows, MatmulTiles<1, 16, true>)            \
   X(gated_tile_32_rows, MatmulTiles<1, 32, true>)            \
   X(gated_tile_64_rows, MatmulTiles<2, 64, true>)            \

@@ -44,6 +44,36 @@ struct ConvolutionParams {
   }
 };
 
+// Writes what a slice's block and those of its saves keep of a channel of x.
+struct KeptInputs {
+  const ConvolutionParams& p;
+  const StateRows& rows;
+  int64_t channel;
+
+  PL_DEVICE void write() const {
+    const int64_t open = chunk_start(rows.end());
+    for (int32_t i = 0; i < rows.num_saves; ++i) {
+      const SavePoint save = p.states.saves[rows.first_save + i];
+      if (rows.reach(save.position)) write_before(save.position, save.block);
+    }
+    if (open > rows.first_position) write_before(open, rows.block);
+    PL_ROLLED
+    for (int64_t position = rows.first_kept(); position < rows.end(); ++position) {
+      p.kept(rows.open_block, open, position)[channel] = p.inputs(rows, position)[channel];
+    }
+  }
+
+ private:
+  // In ascending positions, as those of the slice's own block move to the front.
+  PL_DEVICE void write_before(int64_t chunk, int32_t block) const {
+    const int64_t first = chunk - p.num_taps + 1;
+    PL_ROLLED
+    for (int64_t position = first > 0 ? first : 0; position < chunk; ++position) {
+      p.before(block, chunk, position)[channel] = p.inputs(rows, position)[channel];
+    }
+  }
+};
+
 // Its loops are rolled: the addresses of unrolled ones spill registers.
 struct ConvolveRows {
   static constexpr std::string_view kName = "convolve_rows";
@@ -71,6 +101,8 @@ struct ConvolveRows {
         }
         p.out.row(rows.row_of(position))[channel] = sum;
       }
+      // Of more rows other blocks may still read what the slice's block has.
+      if (rows.num_rows == 1) KeptInputs{p, rows, channel}.write();
     });
   }
 
@@ -80,7 +112,8 @@ struct ConvolveRows {
   }
 };
 
-// Writes what the blocks of slices, along x of the grid, and those of their saves keep of x.
+// Writes what the blocks of slices of several rows, along x of the grid, and those of their saves
+// keep of x.
 struct KeepInputs {
   static constexpr std::string_view kName = "keep_inputs";
   static constexpr uint32_t kThreads = kElementThreads;
@@ -89,26 +122,8 @@ struct KeepInputs {
 
   PL_DEVICE static void run(const Params& p, Shared& /*shared*/) {
     const StateRows rows = p.states.slices[block_index().x];
-    const int64_t open = chunk_start(rows.end());
-    for_each_column(p.channels, [&](int64_t channel) {
-      for (int32_t i = 0; i < rows.num_saves; ++i) {
-        const SavePoint save = p.states.saves[rows.first_save + i];
-        if (rows.reach(save.position)) keep_before(p, rows, save.position, save.block, channel);
-      }
-      if (open > rows.first_position) keep_before(p, rows, open, rows.block, channel);
-      for (int64_t position = rows.first_kept(); position < rows.end(); ++position) {
-        p.kept(rows.open_block, open, position)[channel] = p.inputs(rows, position)[channel];
-      }
-    });
-  }
-
- private:
-  PL_DEVICE static void keep_before(const Params& p, const StateRows& rows, int64_t chunk,
-                                    int32_t block, int64_t channel) {
-    const int64_t first = chunk - p.num_taps + 1;
-    for (int64_t position = first > 0 ? first : 0; position < chunk; ++position) {
-      p.before(block, chunk, position)[channel] = p.inputs(rows, position)[channel];
-    }
+    if (rows.num_rows <= 1) return;
+    for_each_column(p.channels, [&](int64_t channel) { KeptInputs{p, rows, channel}.write(); });
   }
 };
 
