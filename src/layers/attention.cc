@@ -6,6 +6,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/gradients.h"
+#include "layers/head_products.h"
 #include "layers/load_context.h"
 
 namespace paceline {
@@ -229,15 +230,12 @@ void SelfAttention::whole_gate_gradient(Backend& backend, const HeadGateGradient
   backend.scale(of.dout, std::array{1.0f}, of.dread);
   gate_whole_heads(backend, of.qkv, of.dread);
   const Tensor gates = gates_of_heads(of.qkv), dgates = gates_of_heads(of.dqkv);
+  multiply_heads(of.read, of.dout, dgates);
   for (int64_t row = 0; row < gates.size(0); ++row) {
     for (int64_t head = 0; head < config_.num_heads; ++head) {
       const double share = 1.0 / (1.0 + std::exp(-double{gates.row<float>(row)[head]}));
-      const int64_t first = head * config_.head_dim;
-      double product = 0;
-      for (int64_t i = first; i < first + config_.head_dim; ++i) {
-        product += double{of.read.row<float>(row)[i]} * double{of.dout.row<float>(row)[i]};
-      }
-      dgates.row<float>(row)[head] = static_cast<float>(share * (1.0 - share) * product);
+      float& gradient = dgates.row<float>(row)[head];
+      gradient = static_cast<float>(share * (1.0 - share) * double{gradient});
     }
   }
 }

@@ -113,6 +113,7 @@ class SelfAttention {
   void gate_gradient(Backend& backend, const HeadGateGradient& of) const;
 
   std::array<const Linear*, 2> products() const { return {&qkv_, &output_}; }
+  std::array<Linear*, 2> products() { return {&qkv_, &output_}; }  // to replace their values
 
   // Its parts, for a pass that computes them in another way (training).
   const AttentionConfig& config() const { return config_; }
@@ -125,8 +126,6 @@ class SelfAttention {
   // What norm `index` of `count` is over, of heads [rows, heads, head_dim] of q or k.
   Tensor norm_input(const Tensor& heads, size_t index) const;
   // The same, for training to replace their values.
-  Linear& qkv() { return qkv_; }
-  Linear& output() { return output_; }
   std::span<Norm> q_norms() { return q_norms_; }
   std::span<Norm> k_norms() { return k_norms_; }
 

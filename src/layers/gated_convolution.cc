@@ -69,8 +69,29 @@ void GatedConvolution::mix_gradient(Backend& backend, const MixGradientInputs& i
   const OwnedTensor dgated = allocate_rows(backend.memory(), dinput.size(0), mixed_width());
   ops.multiply(in.dout, after, dkept.view);
   convolution_.gradient(*backend.recurrent_gradients(), dkept.view, in.sequences, dgated.view);
+  add_own_gradients(backend, in, dkept.view);
   ops.multiply(dgated.view, values, d.before);
   ops.multiply(dgated.view, before, d.values);
+}
+
+void GatedConvolution::add_own_gradients(Backend& backend, const MixGradientInputs& in,
+                                         const Tensor& dkept) const {
+  if (in.own_gradients.empty()) return;
+  const auto [before, after, values] = parts_of(in.input);
+  const OwnedTensor gated = allocate_rows(backend.memory(), dkept.size(0), mixed_width());
+  backend.recurrent()->multiply(before, values, gated.view);
+  convolution_.add_own_gradients(backend, in, gated.view, dkept, 0);
+}
+
+std::vector<OwnWeight> GatedConvolution::own_weights() const {
+  std::vector<OwnWeight> weights;
+  convolution_.list_own_weights("conv", weights);
+  return weights;
+}
+
+void GatedConvolution::set_own_weights(Backend& backend,
+                                       std::span<const std::vector<float>> values) {
+  convolution_.set_own_weights(backend, values, 0);
 }
 
 LayerStateElements convolution_state_elements(const GatedConvolutionConfig& config,

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "layers/adapter_weights.h"
 #include "layers/kv_storage.h"
@@ -37,6 +39,12 @@ class GatedConvolution {
                const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
+  std::array<Linear*, 2> products() { return {&input_, &output_}; }  // to replace their values
+
+  // Its weights beside the products, for training: what they are, and others for them, in their
+  // order and as passes have them.
+  std::vector<OwnWeight> own_weights() const;
+  void set_own_weights(Backend& backend, std::span<const std::vector<float>> values);
 
   // What forward() does between its products, for training: whole sequences, from position 0 on.
   //                     input [rows, 3 * hidden], kept [rows, kept_width], out [rows, mixed_width]
@@ -54,6 +62,7 @@ class GatedConvolution {
     Tensor values;
   };
   static InputParts parts_of(const Tensor& input);
+  void add_own_gradients(Backend& backend, const MixGradientInputs& in, const Tensor& dkept) const;
 
   Linear input_;  // b, c and x
   ShortConvolution convolution_;

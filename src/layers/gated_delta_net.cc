@@ -16,6 +16,9 @@ namespace {
 // Queries and keys are divided by sqrt(sum of squares + this).
 constexpr float kNormEps = 1e-6f;
 
+// Indices of own weights, after those of decay.
+constexpr size_t kDeltaNorm = 2, kDeltaConvolution = 3;
+
 // Orders rows that are stored by key head, those of each head in parts of these sizes, by part.
 std::vector<StoredRows> order_by_part(int64_t key_heads, const std::vector<int64_t>& sizes) {
   const int64_t head_size = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
@@ -142,15 +145,14 @@ Tensor GatedDeltaNet::value_heads_of(const Tensor& values) const {
   return heads_at(values, 0, config_.value_heads, config_.value_dim);
 }
 
-void GatedDeltaNet::prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
-                            const StateStore& states, const Buffers& buffers) const {
-  RecurrentOps& ops = *backend.recurrent();
-  convolution_.forward(ops, input.channels, slices, states.convolution, buffers.mixed);
+void GatedDeltaNet::prepare_gates(Backend& backend, const InputParts& input,
+                                  const Buffers& buffers) const {
   backend.activation(Activation::sigmoid, input.beta, buffers.beta);
   if (config_.beta_scale != 1.0f) {
     backend.scale(buffers.beta, std::array{config_.beta_scale}, buffers.beta);
   }
-  ops.decay_gates(input.decay, decay_bias_.view, decay_rates_.view, {}, buffers.decay);
+  backend.recurrent()->decay_gates(input.decay, decay_bias_.view, decay_rates_.view, {},
+                                   buffers.decay);
 }
 
 void GatedDeltaNet::normalise_keys(Backend& backend, const MixedHeads& from,
@@ -163,7 +165,9 @@ void GatedDeltaNet::normalise_keys(Backend& backend, const MixedHeads& from,
 void GatedDeltaNet::run(Backend& backend, const Tensor& input, const StateSlices& slices,
                         const StateStore& states, const Buffers& buffers, const Tensor& out) const {
   const InputParts parts = parts_of(input);
-  prepare(backend, parts, slices, states, buffers);
+  convolution_.forward(*backend.recurrent(), parts.channels, slices, states.convolution,
+                       buffers.mixed);
+  prepare_gates(backend, parts, buffers);
   backend.activation(config_.activation, buffers.mixed, buffers.mixed);
   const MixedHeads heads = heads_of(buffers.mixed);
   normalise_keys(backend, heads, heads);
@@ -207,13 +211,14 @@ void GatedDeltaNet::mix(Backend& backend, const Tensor& input, const StateSlices
 // Back through the gates of the output and its norm.
 void GatedDeltaNet::output_gradient(Backend& backend, const MixGradientInputs& in,
                                     const Tensor& dread, const Tensor& dgates) const {
+  const Tensor* const weight = in.own_gradient(kDeltaNorm);
   const OwnedTensor normed = allocate_rows(backend.memory(), dread.size(0), config_.value_width());
   norm_.forward(backend, value_heads_of(in.kept), value_heads_of(normed.view));
   backend.gradients().gated_activation_gradient(
       Activation::silu, {.gate = parts_of(in.input).gates, .up = normed.view, .dout = in.dout},
       dgates, dread);
   norm_.gradient(backend.gradients(), value_heads_of(in.kept), value_heads_of(dread),
-                 value_heads_of(dread), {});
+                 value_heads_of(dread), {.weight = weight ? std::optional(*weight) : std::nullopt});
 }
 
 void GatedDeltaNet::mix_gradient(Backend& backend, const MixGradientInputs& in,
@@ -230,8 +235,9 @@ void GatedDeltaNet::mix_gradient(Backend& backend, const MixGradientInputs& in,
   const int64_t keys = config_.key_heads * config_.key_dim;
   const OwnedTensor convolved = take(channels), mixed = take(channels), normed = take(2 * keys);
   const OwnedTensor beta = take(heads), decay = take(heads);
-  prepare(backend, input, in.slices, in.states,
-          {.mixed = convolved.view, .beta = beta.view, .decay = decay.view});
+  convolution_.forward(*backend.recurrent(), input.channels, in.groups, in.states.convolution,
+                       convolved.view);
+  prepare_gates(backend, input, {.beta = beta.view, .decay = decay.view});
   backend.activation(config_.activation, convolved.view, mixed.view);
   const MixedHeads from = heads_of(mixed.view);
   const MixedHeads to = {.q = heads_at(normed.view, 0, config_.key_heads, config_.key_dim),
@@ -255,11 +261,30 @@ void GatedDeltaNet::mix_gradient(Backend& backend, const MixGradientInputs& in,
   recurrent.decay_gates_gradient(
       {.x = input.decay, .bias = decay_bias_.view, .rates = decay_rates_.view, .dout = ddecay.view},
       d.decay);
+  if (!in.own_gradients.empty()) {
+    gradients.bias_gradient(d.decay, *in.own_gradient(kOwnStepBias));
+    add_decay_rates_gradient(backend, decay.view, ddecay.view, *in.own_gradient(kOwnDecayRates));
+  }
   const float eps = kNormEps / static_cast<float>(config_.key_dim);
   gradients.rms_norm_gradient({from.q, query_scale_.view, of.q}, eps, of.q, nullptr);
   gradients.rms_norm_gradient({from.k, key_scale_.view, of.k}, eps, of.k, nullptr);
   gradients.activation_gradient(config_.activation, convolved.view, dmixed.view, dmixed.view);
   convolution_.gradient(recurrent, dmixed.view, in.sequences, d.channels);
+  convolution_.add_own_gradients(backend, in, input.channels, dmixed.view, kDeltaConvolution);
+}
+
+std::vector<OwnWeight> GatedDeltaNet::own_weights() const {
+  std::vector<OwnWeight> weights = {own_step_bias(decay_bias_), own_decay_rates(decay_rates_),
+                                    own_norm_weight(config_.norm, norm_)};
+  convolution_.list_own_weights("conv1d", weights);
+  return weights;
+}
+
+void GatedDeltaNet::set_own_weights(Backend& backend, std::span<const std::vector<float>> values) {
+  decay_bias_ = write_vector(backend, values[kOwnStepBias]);
+  decay_rates_ = decay_rates_of(backend, values[kOwnDecayRates]);
+  norm_.set_values(backend, values[kDeltaNorm], {});
+  convolution_.set_own_weights(backend, values, kDeltaConvolution);
 }
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,12 @@ class GatedDeltaNet {
                const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
+  std::array<Linear*, 2> products() { return {&input_, &output_}; }  // to replace their values
+
+  // Its weights beside the products, for training: what they are, and others for them, in their
+  // order and as passes have them.
+  std::vector<OwnWeight> own_weights() const;
+  void set_own_weights(Backend& backend, std::span<const std::vector<float>> values);
 
   // What forward() does between its products, for training: whole sequences, from position 0 on.
   //                     input [rows, input_width], kept [rows, kept_width], out [rows, mixed_width]
@@ -112,9 +119,8 @@ class GatedDeltaNet {
   InputParts parts_of(const Tensor& input) const;
   MixedHeads heads_of(const Tensor& mixed) const;
   Tensor value_heads_of(const Tensor& values) const;
-  // Convolved channels and gates, as the delta rule reads them but for the norms of q and k.
-  void prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
-               const StateStore& states, const Buffers& buffers) const;
+  // Gates as the delta rule reads them.
+  void prepare_gates(Backend& backend, const InputParts& input, const Buffers& buffers) const;
   void normalise_keys(Backend& backend, const MixedHeads& from, const MixedHeads& to) const;
   void run(Backend& backend, const Tensor& input, const StateSlices& slices,
            const StateStore& states, const Buffers& buffers, const Tensor& out) const;

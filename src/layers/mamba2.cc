@@ -7,6 +7,7 @@
 #include "kernels/backend.h"
 #include "kernels/recurrent_gradients.h"
 #include "layers/decay_rates.h"
+#include "layers/head_products.h"
 #include "layers/load_context.h"
 
 namespace paceline {
@@ -35,6 +36,9 @@ std::optional<Norm> load_gated_norm(const LoadContext& context, const std::strin
   if (config.norm == GatedNorm::none) return std::nullopt;
   return Norm(context, name, config.inner(), {.eps = config.norm_eps});
 }
+
+// Indices of own weights, after those of decay; that of the norm is the last.
+constexpr size_t kMambaSkip = 2, kMambaConvolution = 3;
 
 }  // namespace
 
@@ -92,10 +96,9 @@ Tensor Mamba2::scaled(Backend& backend, const Tensor& input, OwnedTensor& copy) 
   return copy.view;
 }
 
-void Mamba2::prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
-                     const StateStore& states, const Buffers& buffers) const {
+void Mamba2::prepare_gates(Backend& backend, const InputParts& input,
+                           const Buffers& buffers) const {
   RecurrentOps& ops = *backend.recurrent();
-  convolution_.forward(ops, input.channels, slices, states.convolution, buffers.mixed);
   const GateRange& range = config_.time_steps;
   ops.decay_gates(input.decay, step_bias_.view, step_rates_.view, range, buffers.steps);
   ops.decay_gates(input.decay, step_bias_.view, decay_rates_.view, range, buffers.decay);
@@ -117,7 +120,9 @@ Tensor Mamba2::heads_of(const Tensor& values) const {
 
 void Mamba2::run(Backend& backend, const InputParts& input, const StateSlices& slices,
                  const StateStore& states, const Buffers& buffers) const {
-  prepare(backend, input, slices, states, buffers);
+  convolution_.forward(*backend.recurrent(), input.channels, slices, states.convolution,
+                       buffers.mixed);
+  prepare_gates(backend, input, buffers);
   backend.activation(config_.activation, buffers.mixed, buffers.mixed);
   backend.recurrent()->delta_rule(sum_shape(config_), sum_inputs(buffers), slices, states.matrices,
                                   heads_of(buffers.read));
@@ -178,14 +183,16 @@ void Mamba2::mix(Backend& backend, const Tensor& input, const StateSlices& slice
 }
 
 void Mamba2::normalise_gradient(Backend& backend, const Tensor& x, const Tensor& dy,
-                                const Tensor& dx) const {
+                                const Tensor& dx, const Tensor* dweight) const {
   const int64_t size = config_.inner() / config_.groups;
   for (int64_t begin = 0; begin < config_.inner(); begin += size) {
     const int64_t end = begin + size;
+    const Tensor of_weight = dweight != nullptr ? dweight->slice(0, begin, end) : Tensor();
     backend.gradients().rms_norm_gradient({.x = x.slice(1, begin, end),
                                            .weight = norm_->weight().slice(0, begin, end),
                                            .dy = dy.slice(1, begin, end)},
-                                          norm_->eps(), dx.slice(1, begin, end), nullptr);
+                                          norm_->eps(), dx.slice(1, begin, end),
+                                          dweight != nullptr ? &of_weight : nullptr);
   }
 }
 
@@ -193,18 +200,20 @@ void Mamba2::normalise_gradient(Backend& backend, const Tensor& x, const Tensor&
 void Mamba2::gate_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dread,
                            const Tensor& dgates) const {
   const Tensor gates = parts_of(in.input).gates;
+  const Tensor* const weight =
+      norm_ && !in.own_gradients.empty() ? &in.own_gradients.back() : nullptr;
   const OwnedTensor between = allocate_rows(backend.memory(), dread.size(0), config_.inner());
   GradientOps& gradients = backend.gradients();
   if (config_.norm == GatedNorm::norm_first) {
     normalise(backend, in.kept, between.view);
     gradients.gated_activation_gradient(
         Activation::silu, {.gate = gates, .up = between.view, .dout = in.dout}, dgates, dread);
-    return normalise_gradient(backend, in.kept, dread, dread);
+    return normalise_gradient(backend, in.kept, dread, dread, weight);
   }
   Tensor dgated = in.dout;
   if (config_.norm == GatedNorm::gate_first) {
     backend.gated_activation(Activation::silu, gates, in.kept, between.view);
-    normalise_gradient(backend, between.view, in.dout, between.view);
+    normalise_gradient(backend, between.view, in.dout, between.view, weight);
     dgated = between.view;
   }
   gradients.gated_activation_gradient(
@@ -225,8 +234,9 @@ void Mamba2::mix_gradient(Backend& backend, const MixGradientInputs& stored,
 
   const OwnedTensor convolved = take(channels), mixed = take(channels);
   const OwnedTensor steps = take(heads), decay = take(heads);
-  prepare(backend, input, in.slices, in.states,
-          {.mixed = convolved.view, .steps = steps.view, .decay = decay.view});
+  convolution_.forward(*backend.recurrent(), input.channels, in.groups, in.states.convolution,
+                       convolved.view);
+  prepare_gates(backend, input, {.steps = steps.view, .decay = decay.view});
   backend.activation(config_.activation, convolved.view, mixed.view);
 
   const OwnedTensor dmixed = take(channels), dsteps = take(heads), ddecay = take(heads);
@@ -246,12 +256,37 @@ void Mamba2::mix_gradient(Backend& backend, const MixGradientInputs& stored,
   recurrent.decay_gates_gradient(gates, d.decay);
   gates.rates = decay_rates_.view;
   gates.dout = ddecay.view;
-  recurrent.decay_gates_gradient(gates, ddecay.view);
-  backend.add(d.decay, ddecay.view, d.decay);
+  const OwnedTensor from_decay = take(heads);
+  recurrent.decay_gates_gradient(gates, from_decay.view);
+  backend.add(d.decay, from_decay.view, d.decay);
   backend.gradients().activation_gradient(config_.activation, convolved.view, dmixed.view,
                                           dmixed.view);
   convolution_.gradient(recurrent, dmixed.view, in.sequences, d.channels);
+  if (!in.own_gradients.empty()) {
+    backend.gradients().bias_gradient(d.decay, *in.own_gradient(kOwnStepBias));
+    add_decay_rates_gradient(backend, decay.view, ddecay.view, *in.own_gradient(kOwnDecayRates));
+    const OwnedTensor of_skip = take(heads);
+    multiply_heads(dread.view, mixed.view.slice(1, 0, config_.inner()), of_skip.view);
+    backend.gradients().bias_gradient(of_skip.view, *in.own_gradient(kMambaSkip));
+    convolution_.add_own_gradients(backend, in, input.channels, dmixed.view, kMambaConvolution);
+  }
   scale_parts(backend, dinput, dinput);
+}
+
+std::vector<OwnWeight> Mamba2::own_weights() const {
+  std::vector<OwnWeight> weights = {own_step_bias(step_bias_), own_decay_rates(decay_rates_),
+                                    own_vector("D", skip_, 1.0f)};
+  convolution_.list_own_weights("conv1d", weights);
+  if (norm_) weights.push_back(own_norm_weight("norm", *norm_));
+  return weights;
+}
+
+void Mamba2::set_own_weights(Backend& backend, std::span<const std::vector<float>> values) {
+  step_bias_ = write_vector(backend, values[kOwnStepBias]);
+  decay_rates_ = decay_rates_of(backend, values[kOwnDecayRates]);
+  skip_ = write_vector(backend, values[kMambaSkip]);
+  convolution_.set_own_weights(backend, values, kMambaConvolution);
+  if (norm_) norm_->set_values(backend, values.back(), {});
 }
 
 }  // namespace paceline

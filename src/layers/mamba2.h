@@ -4,7 +4,9 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/recurrent.h"
 #include "layers/adapter_weights.h"
@@ -75,6 +77,12 @@ class Mamba2 {
                const Tensor& out) const;
 
   std::array<const Linear*, 2> products() const { return {&input_, &output_}; }
+  std::array<Linear*, 2> products() { return {&input_, &output_}; }  // to replace their values
+
+  // Its weights beside the products, for training: what they are, and others for them, in their
+  // order and as passes have them.
+  std::vector<OwnWeight> own_weights() const;
+  void set_own_weights(Backend& backend, std::span<const std::vector<float>> values);
 
   // What forward() does between its products, for training: whole sequences, from position 0 on.
   //                     input [rows, input_width], kept [rows, kept_width], out [rows, mixed_width]
@@ -103,9 +111,8 @@ class Mamba2 {
   void scale_parts(Backend& backend, const Tensor& input, const Tensor& out) const;
   // `input` with its parts scaled, in `copy`, or itself.
   Tensor scaled(Backend& backend, const Tensor& input, OwnedTensor& copy) const;
-  // Convolved channels before their activation, and time steps.
-  void prepare(Backend& backend, const InputParts& input, const StateSlices& slices,
-               const StateStore& states, const Buffers& buffers) const;
+  // Time steps and decays.
+  void prepare_gates(Backend& backend, const InputParts& input, const Buffers& buffers) const;
   void run(Backend& backend, const InputParts& input, const StateSlices& slices,
            const StateStore& states, const Buffers& buffers) const;
   DeltaInputs sum_inputs(const Buffers& buffers) const;
@@ -115,9 +122,9 @@ class Mamba2 {
   void normalise(Backend& backend, const Tensor& x, const Tensor& out) const;
   void gate_gradient(Backend& backend, const MixGradientInputs& in, const Tensor& dread,
                      const Tensor& dgates) const;
-  // dx may be dy.
-  void normalise_gradient(Backend& backend, const Tensor& x, const Tensor& dy,
-                          const Tensor& dx) const;
+  // dx may be dy; dweight null: it isn't trained.
+  void normalise_gradient(Backend& backend, const Tensor& x, const Tensor& dy, const Tensor& dx,
+                          const Tensor* dweight) const;
 
   Mamba2Config config_;
   Linear input_;  // gates of the output; x, B and C; time steps

@@ -1,7 +1,10 @@
-// What the gradient of a layer with a state reads, between the layer's products.
+// What the gradient of a layer with a state reads, between the layer's products, and the weights of
+// such a layer beside its products.
 #pragma once
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "kernels/gradients.h"
 #include "kernels/operands.h"
@@ -12,14 +15,43 @@ namespace paceline {
 
 class Backend;
 
-// Each sequence is whole, from position 0 on; its slice's blocks are scratch.
+// Neighbouring sequences of a batch whose states exist at a time; their slices' rows are counted
+// from the group's first.
+struct StateGroup {
+  int64_t first_row = 0;
+  int64_t num_rows = 0;
+  std::vector<StateSlice> slices;
+
+  Tensor rows_of(const Tensor& x) const { return x.slice(0, first_row, first_row + num_rows); }
+};
+
+// A weight beside the layer's products. Passes have its values in a vector.
+struct OwnWeight {
+  std::string part;                // of its name in the files, within the layer: "conv1d.weight"
+  Extents shape;                   // there
+  bool is_transposed = false;      // passes have the last dimension first
+  std::vector<float> values = {};  // as passes have them
+  // How it begins from scratch: normal around `mean`.
+  float mean = 0;
+  float deviation = 0;
+};
+
+// Each sequence is whole, from position 0 on; the blocks of its group's slices are scratch.
 struct MixGradientInputs {
   Tensor input;  // [rows, input width], as the first product made it
   Tensor kept;   // [rows, kept_width()], as mix() left it
   Tensor dout;   // [rows, mixed_width()]
   std::span<const SequenceRows> sequences;
-  StateSlices slices;
+  std::span<const StateGroup> groups;  // of the same sequences
   StateStore states;
+  // To these the gradients of own_weights() are added, in their order and as passes have them;
+  // empty: they aren't trained.            float32 [elements] each
+  std::span<const Tensor> own_gradients = {};
+
+  // Of an own weight, or null.
+  const Tensor* own_gradient(size_t index) const {
+    return own_gradients.empty() ? nullptr : &own_gradients[index];
+  }
 };
 
 // A layer that has the gradient of what it does between its products.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -59,9 +60,27 @@ class Mixer {
     return std::visit([](const auto& part) { return part.products(); }, part_);
   }
 
-  // Of a layer that is attention.
-  const SelfAttention& attention() const { return std::get<SelfAttention>(part_); }
-  SelfAttention& attention() { return std::get<SelfAttention>(part_); }
+  // The same, for training to replace their values.
+  std::array<Linear*, 2> products() {
+    return std::visit([](auto& part) { return part.products(); }, part_);
+  }
+  SelfAttention* attention() { return std::get_if<SelfAttention>(&part_); }
+  // Those of a layer with a state beside its products; none of attention.
+  std::vector<OwnWeight> own_weights() const {
+    return std::visit(
+        []<class Kind>(const Kind& part) -> std::vector<OwnWeight> {
+          if constexpr (HasMixGradient<Kind>) return part.own_weights();
+          return {};
+        },
+        part_);
+  }
+  void set_own_weights(Backend& backend, std::span<const std::vector<float>> values) {
+    std::visit(
+        [&]<class Kind>(Kind& part) {
+          if constexpr (HasMixGradient<Kind>) part.set_own_weights(backend, values);
+        },
+        part_);
+  }
 
  private:
   Part part_;

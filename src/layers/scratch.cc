@@ -32,6 +32,11 @@ OwnedTensor write_vector(Backend& backend, std::span<const float> elements) {
   return vector;
 }
 
+std::vector<float> elements_of(const OwnedTensor& vector) {
+  const auto* const begin = vector.view.elements<float>();
+  return {begin, begin + vector.view.num_elements()};
+}
+
 Tensor Scratch::take(DType dtype, Extents shape) {
   int64_t num_elements = 1;
   for (const int64_t size : shape) num_elements *= size;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tensor/tensor.h"
 
@@ -53,6 +54,8 @@ OwnedTensor allocate_rows(Memory& memory, int64_t rows, int64_t width);
 
 // A vector with these elements in the backend's memory.
 OwnedTensor write_vector(Backend& backend, std::span<const float> elements);
+// Those of a vector in the CPU's memory.
+std::vector<float> elements_of(const OwnedTensor& vector);
 
 // The bytes that take() uses for this many elements.
 size_t scratch_bytes(DType dtype, int64_t num_elements);

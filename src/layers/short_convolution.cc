@@ -1,10 +1,13 @@
 #include "layers/short_convolution.h"
 
 #include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "layers/load_context.h"
+#include "layers/scratch.h"
 
 namespace paceline {
 namespace {
@@ -61,9 +64,60 @@ void ShortConvolution::forward(RecurrentOps& ops, const Tensor& x, const StateSl
                         states, out);
 }
 
+void ShortConvolution::forward(RecurrentOps& ops, const Tensor& x,
+                               std::span<const StateGroup> groups, const StateMemory& states,
+                               const Tensor& out) const {
+  for (const StateGroup& group : groups) {
+    forward(ops, group.rows_of(x), {group.slices}, states, group.rows_of(out));
+  }
+}
+
 void ShortConvolution::gradient(RecurrentGradientOps& ops, const Tensor& dout,
                                 std::span<const SequenceRows> sequences, const Tensor& dx) const {
   ops.short_convolution_gradient(shape_, taps(), dout, sequences, dx);
+}
+
+void ShortConvolution::list_own_weights(const std::string& name,
+                                        std::vector<OwnWeight>& weights) const {
+  const auto count = static_cast<float>(shape_.taps);
+  weights.push_back({.part = name + ".weight",
+                     .shape = {shape_.channels, 1, shape_.taps},
+                     .is_transposed = true,
+                     .values = elements_of(taps_),
+                     .deviation = 1.0f / std::sqrt(3.0f * count)});
+  if (!bias_) return;
+  weights.push_back(
+      {.part = name + ".bias", .shape = {shape_.channels}, .values = elements_of(*bias_)});
+}
+
+void ShortConvolution::set_own_weights(Backend& backend, std::span<const std::vector<float>> values,
+                                       size_t first) {
+  taps_ = write_vector(backend, values[first]);
+  if (bias_) bias_ = write_vector(backend, values[first + 1]);
+}
+
+// The gradient of a tap is the sum of dout times the row that it is multiplied by.
+void ShortConvolution::add_own_gradients(Backend& backend, const MixGradientInputs& in,
+                                         const Tensor& x, const Tensor& dout, size_t first) const {
+  if (in.own_gradients.empty()) return;
+  RecurrentOps& ops = *backend.recurrent();
+  const Tensor& dtaps = *in.own_gradient(first);
+  const OwnedTensor products =
+      allocate_tensor(backend.memory(), DType::f32, {x.size(0), shape_.channels});
+  for (int64_t tap = 0; tap < shape_.taps; ++tap) {
+    const int64_t before = shape_.taps - 1 - tap;  // rows
+    backend.clear(products.view);
+    for (const SequenceRows& one : in.sequences) {
+      if (one.num_rows <= before) continue;
+      const int64_t begin = one.first_row, end = begin + one.num_rows;
+      ops.multiply(x.slice(0, begin, end - before), dout.slice(0, begin + before, end),
+                   products.view.slice(0, begin + before, end));
+    }
+    const int64_t channels = shape_.channels;
+    backend.gradients().bias_gradient(products.view,
+                                      dtaps.slice(0, tap * channels, (tap + 1) * channels));
+  }
+  if (bias_) backend.gradients().bias_gradient(dout, *in.own_gradient(first + 1));
 }
 
 }  // namespace paceline

@@ -13,6 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kTrainedHead = "lm_head.weight";
+constexpr std::string_view kTrainedEmbedding = "embed_tokens.weight";
 constexpr std::string_view kTiedHeadField = "tie_word_embeddings";
 
 void check_text_model(const Checkpoint& weights) {
@@ -44,10 +45,12 @@ TrainedModelFiles::TrainedModelFiles(const ModelSource& source, LoadFormat forma
   check_text_model(*weights);
   const WeightReader names(*weights);
   prefix_ = names.file_name("");
+  embedding_name_ = names.file_name(kTrainedEmbedding);
   head_name_ = names.file_name(kTrainedHead);
 }
 
 std::string TrainedModelFiles::weight_name(const std::string& canonical) const {
+  if (canonical == kTrainedEmbedding) return embedding_name_;
   return canonical == kTrainedHead ? head_name_ : prefix_ + canonical;
 }
 

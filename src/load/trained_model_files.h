@@ -33,6 +33,7 @@ class TrainedModelFiles {
   Json config_;
   std::string prefix_;
   std::string head_name_;
+  std::string embedding_name_;
 };
 
 }  // namespace paceline

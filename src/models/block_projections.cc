@@ -11,6 +11,9 @@
 namespace paceline {
 namespace {
 
+constexpr std::string_view kDeltaNetName = "linear_attn";
+constexpr std::string_view kConvolutionName = "conv";
+
 // The projections of a gated network of this name.
 struct GatedProjections {
   std::string name;
@@ -74,7 +77,12 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config) 
                                         {layer + "k_proj", BlockProduct::qkv, q, kv, hidden},
                                         {layer + "v_proj", BlockProduct::qkv, q + kv, kv, hidden}};
   if (config.head_gates) {
-    parts.push_back({layer + "g_proj", BlockProduct::qkv, q + 2 * kv, config.num_heads, hidden});
+    parts.push_back({.part = layer + "g_proj",
+                     .product = BlockProduct::qkv,
+                     .first_column = q + 2 * kv,
+                     .out_features = config.num_heads,
+                     .in_features = hidden,
+                     .has_bias = false});
   }
   parts.push_back(output);
   return parts;
@@ -82,7 +90,7 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config) 
 
 std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) {
   const DeltaNetConfig& delta = *config.delta_net;
-  const std::string name = "linear_attn";
+  const std::string name(kDeltaNetName);
   const int64_t hidden = config.hidden_size;
   std::vector<BlockProjection> parts;
   int64_t first_column = 0;
@@ -102,8 +110,9 @@ std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) 
 
 std::vector<BlockProjection> convolution_projections(const DecoderConfig& config) {
   const int64_t hidden = config.hidden_size;
-  return {{"conv.in_proj", BlockProduct::qkv, 0, 3 * hidden, hidden},
-          {"conv.out_proj", BlockProduct::output, 0, hidden, hidden}};
+  const std::string name(kConvolutionName);
+  return {{name + ".in_proj", BlockProduct::qkv, 0, 3 * hidden, hidden},
+          {name + ".out_proj", BlockProduct::output, 0, hidden, hidden}};
 }
 
 std::vector<BlockProjection> mamba2_projections(const DecoderConfig& config) {
@@ -130,6 +139,22 @@ std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, Mixe
 }
 
 }  // namespace
+
+std::string mixer_name(const DecoderConfig& config, int64_t layer_index) {
+  switch (config.layers[static_cast<size_t>(layer_index)].mixer) {
+    case MixerKind::attention:
+      return config.attention_names.layer;
+    case MixerKind::delta_net:
+      return std::string(kDeltaNetName);
+    case MixerKind::convolution:
+      return std::string(kConvolutionName);
+    case MixerKind::mamba2:
+      return config.mamba2.value().name;
+    case MixerKind::none:
+      break;
+  }
+  return "";
+}
 
 std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index) {
   const int64_t hidden = config.hidden_size, inner = config.intermediate_size;

@@ -24,7 +24,11 @@ struct BlockProjection {
   int64_t in_features = 0;
   int64_t expert = kNoExpert;          // as in Mixture::experts
   std::vector<StoredRows> order = {};  // as Projection::order
+  bool has_bias = true;                // as Projection::has_bias
 };
+
+// What a layer's mixer is called within its block; nothing without one.
+std::string mixer_name(const DecoderConfig& config, int64_t layer_index);
 
 // Of one layer, in the order in which its block computes them; those of experts aren't among them.
 std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index);

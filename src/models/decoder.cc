@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "kernels/backend.h"
 #include "layers/load_context.h"
+#include "models/block_projections.h"
 
 namespace paceline {
 namespace {
@@ -101,22 +102,20 @@ MlpConfig mlp_config(const DecoderConfig& config) {
 
 Mixer::Part load_mixer_part(const LoadContext& context, const DecoderConfig& config,
                             int64_t layer_index) {
+  const std::string name = layer_name(config, layer_index, mixer_name(config, layer_index));
   switch (layer_of(config, layer_index).mixer) {
     case MixerKind::attention:
     case MixerKind::none:
       break;
     case MixerKind::delta_net:
-      return GatedDeltaNet(context, layer_name(config, layer_index, "linear_attn"),
-                           config.hidden_size, config.norm_eps, config.delta_net.value());
+      return GatedDeltaNet(context, name, config.hidden_size, config.norm_eps,
+                           config.delta_net.value());
     case MixerKind::convolution:
-      return GatedConvolution(context, layer_name(config, layer_index, "conv"), config.hidden_size,
-                              config.convolution.value());
+      return GatedConvolution(context, name, config.hidden_size, config.convolution.value());
     case MixerKind::mamba2:
-      return Mamba2(context, layer_name(config, layer_index, config.mamba2.value().name),
-                    config.hidden_size, *config.mamba2);
+      return Mamba2(context, name, config.hidden_size, config.mamba2.value());
   }
-  return SelfAttention(context, layer_name(config, layer_index, config.attention_names.layer),
-                       attention_config(config, layer_index));
+  return SelfAttention(context, name, attention_config(config, layer_index));
 }
 
 std::optional<Mixer> load_mixer(const LoadContext& context, const DecoderConfig& config,

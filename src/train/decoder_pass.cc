@@ -153,7 +153,7 @@ Array DecoderPass::mix(const Prepared& prepared, size_t index, const Mixer& mixe
     if constexpr (HasMixGradient<Part>) {
       const LayerStates states{*prepared.states,
                                state_elements(config, static_cast<int64_t>(index))};
-      return apply_mix(backend_, part, states, x);
+      return apply_mix(backend_, part, states, training_.blocks[index].own_weights, x);
     } else {
       static_assert(std::is_same_v<Part, SelfAttention>);
       const PositionTables positions = {

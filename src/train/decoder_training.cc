@@ -21,12 +21,6 @@ void expect_trainable(const Decoder& decoder) {
 }
 
 void expect_all_trainable(const Decoder& decoder) {
-  if (decoder.config().has_states()) {
-    throw Error(
-        ErrorCode::unsupported,
-        "train: some of the model's layers have states (linear_attn, conv, mamba), whose own "
-        "weights can't be trained; train with LoRA");
-  }
   if (decoder.config().attention_sinks) {
     throw Error(ErrorCode::unsupported,
                 "train: the model has attention sinks (self_attn.sinks), whose gradients aren't "

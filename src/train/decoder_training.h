@@ -27,6 +27,7 @@ struct BlockTraining {
   MixtureTraining mixture;  // of a mixture, instead of gate_up and down
   NormGradient before_mixer;
   HeadNormGradients head_norms;
+  std::vector<Tensor> own_weights;  // gradients of Mixer::own_weights(), or none
   NormGradient after_mixer;
   NormGradient before_mlp;
   NormGradient after_mlp;

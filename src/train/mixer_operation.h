@@ -1,6 +1,7 @@
 // What a layer with a state does between its products, on arrays.
 #pragma once
 
+#include <span>
 #include <utility>
 
 #include "layers/mix_gradient.h"
@@ -18,8 +19,9 @@ struct LayerStates {
 template <HasMixGradient Part>
 class MixOperation final : public BackendOperation {
  public:
-  MixOperation(Backend& backend, const Part& part, const LayerStates& states)
-      : BackendOperation(backend), part_(part), states_(states) {}
+  MixOperation(Backend& backend, const Part& part, const LayerStates& states,
+               std::span<const Tensor> own_gradients)
+      : BackendOperation(backend), part_(part), states_(states), own_gradients_(own_gradients) {}
 
   std::string_view name() const override { return "mix"; }
 
@@ -33,7 +35,7 @@ class MixOperation final : public BackendOperation {
     autodiff::Array kept = new_array(inputs[0], {rows, part_.kept_width()});
     autodiff::Array out = new_array(inputs[0], {rows, part_.mixed_width()});
     const Tensor kept_rows = kept.writable(), out_rows = out.writable();
-    for (const SequenceStates::Group& group : states_.sequences.groups()) {
+    for (const StateGroup& group : states_.sequences.groups()) {
       part_.mix(backend(), group.rows_of(inputs[0].tensor()), {group.slices}, states(),
                 group.rows_of(kept_rows), group.rows_of(out_rows));
     }
@@ -45,16 +47,15 @@ class MixOperation final : public BackendOperation {
     PL_CHECK(application.saved.size() == 1, "a vjp saves what the layer keeps");
     autodiff::Array dx = new_array(cotangent, application.inputs[0].shape());
     const Tensor dx_rows = dx.writable();
-    for (const SequenceStates::Group& group : states_.sequences.groups()) {
-      part_.mix_gradient(backend(),
-                         {.input = group.rows_of(untraced(application.inputs[0])),
-                          .kept = group.rows_of(application.saved[0].tensor()),
-                          .dout = group.rows_of(untraced(cotangent)),
-                          .sequences = group.sequences,
-                          .slices = {group.slices},
-                          .states = states()},
-                         group.rows_of(dx_rows));
-    }
+    part_.mix_gradient(backend(),
+                       {.input = untraced(application.inputs[0]),
+                        .kept = application.saved[0].tensor(),
+                        .dout = untraced(cotangent),
+                        .sequences = states_.sequences.sequences(),
+                        .groups = states_.sequences.groups(),
+                        .states = states(),
+                        .own_gradients = own_gradients_},
+                       dx_rows);
     return {std::move(dx)};
   }
 
@@ -66,14 +67,16 @@ class MixOperation final : public BackendOperation {
 
   const Part& part_;
   LayerStates states_;
+  std::span<const Tensor> own_gradients_;
 };
 
-// input [rows, outputs of the layer's first product] -> [rows, inputs of its last]. All must
+// input [rows, outputs of the layer's first product] -> [rows, inputs of its last]. To
+// `own_gradients` the gradients of the part's own weights are added, if there are any. All must
 // outlive the arrays.
 template <HasMixGradient Part>
 autodiff::Array apply_mix(Backend& backend, const Part& part, const LayerStates& states,
-                          const autodiff::Array& input) {
-  return autodiff::apply_new<MixOperation<Part>>({input}, backend, part, states);
+                          std::span<const Tensor> own_gradients, const autodiff::Array& input) {
+  return autodiff::apply_new<MixOperation<Part>>({input}, backend, part, states, own_gradients);
 }
 
 }  // namespace paceline

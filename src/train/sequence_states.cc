@@ -11,20 +11,20 @@ constexpr int64_t kGroupSequences = 16;
 
 SequenceStates::SequenceStates(std::span<const SequenceRows> sequences, int64_t most_elements,
                                Memory& memory)
-    : blocks_(allocate_tensor(memory, DType::f32,
+    : sequences_(sequences),
+      blocks_(allocate_tensor(memory, DType::f32,
                               {std::min(kGroupSequences, std::ssize(sequences)), most_elements},
                               Contents::undefined)) {
   for (const SequenceRows& one : sequences) {
-    if (groups_.empty() || std::ssize(groups_.back().sequences) == kGroupSequences) {
+    if (groups_.empty() || std::ssize(groups_.back().slices) == kGroupSequences) {
       groups_.push_back({.first_row = one.first_row});
     }
-    Group& group = groups_.back();
+    StateGroup& group = groups_.back();
     const int64_t first_row = one.first_row - group.first_row;
     group.slices.push_back({.first_row = first_row,
                             .num_rows = one.num_rows,
                             .block = static_cast<int32_t>(group.slices.size()),
                             .open_block = static_cast<int32_t>(group.slices.size())});
-    group.sequences.push_back({.first_row = first_row, .num_rows = one.num_rows});
     group.num_rows = first_row + one.num_rows;
   }
 }

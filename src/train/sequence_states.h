@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/gradients.h"
-#include "kernels/operands.h"
 #include "layers/kv_storage.h"
+#include "layers/mix_gradient.h"
 #include "tensor/memory.h"
 #include "tensor/tensor.h"
 
@@ -16,26 +16,18 @@ namespace paceline {
 
 class SequenceStates {
  public:
-  // Neighbouring sequences, each with a block; their rows are counted from the group's first.
-  struct Group {
-    int64_t first_row = 0;
-    int64_t num_rows = 0;
-    std::vector<SequenceRows> sequences;
-    std::vector<StateSlice> slices;
-
-    Tensor rows_of(const Tensor& x) const { return x.slice(0, first_row, first_row + num_rows); }
-  };
-
-  // `sequences` are all rows of a batch; `most_elements` are those of a layer's state and its open
-  // rows.
+  // `sequences` are all rows of a batch, and must outlive it; `most_elements` are those of a
+  // layer's state and its open rows.
   SequenceStates(std::span<const SequenceRows> sequences, int64_t most_elements, Memory& memory);
 
-  std::span<const Group> groups() const { return groups_; }
+  std::span<const SequenceRows> sequences() const { return sequences_; }
+  std::span<const StateGroup> groups() const { return groups_; }
   // For a layer whose states have `elements`.
   StateStore states_of(const LayerStateElements& elements) const;
 
  private:
-  std::vector<Group> groups_;
+  std::span<const SequenceRows> sequences_;
+  std::vector<StateGroup> groups_;
   OwnedTensor blocks_;
 };
 

@@ -111,31 +111,70 @@ WeightSet::Values WeightSet::copy_of(const PackedMatrix& matrix) const {
   return values;
 }
 
+std::string WeightSet::path_of(int64_t layer, const std::string& part) const {
+  return fmt::format("layers.{}.{}", decoder_.config().stored_layer(layer), part);
+}
+
 void WeightSet::add_block(DecoderBlock& block, int64_t layer) {
   BlockTraining& training = training_.blocks[static_cast<size_t>(layer)];
-  SelfAttention& attention = block.mixer()->attention();
-  add_product(attention.qkv(), layer, BlockProduct::qkv, training.qkv);
-  add_product(attention.output(), layer, BlockProduct::output, training.output);
-  if (GatedMlp* const mlp = block.mlp()->dense()) {
-    add_product(mlp->gate_up(), layer, BlockProduct::gate_up, training.gate_up);
-    add_product(mlp->down(), layer, BlockProduct::down, training.down);
-  } else {
-    add_mixture(*block.mlp()->mixture(), layer, training.mixture);
+  if (Mixer* const mixer = block.mixer()) add_mixer(*mixer, layer, training);
+  if (FeedForward* const mlp = block.mlp()) {
+    if (mlp->mixture() != nullptr) {
+      add_mixture(*mlp->mixture(), layer, training.mixture);
+    } else {
+      add_product(mlp->dense()->gate_up(), layer, BlockProduct::gate_up, training.gate_up);
+      add_product(mlp->dense()->down(), layer, BlockProduct::down, training.down);
+    }
   }
-
-  const BlockNorms& names = decoder_.config().norms;
-  const AttentionNames& heads = decoder_.config().attention_names;
+  const BlockNorms& names = decoder_.config().norms_of(layer);
   const auto norm = [&](Norm* one, const std::string& part, NormGradient& gradient) {
-    add_norm(one, fmt::format("layers.{}.{}", layer, part), gradient);
+    add_norm(one, path_of(layer, part), gradient);
   };
   norm(block.before_mixer(), names.before_attention, training.before_mixer);
-  add_head_norms(attention.q_norms(), fmt::format("layers.{}.self_attn.{}", layer, heads.q_norm),
-                 training.head_norms.q);
-  add_head_norms(attention.k_norms(), fmt::format("layers.{}.self_attn.{}", layer, heads.k_norm),
-                 training.head_norms.k);
   norm(block.after_mixer(), names.after_attention, training.after_mixer);
   norm(block.before_mlp(), names.before_mlp, training.before_mlp);
   norm(block.after_mlp(), names.after_mlp, training.after_mlp);
+}
+
+void WeightSet::add_mixer(Mixer& mixer, int64_t layer, BlockTraining& training) {
+  const auto [first, last] = mixer.products();
+  add_product(*first, layer, BlockProduct::qkv, training.qkv);
+  add_product(*last, layer, BlockProduct::output, training.output);
+  const std::string name = path_of(layer, mixer_name(decoder_.config(), layer)) + ".";
+  if (SelfAttention* const attention = mixer.attention()) {
+    const AttentionNames& names = decoder_.config().attention_names;
+    add_head_norms(attention->q_norms(), name + names.q_norm, training.head_norms.q);
+    add_head_norms(attention->k_norms(), name + names.k_norm, training.head_norms.k);
+  }
+  TrainedMixer trained{.mixer = &mixer};
+  for (const OwnWeight& one : mixer.own_weights()) {
+    add_own_weight(name, one, trained);
+    training.own_weights.push_back(trained.weights.back().gradient.view);
+  }
+  if (!trained.weights.empty()) mixers_.push_back(std::move(trained));
+}
+
+void WeightSet::add_own_weight(const std::string& layer, const OwnWeight& weight,
+                               TrainedMixer& mixer) {
+  const auto count = std::ssize(weight.values);
+  const Values& values = mixer.weights.emplace_back(allocate({count}));
+  std::ranges::copy(weight.values, floats(values.value.view).begin());
+  const int64_t last = weight.shape[weight.shape.rank() - 1];
+  PackedOrder order;
+  if (weight.is_transposed) order = PackedOrder::transposed(count / last, last);
+  const auto [value, gradient] =
+      in_order(std::move(order), weight.shape, values.value.view, values.gradient.view);
+  add_parameter(layer + weight.part, Kind::vector, value, gradient,
+                {.mean = weight.mean, .deviation = weight.deviation});
+}
+
+std::pair<Tensor, Tensor> WeightSet::in_order(PackedOrder order, const Extents& shape,
+                                              const Tensor& value, const Tensor& gradient) {
+  if (order.is_stored()) return {value, gradient};
+  const Reordered& one = reordered_.emplace_back(Reordered{
+      .order = std::move(order), .stored = allocate(shape), .value = value, .gradient = gradient});
+  one.order.to_stored(value, one.stored.value.view);
+  return {one.stored.value.view, one.stored.gradient.view};
 }
 
 void WeightSet::add_product(Linear& linear, int64_t layer, BlockProduct product,
@@ -144,10 +183,12 @@ void WeightSet::add_product(Linear& linear, int64_t layer, BlockProduct product,
   std::vector<Part> parts;
   for (const BlockProjection& one : block_projections(decoder_.config(), layer)) {
     if (one.product != product) continue;
-    parts.push_back({.path = fmt::format("layers.{}.{}", layer, one.part),
+    parts.push_back({.path = path_of(layer, one.part),
                      .first_row = one.first_column,
                      .num_rows = one.out_features,
-                     .deviation = writes_residual ? 0.0f : input_deviation(one.in_features)});
+                     .deviation = writes_residual ? 0.0f : input_deviation(one.in_features),
+                     .order = PackedOrder(one.order),
+                     .has_bias = one.has_bias});
   }
   add_linear(linear, parts, training);
 }
@@ -156,12 +197,14 @@ void WeightSet::add_mixture(Mixture& mixture, int64_t layer, MixtureTraining& tr
   const MixtureConfig& config = mixture.config();
   const int64_t hidden = decoder_.config().hidden_size, num_experts = config.routing.num_experts;
   const float deviation = input_deviation(hidden);
-  const auto path = [&](const std::string& name) {
-    return fmt::format("layers.{}.{}", layer, name);
-  };
-  std::vector<Part> router = {{path(config.names.router), 0, num_experts, deviation}};
+  const auto path = [&](const std::string& name) { return path_of(layer, name); };
+  std::vector<Part> router = {
+      {.path = path(config.names.router), .num_rows = num_experts, .deviation = deviation}};
   if (config.routing.shared == SharedExpert::gated) {
-    router.push_back({path(config.names.shared_gate), num_experts, 1, deviation});
+    router.push_back({.path = path(config.names.shared_gate),
+                      .first_row = num_experts,
+                      .num_rows = 1,
+                      .deviation = deviation});
   }
   add_linear(mixture.router(), router, training.router);
   training.experts.resize(mixture.experts().size());
@@ -170,11 +213,16 @@ void WeightSet::add_mixture(Mixture& mixture, int64_t layer, MixtureTraining& tr
     const std::string name = path(expert_name(config, static_cast<int64_t>(i))) + ".";
     const MlpNames names = expert_mlp_names(config, static_cast<int64_t>(i));
     const int64_t width = expert.config().intermediate_size;
-    std::vector<Part> gate_up = {{name + names.gate, 0, width, deviation},
-                                 {name + names.up, width, width, deviation}};
-    if (expert.config().fused_gate_up) gate_up = {{name + names.gate_up, 0, 2 * width, deviation}};
+    const auto part = [&](const std::string& projection, int64_t first, int64_t rows) {
+      return Part{
+          .path = name + projection, .first_row = first, .num_rows = rows, .deviation = deviation};
+    };
+    std::vector<Part> gate_up = {part(names.gate, 0, width), part(names.up, width, width)};
+    if (expert.config().fused_gate_up) gate_up = {part(names.gate_up, 0, 2 * width)};
+    if (!expert.config().gated) gate_up = {part(names.up, 0, width)};
     add_linear(expert.gate_up(), gate_up, training.experts[i].gate_up);
-    add_linear(expert.down(), {{name + names.down, 0, hidden, 0.0f}}, training.experts[i].down);
+    add_linear(expert.down(), {{.path = name + names.down, .num_rows = hidden}},
+               training.experts[i].down);
   }
 }
 
@@ -192,9 +240,13 @@ void WeightSet::add_linear(Linear& linear, const std::vector<Part>& parts,
     const auto rows_of = [&](const OwnedTensor& all) {
       return all.view.slice(0, one.first_row, one.first_row + one.num_rows);
     };
-    add_parameter(one.path + ".weight", Kind::matrix, rows_of(trained.weight.value),
-                  rows_of(trained.weight.gradient), {.deviation = one.deviation});
-    if (!training.bias_gradient) continue;
+    const Tensor rows = rows_of(trained.weight.value);
+    const auto [value, gradient] =
+        in_order(one.order, rows.shape(), rows, rows_of(trained.weight.gradient));
+    add_parameter(one.path + ".weight", Kind::matrix, value, gradient,
+                  {.deviation = one.deviation});
+    if (!training.bias_gradient || !one.has_bias) continue;
+    PL_CHECK(one.order.is_stored(), "biases have the files' order");
     add_parameter(one.path + ".bias", Kind::vector, rows_of(trained.bias.value),
                   rows_of(trained.bias.gradient), {});
   }
@@ -250,12 +302,19 @@ void WeightSet::draw(Backend& backend, uint64_t seed) {
 
 void WeightSet::clear_gradients() {
   TrainedSet::clear_gradients();
+  for (const Reordered& one : reordered_) {
+    std::memset(one.gradient.raw(), 0, one.gradient.size_bytes());
+  }
   if (tied_gradient_.view.rank() > 0) {
     std::memset(tied_gradient_.view.raw(), 0, tied_gradient_.view.size_bytes());
   }
 }
 
 void WeightSet::complete_gradients() {
+  TrainedSet::complete_gradients();
+  for (const Reordered& one : reordered_) {
+    one.order.to_stored(one.gradient, one.stored.gradient.view);
+  }
   if (tied_gradient_.view.rank() == 0) return;
   const std::span<float> sum = floats(embedding_.gradient.view);
   const std::span<const float> of_logits = floats(tied_gradient_.view);
@@ -263,6 +322,7 @@ void WeightSet::complete_gradients() {
 }
 
 void WeightSet::pack(Backend& backend) {
+  for (const Reordered& one : reordered_) one.order.to_packed(one.stored.value.view, one.value);
   const auto rounded_bias = [&](const Tensor* bias, const Tensor& value) {
     return bias != nullptr ? rounded(value, dtype_) : std::vector<float>();
   };
@@ -278,6 +338,11 @@ void WeightSet::pack(Backend& backend) {
   for (const TrainedNorm& one : norms_) {
     one.norm->set_values(backend, rounded(one.weight.value.view, dtype_),
                          rounded_bias(one.norm->bias(), one.bias.value.view));
+  }
+  for (const TrainedMixer& one : mixers_) {
+    std::vector<std::vector<float>> values;
+    for (const Values& each : one.weights) values.push_back(rounded(each.value.view, dtype_));
+    one.mixer->set_own_weights(backend, values);
   }
   decoder_.set_embedding(backend, embedding_.value.view);
   if (decoder_.has_own_head()) decoder_.set_head(backend, head_.value.view);

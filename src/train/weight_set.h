@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/decoder.h"
+#include "train/packed_order.h"
 #include "train/trained_set.h"
 
 namespace paceline {
@@ -48,6 +50,16 @@ class WeightSet final : public TrainedSet {
     Values weight;  // [width], as files store it
     Values bias;    // [width] if there is one
   };
+  struct TrainedMixer {
+    Mixer* mixer;
+    std::vector<Values> weights = {};  // of Mixer::own_weights(), as passes have them
+  };
+  // A parameter that passes have in another order than the files.
+  struct Reordered {
+    PackedOrder order;
+    Values stored;           // as the files have it
+    Tensor value, gradient;  // as passes have them
+  };
   // How a parameter begins from scratch: normal around `mean`.
   struct Start {
     float mean = 0;
@@ -60,11 +72,20 @@ class WeightSet final : public TrainedSet {
     int64_t first_row = 0;
     int64_t num_rows = 0;
     float deviation = 0;
+    PackedOrder order = {};
+    bool has_bias = true;  // where the product has one
   };
 
   Values allocate(const Extents& shape) const;
   Values copy_of(const PackedMatrix& matrix) const;
+  std::string path_of(int64_t layer, const std::string& part) const;
   void add_block(DecoderBlock& block, int64_t layer);
+  void add_mixer(Mixer& mixer, int64_t layer, BlockTraining& training);
+  // `layer` is the prefix of its name.
+  void add_own_weight(const std::string& layer, const OwnWeight& weight, TrainedMixer& mixer);
+  // A value and its gradient as the files have them, which passes have in this order.
+  std::pair<Tensor, Tensor> in_order(PackedOrder order, const Extents& shape, const Tensor& value,
+                                     const Tensor& gradient);
   void add_product(Linear& linear, int64_t layer, BlockProduct product, LinearTraining& training);
   void add_mixture(Mixture& mixture, int64_t layer, MixtureTraining& training);
   void add_linear(Linear& linear, const std::vector<Part>& parts, LinearTraining& training);
@@ -81,6 +102,8 @@ class WeightSet final : public TrainedSet {
   std::vector<Start> starts_;  // of these
   std::vector<TrainedLinear> linears_;
   std::vector<TrainedNorm> norms_;
+  std::vector<TrainedMixer> mixers_;
+  std::vector<Reordered> reordered_;
   Values embedding_;
   Values head_;                // of its own
   OwnedTensor tied_gradient_;  // of the logits, where the embedding is the head

@@ -114,7 +114,7 @@ std::string transformers_path(const std::string& path) {
 // All weights, whose gradients are those of `expected`.
 void expect_full(const std::string& name, const Json& expected,
                  const GradientTolerance& tolerance) {
-  const Golden golden = read_golden(name);
+  const Golden golden = find_golden(name);
   TestModel model(golden.directory, {.isa = isas_to_run().back(),
                                      .num_threads = 2,
                                      .weight_dtype = tolerance.dtype,
@@ -152,7 +152,7 @@ TEST(FullGradientGoldens, HaveEveryDenseModel) {
 
 // An adapter of PEFT beside a model: the gradients of its matrices are those of `expected`.
 void expect_lora(const std::string& name, const std::string& path, const Json& expected) {
-  const Golden golden = read_golden(name);
+  const Golden golden = find_golden(name);
   Memory memory;
   const Adapter adapter =
       read_adapter(source_path(path), read_adapter_base(ModelSource(golden.directory)), memory);
@@ -209,6 +209,32 @@ TEST(ExpertGradientGolden, OfLoraInExpertsIsPefts) {
     SCOPED_TRACE(adapter);
     expect_lora(adapter.substr(0, adapter.size() - kStacked.size()),
                 "tests/goldens/expert_adapters/" + adapter, expected);
+  }
+}
+
+// Models whose layers have states (tools/goldens/make_hybrid_gradient_goldens.py).
+class HybridGradientGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(HybridGradientGolden, OfAllWeightsIsPyTorchs) {
+  expect_full(GetParam(), *goldens("hybrids.json").find("full")->find(GetParam()), kFloat32);
+}
+
+std::vector<std::string> hybrid_models() {
+  std::vector<std::string> names;
+  for (const auto& [name, golden] : *goldens("hybrids.json").find("full")->object()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, HybridGradientGolden,
+                         ::testing::ValuesIn(cases_to_run(hybrid_models(), 0, 4)),
+                         [](const auto& test) { return test.param; });
+
+TEST(HybridGradientGoldens, OfLoraArePefts) {
+  for (const auto& [name, expected] : *goldens("hybrids.json").find("lora")->object()) {
+    SCOPED_TRACE(name);
+    expect_lora(name, "tests/goldens/family_adapters/" + name, expected);
   }
 }
 

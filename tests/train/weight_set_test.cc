@@ -34,7 +34,7 @@ std::span<float> floats(const Tensor& tensor) {
 class FullModel {
  public:
   FullModel(const std::string& name, const RunOptions& run)
-      : golden(read_golden(name)),
+      : golden(find_golden(name)),
         model(golden.directory, run),
         weights(model.backend(), model.decoder()) {}
 
@@ -90,11 +90,12 @@ class FullModel {
 
 // Of models whose weights can all be trained: the biases of gpt-oss's experts, and those that
 // experts are chosen by, have no gradients.
-std::vector<std::string> full_golden_names() {
-  std::vector<std::string> names = golden_names();
+std::vector<std::string> full_golden_names(const std::string& kind = "models") {
+  std::vector<std::string> names = golden_names(kind);
   std::erase_if(names, [](const std::string& name) {
-    constexpr auto kBiased = std::to_array<std::string_view>(
-        {"gpt_oss", "glm4_moe", "solar_open", "dots1", "minimax_m2"});
+    constexpr auto kBiased =
+        std::to_array<std::string_view>({"gpt_oss", "glm4_moe", "solar_open", "dots1", "minimax_m2",
+                                         "lfm2_moe_tied", "nemotron_h_moe", "nemotron_h_latent"});
     return std::ranges::any_of(kBiased, [&](auto family) { return name.starts_with(family); });
   });
   return names;
@@ -122,6 +123,10 @@ TEST_P(FullForward, HasTheBitsOfServingTheTrainedWeights) {
 
 INSTANTIATE_TEST_SUITE_P(Models, FullForward,
                          ::testing::ValuesIn(cases_to_run(full_golden_names(), 2, 4)),
+                         [](const auto& test) { return test.param; });
+
+INSTANTIATE_TEST_SUITE_P(Hybrids, FullForward,
+                         ::testing::ValuesIn(cases_to_run(full_golden_names("hybrids"), 1, 6, 3)),
                          [](const auto& test) { return test.param; });
 
 class FullGradient : public ::testing::TestWithParam<std::string> {};
@@ -201,11 +206,14 @@ TEST_P(FullGradient, ThreadsCheckpointsAndMicroBatchesChangeNoBit) {
 INSTANTIATE_TEST_SUITE_P(Models, FullGradient,
                          ::testing::Values("llama_bias", "gemma2_odd", "gemma3_text_pattern2",
                                            "qwen3_tied", "mistral_window", "olmoe_plain",
-                                           "qwen2_moe_sparse_step"),
+                                           "qwen2_moe_sparse_step", "qwen3_5_text", "lfm3_bias",
+                                           "falcon_h1_multipliers", "granitemoehybrid_mamba_dense"),
                          [](const auto& test) { return test.param; });
 
 TEST(WeightSet, HasEveryParameterOfTheModelOnce) {
-  for (const std::string& name : full_golden_names()) {
+  std::vector<std::string> names = full_golden_names();
+  for (const std::string& name : full_golden_names("hybrids")) names.push_back(name);
+  for (const std::string& name : names) {
     FullModel full(name, {});
     EXPECT_EQ(full.weights.num_parameters(), full.model.decoder().num_parameters()) << name;
     const auto& all = full.weights.parameters();

@@ -26,12 +26,12 @@ import peft
 import torch
 import transformers
 
-from peft_models import GOLDENS, exact_model, load_model
+from peft_models import GOLDENS, exact_model, folder_of, load_model
 
 # Those that are trained with LoRA alone.
 MIXTURES = re.compile(r"moe|mixtral|gpt_oss|mellum|solar_open|dots1|minimax")
 LEAST_LENGTH = 3e-3  # as the test has it
-NAME = re.compile(r".*?((?:layers\.\d+\.|embed_tokens\.|norm\.|lm_head\.).*)")
+NAME = re.compile(r".*?((?:layers\.\d+\.|embed_tokens\.|embeddings\.|norm\.|norm_f\.|lm_head\.).*)")
 
 
 def patterns(count: int) -> torch.Tensor:
@@ -47,7 +47,7 @@ def summary(gradient: torch.Tensor) -> list[float]:
 
 
 def loss_of(model: torch.nn.Module, name: str) -> torch.Tensor:
-    ids = torch.tensor(json.loads((GOLDENS / "models" / name / "golden.json").read_text())["prompt_ids"])
+    ids = torch.tensor(json.loads((folder_of(name) / "golden.json").read_text())["prompt_ids"])
     logits = model(input_ids=ids[None, :-1]).logits[0]
     return torch.nn.functional.cross_entropy(logits.double(), ids[1:])
 
