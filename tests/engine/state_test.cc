@@ -66,6 +66,21 @@ TEST_F(EngineStates, AHeldPrefixIsFoundWhateverTheBlockSize) {
   }
 }
 
+// 53 tokens, of which 52 are computed: the last chunk that they fill ends at 48. Else the state a
+// little before the prompt's end is the last one at a boundary.
+TEST_F(EngineStates, TheEndOfAnAnswerIsFoundWhereABlockEndsToo) {
+  for (const auto& [block_size, found] :
+       {std::pair{4, 48}, {8, 48}, {16, 48}, {24, 48}, {32, 32}, {48, 48}, {64, 0}}) {
+    SCOPED_TRACE(block_size);
+    with_states(4, block_size);
+    Ids turns = text(40);
+    const Ids answer = run(greedy(turns, 13)).tokens;
+    turns.insert(turns.end(), answer.begin(), answer.end());
+    turns.insert(turns.end(), {1, 2, 3});
+    EXPECT_EQ(run(greedy(turns, 1)).ending->stats.cached_tokens, found);
+  }
+}
+
 TEST_F(EngineStates, AnotherEndingComputesAtMost512TokensMoreWhateverTheBlockSize) {
   for (const int64_t block_size : {16, 24, 48}) {
     SCOPED_TRACE(block_size);
