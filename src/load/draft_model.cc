@@ -159,11 +159,6 @@ std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
                 "--speculative-model: one of the models attends in both directions, and generates "
                 "nothing");
   }
-  if (std::ranges::any_of(cache_groups(draft->decoder->config()), &LayerGroup::is_recurrent)) {
-    throw Error(ErrorCode::unsupported,
-                "--speculative-model: some of its layers have states, which can't take back tokens "
-                "that the model doesn't draw; --speculative-method ngram needs no second model");
-  }
   if (!draft->decoder->config().has_head || !target.decoder->config().has_head) {
     throw Error(ErrorCode::unsupported,
                 "--speculative-model: the files of one of the models have no lm_head.weight, so it "

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/state_chunk.h"
 
 namespace paceline {
 
@@ -30,6 +31,7 @@ struct ModelDrafter::State : DraftState {
 struct ModelDrafter::Job {
   const DraftRequest* request = nullptr;
   State* state = nullptr;
+  int64_t most = 0;  // tokens to propose
   bool is_done = false;
   // Of the forward that is being made.
   int64_t first_row = 0;
@@ -81,7 +83,21 @@ std::unique_ptr<DraftState> ModelDrafter::begin(std::span<const int32_t> /*promp
 
 int64_t ModelDrafter::prospects(DraftState& /*state*/, std::span<const int32_t> tokens,
                                 int64_t most) {
-  return std::clamp<int64_t>(limits_.max_length - std::ssize(tokens), 0, most);
+  const int64_t length = std::ssize(tokens);
+  return std::clamp<int64_t>(limits_.max_length - length, 0, most_drafted(length, most));
+}
+
+// States can take back rows of the chunk that is open: the last row that a draft computes, that of
+// its last token but one, may not end it.
+int64_t ModelDrafter::most_drafted(int64_t length, int64_t most) const {
+  return cache_.has_states() ? std::min(most, kStateChunk - length % kStateChunk) : most;
+}
+
+// As many of `valid` rows as its states can go on from: all, or none where they went on beyond a
+// chunk that must be computed again.
+int64_t ModelDrafter::resumable(const State& state, int64_t valid) const {
+  const bool is_open = valid >= state.num_computed / kStateChunk * kStateChunk;
+  return is_open || !cache_.has_states() ? valid : 0;
 }
 
 void ModelDrafter::propose(std::span<const DraftRequest> requests) {
@@ -106,7 +122,7 @@ void ModelDrafter::start(const DraftRequest& request) {
   auto& state = static_cast<State&>(*request.state);
   const int64_t length = std::ssize(request.tokens);
   // The last token's row is computed anew: the first proposal is drawn from it.
-  const int64_t valid = std::min(state.num_valid(request.tokens), length - 1);
+  const int64_t valid = resumable(state, std::min(state.num_valid(request.tokens), length - 1));
   cache_.truncate(state.blocks, std::min(valid, state.blocks.length()));
   cache_.release_outside_window(state.blocks, valid);
   state.num_computed = valid;
@@ -114,6 +130,7 @@ void ModelDrafter::start(const DraftRequest& request) {
   state.drafted.clear();
   jobs_.push_back({.request = &request,
                    .state = &state,
+                   .most = most_drafted(length, request.most),
                    .is_done = request.most <= 0 || length > limits_.max_length});
 }
 
@@ -204,7 +221,7 @@ void ModelDrafter::draw(Job& job, std::span<const float> logits) {
   if (request.mask != nullptr) request.mask->accept(sample.id);
   // Penalties see the draft as they will see the output.
   if (!request.history->tokens().empty()) request.history->add_output(sample.id);
-  job.is_done = std::ssize(draft.tokens) >= request.most;
+  job.is_done = std::ssize(draft.tokens) >= job.most;
 }
 
 }  // namespace paceline

@@ -26,7 +26,8 @@ struct ModelDrafterLimits {
 // All sequences draft together, one forward a token, with keys and values of their own in `cache`
 // (its keys for drafted tokens that were not drawn are given back with the next call). A token is
 // drawn as the model will draw it: same options, same noise. Tokens that the drafter has not read
-// yet are computed first, at most max_rows a call; until then it proposes nothing. Logits beyond
+// yet are computed first, at most max_rows a call; until then it proposes nothing. A model with
+// states drafts up to the end of a chunk (base/state_chunk.h). Logits beyond
 // the other model's vocabulary are ignored, missing ones are minus infinity (rows of padding).
 class ModelDrafter : public Drafter {
  public:
@@ -45,6 +46,8 @@ class ModelDrafter : public Drafter {
   struct State;
   struct Job;
 
+  int64_t most_drafted(int64_t length, int64_t most) const;
+  int64_t resumable(const State& state, int64_t valid) const;
   void start(const DraftRequest& request);
   // Adds a job's next rows to the forward; false when it has none, or no room.
   bool add_rows(Job& job);

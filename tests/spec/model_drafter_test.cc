@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/state_chunk.h"
 #include "tensor/memory.h"
 #include "tests/engine/scripted_runner.h"
 #include "tests/test_scale.h"
@@ -74,6 +75,28 @@ class ModelDrafterTest : public ::testing::Test {
   Draft draft_;
 };
 
+const std::vector<CacheGroup> kWithStates = {
+    {.num_blocks = 64},
+    {.num_blocks = 2, .is_recurrent = true},
+    {.num_blocks = 2, .is_recurrent = true, .holds_open_rows = true}};
+
+// A call for the same tokens computes the last row anew, which may have ended a chunk.
+TEST_F(ModelDrafterTest, StatesThatWentOnAreComputedAgain) {
+  for (const int64_t length : {15, 16, 17, 32}) {
+    SCOPED_TRACE(length);
+    make({.groups = kWithStates,
+          .limits = {.vocab_size = kVocab, .max_length = 200, .max_rows = 64}});
+    const auto state = drafter_->begin({}, {});
+    std::vector<int32_t> tokens;
+    for (int64_t i = 0; i < length; ++i) tokens.push_back(static_cast<int32_t>(i % kVocab));
+    const int64_t most = std::min<int64_t>(5, kStateChunk - length % kStateChunk);
+    EXPECT_EQ(drafter_->prospects(*state, tokens, 5), most);
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_EQ(propose(*state, tokens, 5), expected(tokens, most));
+    }
+  }
+}
+
 TEST_F(ModelDrafterTest, ProposesWhatItsModelWouldDraw) {
   make({});
   const auto state = drafter_->begin({}, {});
@@ -94,7 +117,9 @@ TEST_F(ModelDrafterTest, WhatWasNotDrawnIsForgotten) {
     };
     Shape shape;
     shape.limits.max_rows = 200;
-    if (below(2) == 0) shape.groups = {{.num_blocks = 64}, {.window = 5, .num_blocks = 64}};
+    const int64_t kind = below(3);
+    if (kind == 1) shape.groups = {{.num_blocks = 64}, {.window = 5, .num_blocks = 64}};
+    if (kind == 2) shape.groups = kWithStates;
     make(shape);
     auto state = drafter_->begin({}, {});
     std::vector<int32_t> tokens;
@@ -102,7 +127,9 @@ TEST_F(ModelDrafterTest, WhatWasNotDrawnIsForgotten) {
     for (int round = 0; round < 8; ++round) {
       const int64_t most = below(6);
       std::vector<int32_t> text = tokens;
-      const std::vector<int32_t> drafted = expected(tokens, most);
+      const int64_t room = kStateChunk - std::ssize(tokens) % kStateChunk;
+      const std::vector<int32_t> drafted =
+          expected(tokens, kind == 2 ? std::min(most, room) : most);
       text.insert(text.end(), drafted.begin(), drafted.end());
       runner_->on_row = [&text](int64_t position, uint64_t digest) {
         const auto seen = std::span(text).first(static_cast<size_t>(position) + 1);
