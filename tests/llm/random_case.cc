@@ -357,7 +357,7 @@ RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas) {
 }
 
 // Of a case whose model has neither text nor another kind of head. A draft model is one of
-// attention.
+// attention, or the model itself.
 RandomCase draw_hybrid_case(uint64_t seed, const std::vector<Isa>& isas) {
   static const std::vector<std::string> hybrids = models_in("hybrids");
   RandomCase drawn = draw_case(seed, isas);
@@ -368,7 +368,8 @@ RandomCase draw_hybrid_case(uint64_t seed, const std::vector<Isa>& isas) {
   }
   drawn.subject.load.model = drawn.engine.model = hybrids[seed % hybrids.size()];
   if (!drawn.engine.speculative_model.empty()) {
-    drawn.engine.speculative_model = (kSource / "tests/goldens/models/qwen3_tied").string();
+    drawn.engine.speculative_model =
+        seed % 2 == 0 ? drawn.engine.model : (kSource / "tests/goldens/models/qwen3_tied").string();
   }
   return drawn;
 }
