@@ -38,17 +38,19 @@ FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3
             "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3", "qwen2_moe", "qwen3_moe",
             "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared", "qwen3_5_text", "qwen3_5_moe_text",
             "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",
-            "mamba2", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
+            "mamba2", "mamba", "falcon_mamba", "jamba", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
             "gemma", "mellum", "cohere", "solar_open", "dots1", "minimax_m2")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
 MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
-HYBRIDS = (*DELTA_NETS, *MAMBAS, "lfm2", "lfm2_moe", "lfm3")
+FIRST_MAMBAS = ("mamba", "falcon_mamba", "jamba")
+HYBRIDS = (*DELTA_NETS, *MAMBAS, *FIRST_MAMBAS, "lfm2", "lfm2_moe", "lfm3")
 # Their classes have no head_dim of attention's own.
 HEAD_DIM_FROM_HIDDEN = ("cohere", "dots1", "cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
-                        "bamba", "falcon_h1", "mamba2")
+                        "bamba", "falcon_h1", "mamba2", *FIRST_MAMBAS)
 DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3", "lfm3", "mellum")
 EPS_KEYS = {"cohere": "layer_norm_eps", "cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
-            "lfm2_moe": "norm_eps", "lfm3": "norm_eps", "nemotron_h": "layer_norm_epsilon", "mamba2": "layer_norm_epsilon"}
+            "lfm2_moe": "norm_eps", "lfm3": "norm_eps", "nemotron_h": "layer_norm_epsilon", "mamba2": "layer_norm_epsilon",
+            "mamba": "layer_norm_epsilon", "falcon_mamba": "layer_norm_epsilon"}
 DTYPES = ("float32", "float32", "bfloat16", "float16")
 
 
@@ -81,7 +83,7 @@ def random_shape(draw: random.Random, family: str) -> Config:
 def random_rope(draw: random.Random, family: str) -> Config:
     theta = any_of(draw, 100.0, 10_000.0, 1e6)
     kinds = [plain_rope(theta), linear_rope(theta, 3.0), llama3_rope(theta), yarn_rope(theta)]
-    if family in ("bamba", "mamba2"):  # half a head rotates, which may be odd, or nothing
+    if family in ("bamba", "mamba2", *FIRST_MAMBAS):  # half a head rotates, which may be odd, or nothing
         return plain_rope(theta)
     if family not in (*DEPENDS_ON_LAYERS, "ministral3"):
         kinds.append({"rope_type": "dynamic", "factor": draw.uniform(1, 5), "rope_theta": theta})
@@ -145,10 +147,29 @@ def random_mambas(draw: random.Random, family: str, shape: Config) -> Config:
                      "mlp_multipliers": [draw.uniform(0.3, 2) for _ in range(2)]}
 
 
+def random_first_mambas(draw: random.Random, family: str, shape: Config) -> Config:
+    """The layers of Mamba 1, and their sizes."""
+    flip = lambda: draw.random() < 0.5  # noqa: E731
+    sizes = [draw.randint(1, 3), draw.randint(1, 40), draw.randint(2, 5), any_of(draw, "auto", draw.randint(1, 20))]
+    if family != "jamba":
+        shape.pop("intermediate_size")  # expand says it
+        fields: Config = dict(zip(("expand", "state_size", "conv_kernel", "time_step_rank"), sizes))
+        if family == "falcon_mamba":
+            fields["mixer_rms_eps"] = any_of(draw, 1e-6, 1e-3)
+        return fields | {"use_conv_bias": flip(), "use_bias": flip()}
+    attention, experts = draw.randint(1, 4), draw.randint(1, 3)
+    return dict(zip(("mamba_expand", "mamba_d_state", "mamba_d_conv", "mamba_dt_rank"), sizes)) | {
+        "mamba_conv_bias": flip(), "mamba_proj_bias": flip(), "hidden_act": any_of(draw, "silu", "silu", "gelu"),
+        "attn_layer_period": attention, "attn_layer_offset": draw.randrange(attention),
+        "expert_layer_period": experts, "expert_layer_offset": draw.randrange(experts)}
+
+
 def random_states(draw: random.Random, family: str, shape: Config) -> Config:
     """The layers that aren't attention, and their sizes."""
     if family in MAMBAS:
         return random_mambas(draw, family, shape)
+    if family in FIRST_MAMBAS:
+        return random_first_mambas(draw, family, shape)
     state = "linear_attention" if family in DELTA_NETS else "conv"
     shape["num_hidden_layers"] = max(2, shape["num_hidden_layers"])
     kinds = [any_of(draw, state, state, "full_attention") for _ in range(shape["num_hidden_layers"])]
@@ -191,6 +212,8 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         if family == "qwen2_moe":
             fields["qkv_bias"] = flip()
         return fields
+    if family == "jamba":
+        return {"num_experts": 1, "num_experts_per_tok": 1} if flip() else fields | {"num_experts": count}
     if family in ("olmoe", "mellum"):
         fields["moe_intermediate_size"] = draw.randint(3, 40)
         return fields | {"num_experts": count, "norm_topk_prob": flip()}
@@ -314,7 +337,7 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
         fields["rope_parameters"] = random_longrope(draw, rope["rope_theta"], int(head_dim * share))
         fields["rope_parameters"]["partial_rotary_factor"] = share
         fields["original_max_position_embeddings"] = any_of(draw, 16, 39, 40, 100)
-    if family in ("nemotron_h", "mamba2"):
+    if family in ("nemotron_h", "mamba2", *FIRST_MAMBAS):
         del fields["rope_parameters"]
     return fields
 

@@ -95,6 +95,27 @@ void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs
   if (!out.empty()) do_delta_rule(shape, inputs, slices, memory, out);
 }
 
+void RecurrentOps::selective_scan(const ScanShape& shape, const ScanInputs& inputs,
+                                  const StateSlices& slices, const StateMemory& memory,
+                                  const Tensor& out) {
+  ShapeCheck check("selective_scan");
+  check.dimension("shape", "channels", shape.channels);
+  check.dimension("shape", "state_size", shape.state_size);
+  check.dimension("shape", "state_elements", shape.state_elements());
+  check.dimension("shape", "open_elements", shape.open_elements());
+  check.tensor("x", inputs.x, {"rows", "channels"});
+  check.tensor("steps", inputs.steps, {"rows", "channels"});
+  check.tensor("b", inputs.b, {"rows", "state_size"});
+  check.tensor("c", inputs.c, {"rows", "state_size"});
+  check.tensor("rates", inputs.rates, {"state_size", "channels"});
+  check.tensor("skip", inputs.skip, {"channels"});
+  check.tensor("states", memory.states, {"blocks", "state_elements"});
+  check.tensor("open_rows", memory.open_rows, {"open_blocks", "open_elements"});
+  check.tensor("out", out, {"rows", "channels"});
+  check_slices(slices, out.size(0), memory);
+  if (!out.empty()) do_selective_scan(shape, inputs, slices, memory, out);
+}
+
 void RecurrentOps::copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
   for (const BlockMove& move : moves) {
     PL_CHECK(

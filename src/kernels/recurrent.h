@@ -47,6 +47,30 @@ struct DeltaInputs {
   const Tensor* skip = nullptr;  // [value_heads]: the share of its own value in a row's output
 };
 
+// The state of each channel decays element by element: [state_size, padded channels]. Open rows are
+// of each position of the chunk the steps and the stepped inputs of channels, [padded channels]
+// each, and b, [padded state_size].
+struct ScanShape {
+  int64_t channels = 0;
+  int64_t state_size = 0;
+
+  int64_t padded_channels() const { return DeltaShape::padded(channels); }
+  int64_t padded_state() const { return DeltaShape::padded(state_size); }
+  int64_t state_elements() const { return state_size * padded_channels(); }
+  // Where the parts of a block of open rows begin, in elements; steps are the first.
+  int64_t inputs_begin() const { return kStateChunk * padded_channels(); }
+  int64_t b_begin() const { return inputs_begin() + kStateChunk * padded_channels(); }
+  int64_t open_elements() const { return b_begin() + kStateChunk * padded_state(); }
+};
+
+struct ScanInputs {
+  Tensor x;      // [rows, channels]
+  Tensor steps;  // [rows, channels], at least 0
+  Tensor b, c;   // [rows, state_size]
+  Tensor rates;  // [state_size, channels], of decay
+  Tensor skip;   // [channels]: the share of its own x in a row's output
+};
+
 // Bounds of a gate before its rate.
 struct GateRange {
   float low = 0.0f;
@@ -114,6 +138,13 @@ class RecurrentOps {
   void delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,
                   const StateMemory& memory, const Tensor& out);
 
+  // Mamba's selective scan (Gu and Dao, "Mamba", 2023). Of each channel, row by row,
+  //   S = exp(-rates * step) S + (step x) b,  out = S c + skip x
+  // The state at a chunk's start is stepped over the chunk's earlier rows anew, so that these may
+  // be taken back.                        x, out [rows, channels], which may be x
+  void selective_scan(const ScanShape& shape, const ScanInputs& inputs, const StateSlices& slices,
+                      const StateMemory& memory, const Tensor& out);
+
   // Copies whole blocks, in this order.   blocks [blocks, elements]
   void copy_states(const Tensor& blocks, std::span<const BlockMove> moves);
 
@@ -127,6 +158,9 @@ class RecurrentOps {
   virtual void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
                              const StateSlices& slices, const StateMemory& memory,
                              const Tensor& out) = 0;
+  virtual void do_selective_scan(const ScanShape& shape, const ScanInputs& inputs,
+                                 const StateSlices& slices, const StateMemory& memory,
+                                 const Tensor& out) = 0;
   virtual void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) = 0;
 };
 

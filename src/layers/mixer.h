@@ -12,6 +12,7 @@
 #include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/kv_storage.h"
+#include "layers/mamba1.h"
 #include "layers/mamba2.h"
 
 namespace paceline {
@@ -27,7 +28,7 @@ struct MixerInputs {
 
 class Mixer {
  public:
-  using Part = std::variant<SelfAttention, GatedDeltaNet, GatedConvolution, Mamba2>;
+  using Part = std::variant<SelfAttention, GatedDeltaNet, GatedConvolution, Mamba1, Mamba2>;
 
   explicit Mixer(Part part) : part_(std::move(part)) {}
 
@@ -48,6 +49,9 @@ class Mixer {
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const {
+    if (const Mamba1* const mamba = std::get_if<Mamba1>(&part_)) {
+      return mamba->list_weights(weights);
+    }
     for (const Linear* const product : products()) {
       for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
     }

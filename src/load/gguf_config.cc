@@ -35,7 +35,8 @@ int64_t num_layers(const GgufFields& fields) {
 
 // Whether there are layers of attention and MLPs.
 bool has_attention(const GgufFields& fields) {
-  return fields.architecture().mixers != GgufMixers::mamba2_only;
+  const GgufMixers mixers = fields.architecture().mixers;
+  return mixers != GgufMixers::mamba1_only && mixers != GgufMixers::mamba2_only;
 }
 
 GgufHeads heads_of(const GgufFields& fields) {
@@ -197,6 +198,10 @@ ModelType find_model_type(const GgufFields& fields) {
   };
   if (!architecture.mixture_type.empty() && has_experts(fields)) {
     return {architecture.mixture_type, architecture.mixture_class};
+  }
+  if (!architecture.step_norms_type.empty() &&
+      fields.metadata().boolean(fields.key("ssm.dt_b_c_rms")).value_or(false)) {
+    return {architecture.step_norms_type, architecture.step_norms_class};
   }
   if (!architecture.shared_type.empty() && is_positive("expert_shared_feed_forward_length")) {
     return {architecture.shared_type, architecture.shared_class};

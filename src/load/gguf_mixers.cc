@@ -89,6 +89,14 @@ void check_inner(const GgufFields& fields, int64_t hidden) {
   fields.corrupt(kSsmInner, fmt::format("{}, expected a multiple of {}", inner, expected));
 }
 
+// The inner columns of Mamba 1 are so many for each of `hidden` columns.
+void check_expansion(const GgufFields& fields, int64_t hidden) {
+  const int64_t inner = fields.size(kSsmInner);
+  if (inner % hidden == 0) return;
+  fields.corrupt(kSsmInner, fmt::format("{}, expected a multiple of the {} of {}", inner, hidden,
+                                        fields.key("embedding_length")));
+}
+
 void add_mamba_sizes(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
   const int64_t heads = fields.size(kSsmHeads);
   config.emplace_back("mamba_n_heads", heads);
@@ -177,6 +185,60 @@ void add_mamba_fields(const GgufFile& file, const GgufFields& fields, Json::Obje
   config.emplace_back("shared_intermediate_size", fields.layer_size("feed_forward_length"));
 }
 
+void add_mamba1_only_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  const int64_t hidden = fields.size("embedding_length");
+  check_expansion(fields, hidden);
+  config.emplace_back("expand", fields.size(kSsmInner) / hidden);
+  config.emplace_back("state_size", fields.size("ssm.state_size"));
+  config.emplace_back("conv_kernel", fields.size("ssm.conv_kernel"));
+  config.emplace_back("time_step_rank", fields.size(kSsmHeads));
+  config.emplace_back("use_conv_bias", has_tensor(file, ".ssm_conv1d.bias"));
+  config.emplace_back("use_bias", has_tensor(file, ".ssm_in.bias"));
+  if (const auto eps = fields.number("attention.layer_norm_rms_epsilon")) {
+    config.emplace_back("layer_norm_epsilon", *eps);
+  }
+}
+
+// Adds the period and the offset of layers of a kind.
+void add_layer_pattern(const GgufFields& fields, std::string_view key, const std::string& name,
+                       const std::vector<bool>& layers, Json::Object& config) {
+  const auto first = std::ranges::find(layers, true);
+  const auto second = first == layers.end() ? first : std::find(first + 1, layers.end(), true);
+  const int64_t offset = first - layers.begin();
+  const int64_t period =
+      second == layers.end() ? std::max(offset + 1, std::ssize(layers)) : second - first;
+  for (int64_t i = 0; i < std::ssize(layers); ++i) {
+    if (layers[static_cast<size_t>(i)] == (i % period == offset)) continue;
+    fields.unsupported(key, fmt::format("layers without a period (layer {})", i));
+  }
+  config.emplace_back(name + "_layer_period", period);
+  config.emplace_back(name + "_layer_offset", offset);
+}
+
+void add_mamba1_fields(const GgufFile& file, const GgufFields& fields, int64_t layers,
+                       Json::Object& config) {
+  const int64_t hidden = fields.size("embedding_length");
+  check_expansion(fields, hidden);
+  config.emplace_back("mamba_expand", fields.size(kSsmInner) / hidden);
+  config.emplace_back("mamba_d_state", fields.size("ssm.state_size"));
+  config.emplace_back("mamba_d_conv", fields.size("ssm.conv_kernel"));
+  config.emplace_back("mamba_dt_rank", fields.size(kSsmHeads));
+  config.emplace_back("mamba_conv_bias", has_tensor(file, ".ssm_conv1d.bias"));
+  config.emplace_back("mamba_proj_bias", has_tensor(file, ".ssm_in.bias"));
+  std::vector<bool> attention = recurrent_layers(fields, layers);
+  attention.flip();
+  add_layer_pattern(fields, kKeyHeads, "attn", attention, config);
+  if (fields.integer("expert_count").value_or(0) < 1) {
+    config.emplace_back("num_experts", int64_t{1});
+    config.emplace_back("num_experts_per_tok", int64_t{1});
+  }
+  std::vector<bool> mixtures;
+  for (int64_t i = 0; i < layers; ++i) {
+    mixtures.push_back(file.find_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", i)) != nullptr);
+  }
+  add_layer_pattern(fields, "expert_count", "expert", mixtures, config);
+}
+
 // The files' sizes of the MLPs are those of their matrices.
 void add_convolution_fields(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
   config.emplace_back("block_auto_adjust_ff_dim", false);
@@ -204,6 +266,8 @@ void add_gguf_mixers(const GgufFile& file, const GgufFields& fields, int64_t lay
                      Json::Object& config) {
   const GgufMixers mixers = fields.architecture().mixers;
   if (mixers == GgufMixers::alone) return add_layers_alone(file, fields, layers, config);
+  if (mixers == GgufMixers::mamba1_only) return add_mamba1_only_fields(file, fields, config);
+  if (mixers == GgufMixers::mamba1) return add_mamba1_fields(file, fields, layers, config);
   if (mixers == GgufMixers::mamba2_only) return add_mamba_only_fields(file, fields, config);
   if (mixers == GgufMixers::beside) return add_mamba_beside_fields(file, fields, config);
   Json::Array types;
@@ -237,9 +301,10 @@ GgufDeltaNet gguf_delta_net(const GgufFields& fields) {
           .value_dim = inner / heads};
 }
 
-void set_state_shape(GgufTensorName& name) {
+void set_state_shape(GgufMixers mixers, GgufTensorName& name) {
   const std::string& text = name.name;
   name.is_kernel = text.ends_with(".conv1d.weight") || text.ends_with(".conv.conv.weight");
+  if (mixers == GgufMixers::mamba1 || mixers == GgufMixers::mamba1_only) return;
   if (text.find(".mamba.") == text.npos && text.find(".mixer.") == text.npos) return;
   name.is_vector =
       text.ends_with(kGgufDecayRates) || text.ends_with(".D") || text.ends_with(".norm.weight");

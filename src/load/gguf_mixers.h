@@ -32,7 +32,7 @@ GgufDeltaNet gguf_delta_net(const GgufFields& fields);
 
 // Fills in the shape of a tensor of a layer with a state where the file has another one: taps
 // without the 1 between, and vectors of Mamba 2 with one.
-void set_state_shape(GgufTensorName& name);
+void set_state_shape(GgufMixers mixers, GgufTensorName& name);
 
 // Fills in how the file has a tensor of a delta net. convert_hf_to_gguf.py takes turns of the
 // groups of value heads that share a key head, in all rows and columns of value heads.

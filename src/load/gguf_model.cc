@@ -73,7 +73,7 @@ std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> fi
     if (is(".self_attn.k_proj.") || is(".mixer.k_proj.")) interleaved = heads.key;
     const bool is_row = name->ends_with(".shared_expert_gate.weight");
     names.push_back({std::move(*name), tensor.name, interleaved, is_row});
-    set_state_shape(names.back());
+    set_state_shape(architecture.mixers, names.back());
     if (delta_net) set_delta_net_order(*delta_net, names.back());
   }
   return make_gguf_checkpoint(std::move(file), std::move(names), memory);

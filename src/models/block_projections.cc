@@ -115,6 +115,14 @@ std::vector<BlockProjection> convolution_projections(const DecoderConfig& config
           {name + ".out_proj", BlockProduct::output, 0, hidden, hidden}};
 }
 
+// Its other products stand between these two, and adapters don't change them.
+std::vector<BlockProjection> mamba1_projections(const DecoderConfig& config) {
+  const Mamba1Config& mamba = *config.mamba1;
+  const int64_t hidden = config.hidden_size;
+  return {{mamba.name + ".in_proj", BlockProduct::qkv, 0, 2 * mamba.inner, hidden},
+          {mamba.name + ".out_proj", BlockProduct::output, 0, hidden, mamba.inner}};
+}
+
 std::vector<BlockProjection> mamba2_projections(const DecoderConfig& config) {
   const Mamba2Config& mamba = *config.mamba2;
   const int64_t hidden = config.hidden_size;
@@ -132,6 +140,8 @@ std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, Mixe
       return delta_net_projections(config);
     case MixerKind::convolution:
       return convolution_projections(config);
+    case MixerKind::mamba1:
+      return mamba1_projections(config);
     case MixerKind::mamba2:
       return mamba2_projections(config);
   }
@@ -148,6 +158,8 @@ std::string mixer_name(const DecoderConfig& config, int64_t layer_index) {
       return std::string(kDeltaNetName);
     case MixerKind::convolution:
       return std::string(kConvolutionName);
+    case MixerKind::mamba1:
+      return config.mamba1.value().name;
     case MixerKind::mamba2:
       return config.mamba2.value().name;
     case MixerKind::none:

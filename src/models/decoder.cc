@@ -112,6 +112,8 @@ Mixer::Part load_mixer_part(const LoadContext& context, const DecoderConfig& con
                            config.delta_net.value());
     case MixerKind::convolution:
       return GatedConvolution(context, name, config.hidden_size, config.convolution.value());
+    case MixerKind::mamba1:
+      return Mamba1(context, name, config.hidden_size, config.mamba1.value());
     case MixerKind::mamba2:
       return Mamba2(context, name, config.hidden_size, config.mamba2.value());
   }
@@ -201,6 +203,9 @@ void take_mixer(Scratch& scratch, const DecoderConfig& config, int64_t layer_ind
       break;
     case MixerKind::convolution:
       take_convolution_input(scratch, config.hidden_size, rows);
+      break;
+    case MixerKind::mamba1:
+      Mamba1Scratch(scratch, config.mamba1.value(), rows);
       break;
     case MixerKind::mamba2:
       Mamba2Scratch(scratch, config.mamba2.value(), rows);

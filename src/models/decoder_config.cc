@@ -83,6 +83,8 @@ LayerStateElements state_elements(const DecoderConfig& config, int64_t layer_ind
       return config.delta_net->state_elements();
     case MixerKind::convolution:
       return convolution_state_elements(*config.convolution, config.hidden_size);
+    case MixerKind::mamba1:
+      return config.mamba1->state_elements();
     case MixerKind::mamba2:
       return config.mamba2->state_elements();
   }
@@ -92,6 +94,7 @@ LayerStateElements state_elements(const DecoderConfig& config, int64_t layer_ind
 int64_t state_matrix_elements(const DecoderConfig& config, int64_t layer_index) {
   const MixerKind mixer = config.layers[static_cast<size_t>(layer_index)].mixer;
   if (mixer == MixerKind::delta_net) return config.delta_net->matrix_elements();
+  if (mixer == MixerKind::mamba1) return config.mamba1->matrix_elements();
   if (mixer == MixerKind::mamba2) return config.mamba2->matrix_elements();
   return 0;
 }

@@ -12,6 +12,7 @@
 #include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/gated_mlp.h"
+#include "layers/mamba1.h"
 #include "layers/mamba2.h"
 #include "layers/mixture_config.h"
 #include "layers/rope.h"
@@ -22,7 +23,7 @@ namespace paceline {
 constexpr int kNoRope = -1;  // of a layer whose queries and keys don't rotate
 
 // What mixes the positions of a layer; none: it is an MLP or a mixture alone.
-enum class MixerKind : uint8_t { attention, delta_net, convolution, mamba2, none };
+enum class MixerKind : uint8_t { attention, delta_net, convolution, mamba1, mamba2, none };
 
 // The properties that differ between layers.
 struct LayerConfig {
@@ -106,6 +107,7 @@ struct DecoderConfig {
   std::optional<MixtureConfig> mixture;               // of the layers that are mixtures
   std::optional<DeltaNetConfig> delta_net;            // of the layers that are one
   std::optional<GatedConvolutionConfig> convolution;  // of the layers that are one
+  std::optional<Mamba1Config> mamba1;                 // of the layers that are it
   std::optional<Mamba2Config> mamba2;                 // of the layers that are it
 
   BlockNorms norms;

@@ -389,6 +389,59 @@ constexpr GgufArchitecture kMamba2 = {.name = "mamba2",
                                       .whole_tensors = kNemotronWholeNames,
                                       .mixers = GgufMixers::mamba2_only};
 
+constexpr std::array<GgufNamePair, 6> kMambaOnlyNames = {{
+    {"attn_norm", "norm"},
+    {"ssm_in", "mixer.in_proj"},
+    {"ssm_conv1d", "mixer.conv1d"},
+    {"ssm_x", "mixer.x_proj"},
+    {"ssm_dt", "mixer.dt_proj"},
+    {"ssm_out", "mixer.out_proj"},
+}};
+constexpr std::array<GgufNamePair, 3> kMambaOnlyWholeNames = {{
+    {"ssm_a", "mixer.A"},
+    {"ssm_d", "mixer.D"},
+    {"output_norm.weight", "norm_f.weight"},
+}};
+constexpr GgufArchitecture kMamba = {.name = "mamba",
+                                     .model_type = "mamba",
+                                     .hf_class = "MambaForCausalLM",
+                                     .step_norms_type = "falcon_mamba",
+                                     .step_norms_class = "FalconMambaForCausalLM",
+                                     .tensors = kMambaOnlyNames,
+                                     .whole_tensors = kMambaOnlyWholeNames,
+                                     .mixers = GgufMixers::mamba1_only};
+
+constexpr std::array<GgufNamePair, 16> kJambaNames = {{
+    {"ssm_in", "mamba.in_proj"},
+    {"ssm_conv1d", "mamba.conv1d"},
+    {"ssm_x", "mamba.x_proj"},
+    {"ssm_dt", "mamba.dt_proj"},
+    {"ssm_out", "mamba.out_proj"},
+    {"ssm_dt_norm", "mamba.dt_layernorm"},
+    {"ssm_b_norm", "mamba.b_layernorm"},
+    {"ssm_c_norm", "mamba.c_layernorm"},
+    {"ffn_norm", "pre_ff_layernorm"},
+    {"ffn_gate", "feed_forward.gate_proj"},
+    {"ffn_up", "feed_forward.up_proj"},
+    {"ffn_down", "feed_forward.down_proj"},
+    {"ffn_gate_inp", "feed_forward.router"},
+    {"ffn_gate_exps", "feed_forward.experts.gate_proj"},
+    {"ffn_up_exps", "feed_forward.experts.up_proj"},
+    {"ffn_down_exps", "feed_forward.experts.down_proj"},
+}};
+constexpr std::array<GgufNamePair, 3> kJambaWholeNames = {{
+    {"ssm_a", "mamba.A"},
+    {"ssm_d", "mamba.D"},
+    {"output_norm.weight", "final_layernorm.weight"},
+}};
+constexpr GgufArchitecture kJamba = {.name = "jamba",
+                                     .model_type = "jamba",
+                                     .hf_class = "JambaForCausalLM",
+                                     .has_mixtures = true,
+                                     .tensors = kJambaNames,
+                                     .whole_tensors = kJambaWholeNames,
+                                     .mixers = GgufMixers::mamba1};
+
 constexpr std::array<GgufNamePair, 15> kLfm2Names = {{
     {"attn_norm", "operator_norm"},
     {"attn_output", "self_attn.out_proj"},
@@ -493,6 +546,8 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      kNemotronHMoe,
      kFalconH1,
      kMamba2,
+     kMamba,
+     kJamba,
      kLfm2,
      kLfm2Moe});
 

@@ -35,7 +35,9 @@ enum class GgufMixers : uint8_t {
   mamba2,        // likewise
   alone,         // Mamba 2 where feed_forward_length is 0 too, else a layer without a mixer
   beside,        // Mamba 2 and attention in every layer
-  mamba2_only,   // no layer is attention, and none has an MLP
+  mamba1,        // where attention.head_count_kv is 0
+  mamba1_only,   // no layer is attention, and none has an MLP
+  mamba2_only,   // likewise
 };
 
 struct GgufArchitecture {
@@ -49,9 +51,11 @@ struct GgufArchitecture {
   // Parts of the names of mixtures' tensors ("theirs", as checkpoint_name() has them) in
   // checkpoints of mixture_type.
   std::span<const GgufNamePair> mixture_names = {};
-  std::string_view shared_type = {};   // model_type with a shared expert; empty: the same
-  std::string_view shared_class = {};  // its class
-  bool has_mixtures = false;           // of experts, in some or all layers
+  std::string_view step_norms_type = {};   // model_type with ssm.dt_b_c_rms; empty: the same
+  std::string_view step_norms_class = {};  // its class
+  std::string_view shared_type = {};       // model_type with a shared expert; empty: the same
+  std::string_view shared_class = {};      // its class
+  bool has_mixtures = false;               // of experts, in some or all layers
   std::string_view experts_field = "num_experts";  // the config's number of experts
   bool normalises_experts = false;  // their weights add up to 1, unless the file says more
   int64_t expert_gating = 1;        // expert_gating_func: 1 softmax, 2 sigmoid, 3 of the chosen

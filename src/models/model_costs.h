@@ -45,7 +45,12 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
     for (const BlockProjection& part : block_projections(config, i)) {
       costs.block_weights += part.out_features * part.in_features;
     }
-    if (!config.layers[static_cast<size_t>(i)].is_mixture) continue;
+    const LayerConfig& layer = config.layers[static_cast<size_t>(i)];
+    if (layer.mixer == MixerKind::mamba1) {
+      const Mamba1Config& mamba = *config.mamba1;
+      costs.block_weights += mamba.inner * (mamba.parts_width() + mamba.step_rank);
+    }
+    if (!layer.is_mixture) continue;
     const RoutingParams& routing = config.mixture->routing;
     costs.num_experts = routing.num_experts;
     costs.experts_per_token = routing.experts_per_token;

@@ -14,9 +14,9 @@ namespace {
 using KindNames = std::span<const std::string_view>;
 
 // Some of its layers aren't attention.
-constexpr auto kRecurrentNames = std::to_array<std::string_view>(
-    {"bailing_hybrid", "falcon_mamba", "jamba", "mamba", "minimax", "plamo2", "recurrent_gemma",
-     "rwkv", "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"});
+constexpr auto kRecurrentNames =
+    std::to_array<std::string_view>({"bailing_hybrid", "minimax", "plamo2", "recurrent_gemma",
+                                     "rwkv", "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"});
 constexpr auto kKimiNames = std::to_array<std::string_view>({"kimi-linear", "kimi_linear"});
 // Keys and values are kept as one compressed vector.
 constexpr auto kLatentNames = std::to_array<std::string_view>(

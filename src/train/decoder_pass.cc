@@ -154,13 +154,15 @@ Array DecoderPass::mix(const Prepared& prepared, size_t index, const Mixer& mixe
       const LayerStates states{*prepared.states,
                                state_elements(config, static_cast<int64_t>(index))};
       return apply_mix(backend_, part, states, training_.blocks[index].own_weights, x);
-    } else {
-      static_assert(std::is_same_v<Part, SelfAttention>);
+    } else if constexpr (std::is_same_v<Part, SelfAttention>) {
       const PositionTables positions = {
           .rope = rope == kNoRope ? nullptr : &prepared.tables[static_cast<size_t>(rope)],
           .query_factors = prepared.query_factors};
       return apply_attention(backend_, part, training_.blocks[index].head_norms, positions,
                              *prepared.store, x);
+    } else {
+      PL_CHECK(false, "expect_trainable refuses a layer without a gradient");
+      __builtin_unreachable();
     }
   };
   return std::visit(one, mixer.part());

@@ -30,6 +30,15 @@ TEST_F(CudaRecurrentTest, ConvolutionsHaveTheSameBitsHoweverTheyAreCut) {
 TEST_F(CudaRecurrentTest, InputsOfConvolutionsAreTakenBack) {
   cases().inputs_of_convolutions_are_taken_back();
 }
+TEST_F(CudaRecurrentTest, SelectiveScanIsItsRecurrence) {
+  cases().selective_scan_is_its_recurrence();
+}
+TEST_F(CudaRecurrentTest, SelectiveScansHaveTheSameBitsHoweverTheyAreCut) {
+  cases().selective_scans_have_the_same_bits_however_they_are_cut();
+}
+TEST_F(CudaRecurrentTest, ScannedPositionsAreTakenBack) {
+  cases().scanned_positions_are_taken_back();
+}
 TEST_F(CudaRecurrentTest, DecayGates) { cases().decay_gates(); }
 TEST_F(CudaRecurrentTest, Products) { cases().products(); }
 

@@ -127,6 +127,72 @@ std::vector<DeltaShape> delta_shapes() {
           {.key_heads = 2, .value_heads = 4, .key_dim = 64, .value_dim = 16, .corrects = false}};
 }
 
+struct ScanCase {
+  ScanCase(Memory& memory, const ScanShape& scan, int64_t num_rows, uint64_t seed)
+      : shape(scan),
+        rows(num_rows),
+        x(random_tensor(memory, DType::f32, {rows, shape.channels}, seed)),
+        steps(random_tensor(memory, DType::f32, {rows, shape.channels}, seed + 1, 0.5f)),
+        b(random_tensor(memory, DType::f32, {rows, shape.state_size}, seed + 2)),
+        c(random_tensor(memory, DType::f32, {rows, shape.state_size}, seed + 3)),
+        rates(random_tensor(memory, DType::f32, {shape.state_size, shape.channels}, seed + 4)),
+        skip(random_tensor(memory, DType::f32, {shape.channels}, seed + 5)) {
+    for (const Tensor& tensor : {steps.view, rates.view}) {
+      for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+        tensor.elements<float>()[i] = std::abs(tensor.elements<float>()[i]);
+      }
+    }
+  }
+
+  // Rows [begin, end) as one slice.
+  void run(RecurrentOps& ops, int64_t begin, int64_t end, std::span<const StateSave> saves,
+           const StateMemory& blocks, const Tensor& out) const {
+    const StateSlice slice{
+        .num_rows = end - begin, .first_position = begin, .num_saves = std::ssize(saves)};
+    ops.selective_scan(shape,
+                       {.x = x.view.slice(0, begin, end),
+                        .steps = steps.view.slice(0, begin, end),
+                        .b = b.view.slice(0, begin, end),
+                        .c = c.view.slice(0, begin, end),
+                        .rates = rates.view,
+                        .skip = skip.view},
+                       {std::span(&slice, 1), saves}, blocks, out.slice(0, begin, end));
+  }
+  OwnedTensor whole(Memory& memory, RecurrentOps& ops) const {
+    Blocks blocks(memory, 1, 1, shape);
+    OwnedTensor out = allocate_tensor(memory, DType::f32, {rows, shape.channels});
+    run(ops, 0, rows, {}, blocks.view, out.view);
+    return out;
+  }
+  // One channel, in double.
+  std::vector<double> by_rows(int64_t channel) const {
+    std::vector<double> state(static_cast<size_t>(shape.state_size), 0.0), out;
+    for (int64_t row = 0; row < rows; ++row) {
+      const double step = double{steps.view.row<float>(row)[channel]};
+      const double own = double{x.view.row<float>(row)[channel]};
+      double sum = double{skip.view.elements<float>()[channel]} * own;
+      for (int64_t n = 0; n < shape.state_size; ++n) {
+        double& element = state[static_cast<size_t>(n)];
+        element = std::exp(-double{rates.view.row<float>(n)[channel]} * step) * element +
+                  step * own * double{b.view.row<float>(row)[n]};
+        sum += element * double{c.view.row<float>(row)[n]};
+      }
+      out.push_back(sum);
+    }
+    return out;
+  }
+
+  ScanShape shape;
+  int64_t rows;
+  OwnedTensor x, steps, b, c, rates, skip;
+};
+
+std::vector<ScanShape> scan_shapes() {
+  return {{.channels = 8, .state_size = 4},
+          {.channels = 75, .state_size = 16},
+          {.channels = 130, .state_size = 3}};
+}
+
 OwnedTensor whole(Memory& memory, RecurrentOps& by, const DeltaCase& delta) {
   Blocks blocks(memory, 1, 1, delta.shape);
   OwnedTensor out = allocate_tensor(memory, DType::f32,
@@ -298,6 +364,72 @@ void RecurrentChecks::inputs_of_convolutions_are_taken_back() {
     begin = end;
     const int64_t wrong = end + draws.below(kStateChunk - end % kStateChunk);  // it stays open
     if (wrong > end && wrong <= kRows) run_rows(other.view, end, wrong, unused.view);
+  }
+  EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view));
+}
+
+void RecurrentChecks::selective_scan_is_its_recurrence() {
+  const auto reference = make_reference_backend();
+  for (const ScanShape& shape : scan_shapes()) {
+    const ScanCase scan(memory_, shape, 75, 31);
+    for (RecurrentOps* by : {&ops(), reference->recurrent()}) {
+      const OwnedTensor out = scan.whole(memory_, *by);
+      for (int64_t channel = 0; channel < shape.channels; ++channel) {
+        const std::vector<double> expected = scan.by_rows(channel);
+        for (int64_t row = 0; row < scan.rows; ++row) {
+          EXPECT_NEAR(double{out.view.row<float>(row)[channel]}, expected[static_cast<size_t>(row)],
+                      2e-5)
+              << shape.channels << " " << channel << " " << row;
+        }
+      }
+    }
+  }
+}
+
+void RecurrentChecks::selective_scans_have_the_same_bits_however_they_are_cut() {
+  Draws draws(37);
+  for (const ScanShape& shape : scan_shapes()) {
+    const ScanCase scan(memory_, shape, 70, 41);
+    const OwnedTensor expected = scan.whole(memory_, ops());
+    for (int round = 0; round < rounds_; ++round) {
+      RecurrentOps& by = *all_[static_cast<size_t>(draws.below(std::ssize(all_)))];
+      Blocks blocks(memory_, 2, 1, shape);
+      const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
+      const int64_t largest = round < rounds_ / 4 ? 1 : 1 + draws.below(40);
+      for (int64_t begin = 0; begin < scan.rows;) {
+        const int64_t end = std::min(scan.rows, begin + 1 + draws.below(largest));
+        const int64_t boundary = end / kStateChunk * kStateChunk;
+        const StateSave save{.position = boundary, .block = 1};
+        const bool saves = boundary > begin;
+        scan.run(by, begin, end, std::span(&save, saves ? 1 : 0), blocks.view, out.view);
+        begin = end;
+        if (!saves || draws.below(2) == 0) continue;
+        by.copy_states(blocks.view.states, std::vector<BlockMove>{{.from = 1, .to = 0}});
+        blocks.spoil_open_rows();  // no chunk is open
+        begin = boundary;
+      }
+      EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view))
+          << shape.channels << ", round " << round;
+    }
+  }
+}
+
+void RecurrentChecks::scanned_positions_are_taken_back() {
+  Draws draws(43);
+  const ScanShape shape{.channels = 20, .state_size = 5};
+  const ScanCase scan(memory_, shape, 120, 47), other(memory_, shape, 120, 53);
+  const OwnedTensor expected = scan.whole(memory_, ops());
+  Blocks blocks(memory_, 1, 1, shape);
+  const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
+  const OwnedTensor unused = allocate_tensor(memory_, DType::f32, expected.view.shape());
+  for (int64_t begin = 0; begin < scan.rows;) {
+    const int64_t end = std::min(scan.rows, begin + 1 + draws.below(9));
+    scan.run(ops(), begin, end, {}, blocks.view, out.view);
+    begin = end;
+    const int64_t wrong = end + draws.below(kStateChunk - end % kStateChunk);  // it stays open
+    if (wrong > end && wrong <= scan.rows) {
+      other.run(ops(), end, wrong, {}, blocks.view, unused.view);
+    }
   }
   EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view));
 }

@@ -24,6 +24,9 @@ class RecurrentChecks {
   void sequences_run_side_by_side();
   void convolutions_have_the_same_bits_however_they_are_cut();
   void inputs_of_convolutions_are_taken_back();
+  void selective_scan_is_its_recurrence();
+  void selective_scans_have_the_same_bits_however_they_are_cut();
+  void scanned_positions_are_taken_back();
   void decay_gates();
   void products();
 

@@ -30,6 +30,11 @@ TEST_P(RecurrentTest, ConvolutionsHaveTheSameBitsHoweverTheyAreCut) {
 TEST_P(RecurrentTest, InputsOfConvolutionsAreTakenBack) {
   cases().inputs_of_convolutions_are_taken_back();
 }
+TEST_P(RecurrentTest, SelectiveScanIsItsRecurrence) { cases().selective_scan_is_its_recurrence(); }
+TEST_P(RecurrentTest, SelectiveScansHaveTheSameBitsHoweverTheyAreCut) {
+  cases().selective_scans_have_the_same_bits_however_they_are_cut();
+}
+TEST_P(RecurrentTest, ScannedPositionsAreTakenBack) { cases().scanned_positions_are_taken_back(); }
 TEST_P(RecurrentTest, DecayGates) { cases().decay_gates(); }
 TEST_P(RecurrentTest, Products) { cases().products(); }
 

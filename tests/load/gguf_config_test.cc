@@ -304,8 +304,9 @@ TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
       ++num_refused;
     }
   };
-  for (const std::string arch : {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2",
-                                 "granitehybrid", "nemotron_h", "falcon-h1", "mamba2"}) {
+  for (const std::string arch :
+       {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2", "granitehybrid", "nemotron_h",
+        "falcon-h1", "mamba2", "mamba", "jamba"}) {
     const auto file_without = [&](const std::string& key) {
       GgufWriter writer = small_file(arch, key);
       for (const std::string size : {"ssm.conv_kernel", "ssm.inner_size", "ssm.state_size",
@@ -614,6 +615,39 @@ TEST_F(GgufConfig, LayersOfMamba2AreMambasAlone) {
   EXPECT_EQ(config.mamba2->heads, 16);
   EXPECT_EQ(config.mamba2->head_dim, 4);
   EXPECT_EQ(config.norm_eps, 1e-5f);
+}
+
+TEST_F(GgufConfig, LayersOfMambaAreMambasAlone) {
+  const auto with_norms = [&](bool norms) {
+    GgufWriter writer = small_file("mamba", "attention.head_count");
+    writer.number("mamba.attention.head_count", uint32_t{0});
+    add_mambas(writer, "mamba", 64);
+    return writer.boolean("mamba.ssm.dt_b_c_rms", norms);
+  };
+  const DecoderConfig config = decoder(with_norms(false));
+  EXPECT_EQ(mixers_of(config), std::vector(6, MixerKind::mamba1));
+  EXPECT_EQ(config.mamba1->inner, 64);
+  EXPECT_EQ(config.mamba1->step_rank, 16);
+  EXPECT_EQ(config.mamba1->norms, StepNorms::none);
+  EXPECT_EQ(decoder(with_norms(true)).mamba1->norms, StepNorms::unit);
+}
+
+TEST_F(GgufConfig, LayersOfJambaHaveAPeriod) {
+  using enum MixerKind;
+  const auto with_heads = [&](const std::vector<int32_t>& heads) {
+    GgufWriter writer = small_file("jamba", "attention.head_count_kv");
+    writer.numbers("jamba.attention.head_count_kv", heads);
+    add_mambas(writer, "jamba", 64);
+    return writer;
+  };
+  EXPECT_EQ(mixers_of(decoder(with_heads({0, 2, 0, 0, 2, 0}))),
+            (std::vector{mamba1, attention, mamba1, mamba1, attention, mamba1}));
+  EXPECT_EQ(mixers_of(decoder(with_heads({0, 0, 0, 0, 0, 2}))),
+            (std::vector{mamba1, mamba1, mamba1, mamba1, mamba1, attention}));
+  EXPECT_FALSE(decoder(with_heads({2, 0, 2, 0, 2, 0})).mixture);
+  expect_refused(ErrorCode::unsupported,
+                 {"jamba.attention.head_count_kv: layers without a period (layer 4)"},
+                 with_heads({0, 2, 0, 2, 2, 0}));
 }
 
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {

@@ -92,6 +92,9 @@ const std::map<std::string, std::string>& fields_of_family() {
                               "shared_intermediate_size": 24,
                               "layer_types": ["attention", "mamba"], "mamba_n_heads": 8,
                               "position_embedding_type": "rope")"},
+      {"mamba", ""},
+      {"falcon_mamba", ""},
+      {"jamba", R"("attn_layer_period": 2, "attn_layer_offset": 1, "num_experts": 6)"},
       {"mamba2", R"("num_heads": 4, "n_groups": 4)"},
       {"falcon_h1", R"("mamba_d_ssm": 64, "mamba_n_heads": 8, "mamba_rms_norm": true)"},
       {"nemotron_h", R"("layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"],
@@ -285,6 +288,16 @@ const std::map<std::string, std::string>& another_value() {
       {"mamba_conv_bias", "false"},
       {"mamba_proj_bias", "true"},
       {"time_step_limit", "[0, 1]"},
+      {"time_step_scale", "2"},
+      {"time_step_init_scheme", R"("constant")"},
+      {"mixer_rms_eps", "0.125"},
+      {"mamba_dt_rank", "3"},
+      {"attn_layer_period", "1"},
+      {"attn_layer_offset", "0"},
+      {"expert_layer_period", "1"},
+      {"expert_layer_offset", "0"},
+      {"use_mambapy", "true"},
+      {"use_associative_scan", "false"},
   };
   return values;
 }

@@ -53,6 +53,11 @@ OWN_NAMES |= {"qwen35": DELTA_NETS, "qwen35moe": DELTA_NETS, "lfm2": CONVOLUTION
                              "mixer.down_proj": "ffn_down",
                              **{name.replace("mamba", "mixer"): part for name, part in MAMBA.items()}}}
 OWN_NAMES["mamba2"] = OWN_NAMES["nemotron_h"]
+FIRST_MAMBA = {"x_proj": "ssm_x", "dt_proj": "ssm_dt", "dt_layernorm": "ssm_dt_norm", "b_layernorm": "ssm_b_norm",
+               "c_layernorm": "ssm_c_norm"}
+OWN_NAMES["mamba"] = {**OWN_NAMES["mamba2"], **{f"mixer.{name}": part for name, part in FIRST_MAMBA.items()}}
+OWN_NAMES["jamba"] = {**MAMBA, **{f"mamba.{name}": part for name, part in FIRST_MAMBA.items()},
+                      "pre_ff_layernorm": "ffn_norm", "mlp.router": "ffn_gate_inp"}
 OWN_NAMES["nemotron_h_moe"] = {
     **OWN_NAMES["nemotron_h"], "mixer.gate": "ffn_gate_inp", "mixer.shared_experts.up_proj": "ffn_up_shexp",
     "mixer.shared_experts.down_proj": "ffn_down_shexp", "mixer.fc1_latent_proj": "ffn_latent_down",
@@ -78,7 +83,8 @@ ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma",
                  "stablelm": "stablelm", "starcoder2": "starcoder2", "ministral3": "mistral3",
                  "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
                  "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid",
-                 "nemotron_h": "nemotron_h", "falcon_h1": "falcon-h1", "mamba2": "mamba2"}
+                 "nemotron_h": "nemotron_h", "falcon_h1": "falcon-h1", "mamba2": "mamba2",
+                 "mamba": "mamba", "falcon_mamba": "mamba", "jamba": "jamba"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".mixer.experts.": ".mlp.experts.", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
@@ -246,7 +252,7 @@ def gguf_name(name, arch):
             name = name[len(prefix):]
             break
     for part, other in WITHOUT_KIND.items():
-        if name.endswith(f".{part}"):
+        if name.endswith(f".{part}") and (other != "ffn_norm" or arch == "falcon-h1"):
             return f"blk.{name.split('.')[1]}.{other}"
     stem, kind = name.rsplit(".", 1)
     if not stem.startswith("layers."):
@@ -463,10 +469,24 @@ def config_metadata(config):
             add(f"ssm.{key}", U32, config[f"mamba_{falcon}" if arch == "falcon-h1" else alone])
         inner = config.get("mamba_d_ssm") or config[f"{prefix}expand"] * config["hidden_size"]
         add("ssm.inner_size", U32, inner)
+    if arch in ("mamba", "jamba"):
+        prefix = "mamba_" if arch == "jamba" else ""
+        keys = {"conv_kernel": ("conv_kernel", "d_conv"), "state_size": ("state_size", "d_state"),
+                "time_step_rank": ("time_step_rank", "dt_rank")}
+        for key, (alone, beside) in keys.items():
+            add(f"ssm.{key}", U32, config[f"mamba_{beside}" if prefix else alone])
+        add("ssm.inner_size", U32, config[f"{prefix}expand"] * config["hidden_size"])
+    if arch == "mamba":
+        add("ssm.dt_b_c_rms", BOOL, config["model_type"] == "falcon_mamba")
+    if arch == "jamba":
+        heads, period, offset = (config[key] for key in ("num_key_value_heads", "attn_layer_period", "attn_layer_offset"))
+        out = [entry for entry in out if not entry[0].endswith(".head_count_kv")]
+        add("attention.head_count_kv", ARRAY, (I32, [heads if i % period == offset else 0
+                                                     for i in range(config["num_hidden_layers"])]))
     if arch == "falcon-h1":  # its multipliers are in the weights
         out = [entry for entry in out if not entry[0].endswith("_scale")]
-    if arch == "mamba2":
-        out = [entry for entry in out if ".attention." not in entry[0]]
+    if arch in ("mamba", "mamba2"):
+        out = [entry for entry in out if ".attention." not in entry[0] and not entry[0].endswith(".feed_forward_length")]
         for key, kind, value in (("attention.head_count", U32, 0), ("feed_forward_length", U32, 0),
                                  ("attention.layer_norm_rms_epsilon", F32, config["layer_norm_epsilon"])):
             add(key, kind, value)
@@ -523,7 +543,7 @@ def tensors_of(directory, config, quantized=False):
             shape = [shape[0], shape[2]]
         if name.endswith(".ssm_a"):
             part = "ssm_a"
-            content = struct.pack(f"<{shape[0]}f", *(-math.exp(value) for value in floats(content, "F32")))
+            content = array("f", (-math.exp(value) for value in floats(content, "F32"))).tobytes()
         if arch.startswith("qwen35"):
             content = delta_net_content(part, shape, content, config)
         if arch == "falcon-h1":

@@ -40,10 +40,10 @@ class ModelFilesTest(ProgramTest):
         folder = self.bundled_copy(without=["config.json", WEIGHTS])
         (folder / WEIGHTS).write_bytes(b"broken")
         config = json.loads((BUNDLED / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps({**config, "model_type": "jamba"}))
+        (folder / "config.json").write_text(json.dumps({**config, "model_type": "zamba2"}))
         for command in (["generate", "-p", "x"], ["inspect"], ["serve"], ["bench"], ["train", "--data", folder, "-o", folder / "new"]):
             with self.subTest(command=command[0]):
-                self.assertIn('model_type: "jamba" isn\'t supported, because some of its layers',
+                self.assertIn('model_type: "zamba2" isn\'t supported, because some of its layers',
                               self.fail_with(1, command[0], "-m", folder, *command[1:]))
         (folder / "config.json").write_text(json.dumps(config))
         (folder / "quantize_config.json").write_text('{"bits": 4, "group_size": 128}')

@@ -54,6 +54,7 @@ FALCON: dict[str, Any] = {
     "rope_parameters": plain_rope(10_000.0),
 }
 
+MAMBA1_FEATURES = ("convolution", "own_value", "step_bias")
 MAMBA2_FEATURES = ("convolution", "own_value", "step_bias")
 
 
@@ -303,6 +304,45 @@ HYBRID_SPECS = (
         variants=(),
         weight_std=0.2,
         stacked_experts=True,  # the names of transformers 5: g_proj
+    ),
+    GoldenSpec(
+        name="jamba_moe",
+        family="jamba",
+        config={"num_hidden_layers": 3, "num_key_value_heads": 2, "intermediate_size": 16, "attn_layer_period": 3,
+                "attn_layer_offset": 1, "expert_layer_offset": 0, "num_experts": 4, "num_experts_per_tok": 2, "mamba_d_state": 6,
+                "mamba_dt_rank": 5, "tie_word_embeddings": False},
+        features=(*MAMBA1_FEATURES, "convolution_bias", "step_norms", "expert_choice"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="jamba_dense",
+        family="jamba",
+        config={"num_hidden_layers": 2, "num_key_value_heads": 4, "intermediate_size": 40, "attn_layer_period": 2,
+                "attn_layer_offset": 1, "num_experts": 1, "num_experts_per_tok": 1, "mamba_d_state": 16,
+                "mamba_d_conv": 3, "mamba_expand": 1, "mamba_conv_bias": False, "mamba_proj_bias": True,
+                "tie_word_embeddings": True},
+        features=(*MAMBA1_FEATURES, "state_bias", "step_norms", "tied_head"),
+        variants=(),
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="mamba_plain",
+        family="mamba",
+        config={"num_hidden_layers": 8, "expand": 1, "state_size": 5, "time_step_rank": 3,
+                "tie_word_embeddings": True},
+        features=(*MAMBA1_FEATURES, "convolution_bias", "tied_head"),
+        variants=(),
+        weight_std=0.3,
+    ),
+    GoldenSpec(
+        name="falcon_mamba_norms",
+        family="falcon_mamba",
+        config={"num_hidden_layers": 8, "expand": 1, "state_size": 10, "conv_kernel": 3, "use_bias": True, "use_conv_bias": False,
+                "mixer_rms_eps": 1e-4, "tie_word_embeddings": False},
+        features=(*MAMBA1_FEATURES, "step_norms"),
+        variants=(),
+        weight_std=0.2,
     ),
     GoldenSpec(
         name="mamba2_alone",

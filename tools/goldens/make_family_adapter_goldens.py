@@ -32,15 +32,18 @@ MODELS = [
     "stablelm_parallel", "starcoder2_window_tied", "seed_oss_output_bias", "arcee_bias", "helium_plain",
     "ernie4_5_bias_tied", "cwm_window", "ministral_window", "glm_bias", "gemma_tied", "qwen2_5_vl_text",
     "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial"]
-HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone",
+HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "falcon_mamba_norms", "jamba_dense", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone", "mamba_plain",
            "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
            "qwen3_next_sparse_step"]
 TARGETS = r".*layers\.\d+\.(self_attn|mlp)\.(\w+_proj|c_fc|c_proj)"
 MIXERS = r".*layers\.\d+\.(self_attn|linear_attn|conv|mamba|mixer)\.(\w+_proj|in_proj_\w+|in_proj)"
 # Of Qwen 3's mixtures PEFT makes parameters of the experts of a pattern that may match the mlp; it adapts no out_proj of
-# Falcon-H1, Mamba 2 and Nemotron-H.
+# Falcon-H1, Mamba, Falcon Mamba, Mamba 2 and Nemotron-H.
 OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.in_proj|feed_forward\.\w+_proj)",
+                 "falcon_mamba_norms": r".*layers\.\d+\.mixer\.in_proj",
+                 "jamba_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.(in|out)_proj|feed_forward\.\w+_proj)",
+                 "mamba_plain": r".*layers\.\d+\.mixer\.in_proj",
                  "mamba2_alone": r".*layers\.\d+\.mixer\.in_proj",
                  "nemotron_h_moe": r".*layers\.\d+\.mixer\.(in_proj|[qkvo]_proj|(shared_experts\.)?(up|down)_proj)",
                  **dict.fromkeys(("solar_open_shared", "dots1_window", "minimax_m2_partial"),

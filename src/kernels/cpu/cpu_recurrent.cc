@@ -17,6 +17,8 @@ constexpr int64_t kTaskChannels = 512;
 // The most value heads of one task of the delta rule, however many share their keys: what tasks
 // compute of these each for themselves stays small beside the heads'.
 constexpr int64_t kTaskHeads = 8;
+// Channels of one task of a selective scan.
+constexpr int64_t kScanChannels = 64;
 // The cost of a gate, in elements of cheaper operations.
 constexpr int64_t kGateElements = 64;
 
@@ -156,6 +158,48 @@ void keep_keys(const DeltaShape& shape, const Tensor& k, const StateSlice& slice
   }
 }
 
+// The task of some channels, but for its saves and scratch.
+ScanTask scan_task_of(const ScanShape& shape, const ScanInputs& in, const StateSlice& slice,
+                      int64_t first, const StateMemory& memory, const Tensor& out) {
+  const int64_t row = slice.first_row;
+  float* const open = memory.open_rows.row<float>(slice.open_block);
+  return {.count = std::min(kScanChannels, shape.channels - first),
+          .state_size = shape.state_size,
+          .num_rows = slice.num_rows,
+          .first_position = slice.first_position,
+          .x = in.x.row<float>(row) + first,
+          .x_stride = in.x.stride(0),
+          .steps = in.steps.row<float>(row) + first,
+          .steps_stride = in.steps.stride(0),
+          .b = in.b.row<float>(row),
+          .b_stride = in.b.stride(0),
+          .c = in.c.row<float>(row),
+          .c_stride = in.c.stride(0),
+          .rates = in.rates.elements<float>() + first,
+          .rates_stride = in.rates.stride(0),
+          .skip = in.skip.elements<float>() + first,
+          .out = out.row<float>(row) + first,
+          .out_stride = out.stride(0),
+          .states = memory.states.row<float>(slice.block) + first,
+          .kept_steps = open + first,
+          .kept_inputs = open + shape.inputs_begin() + first,
+          .kept_stride = shape.padded_channels(),
+          .kept_b = open + shape.b_begin(),
+          .kept_b_stride = shape.padded_state()};
+}
+
+// Writes the slice's b of the chunk that it leaves open, which tasks share, to its open rows.
+void keep_b(const ScanShape& shape, const Tensor& b, const StateSlice& slice,
+            const Tensor& open_rows) {
+  const int64_t end = slice.first_position + slice.num_rows;
+  const int64_t open = end / kStateChunk * kStateChunk;
+  float* const kept = open_rows.row<float>(slice.open_block) + shape.b_begin();
+  for (int64_t p = std::max(open, slice.first_position); p < end; ++p) {
+    std::copy_n(b.row<float>(slice.first_row + p - slice.first_position), shape.state_size,
+                kept + (p - open) * shape.padded_state());
+  }
+}
+
 }  // namespace
 
 void CpuRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
@@ -232,6 +276,39 @@ void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inp
   });
   for (const StateSlice& slice : slices.slices.host())
     keep_keys(shape, inputs.k, slice, memory.open_rows);
+}
+
+void CpuRecurrent::do_selective_scan(const ScanShape& shape, const ScanInputs& inputs,
+                                     const StateSlices& slices, const StateMemory& memory,
+                                     const Tensor& out) {
+  const int64_t parts = divide_up(shape.channels, kScanChannels);
+  scans_.clear();
+  saves_.clear();
+  saves_.reserve(slices.saves.size() * static_cast<size_t>(parts));  // tasks point into it
+  for (const StateSlice& slice : slices.slices.host()) {
+    for (int64_t first = 0; first < shape.channels; first += kScanChannels) {
+      ScanTask task = scan_task_of(shape, inputs, slice, first, memory, out);
+      task.saves = saves_.data() + saves_.size();
+      task.num_saves = slice.num_saves;
+      for (const StateSave& save : slices.saves_of(slice)) {
+        saves_.push_back(
+            {.position = save.position, .states = memory.states.row<float>(save.block) + first});
+      }
+      scans_.push_back(task);
+    }
+  }
+  const int64_t scratch = kernels_.scan_scratch(shape.state_size);
+  auto* const all = thread_scratch_.reserve_as<float>(scratch * threads_.num_threads());
+  threads_.parallel_for(std::ssize(scans_), 1, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t i = begin; i < end; ++i) {
+      ScanTask& task = scans_[static_cast<size_t>(i)];
+      task.scratch = all + thread * scratch;
+      kernels_.selective_scan(task);
+    }
+  });
+  for (const StateSlice& slice : slices.slices.host()) {
+    keep_b(shape, inputs.b, slice, memory.open_rows);
+  }
 }
 
 void CpuRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {

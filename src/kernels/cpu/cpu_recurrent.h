@@ -25,13 +25,17 @@ class CpuRecurrent final : public RecurrentOps {
   void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,
                      const StateMemory& memory, const Tensor& out) override;
+  void do_selective_scan(const ScanShape& shape, const ScanInputs& inputs,
+                         const StateSlices& slices, const StateMemory& memory,
+                         const Tensor& out) override;
   void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) override;
 
   const KernelTable& kernels_;
   ThreadPool& threads_;
   GrowingBuffer thread_scratch_;
   std::vector<DeltaTask> tasks_;  // of the current call of delta_rule
-  std::vector<DeltaTask::Save> saves_;
+  std::vector<StateCopy> saves_;
+  std::vector<ScanTask> scans_;  // likewise of selective_scan
 };
 
 }  // namespace paceline

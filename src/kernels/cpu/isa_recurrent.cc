@@ -319,6 +319,69 @@ int64_t delta_scratch(int64_t padded_key, int64_t padded_value) {
   return 3 * kChunk * padded_key + 2 * kChunk * padded_value;
 }
 
+// A row's decay and input of kLanes channels, from the kept rows or the slice's.
+struct ScanRow {
+  Vec step;
+  Vec input;
+  const float* b;
+};
+
+// S = exp(-rates * step) S + input b; the sum of S c where there is a c.
+PL_INLINE Vec step_states(const ScanTask& task, const ScanRow& row, const float* rates,
+                          const float* c, float* states, Vec sum) {
+  for (int64_t n = 0; n < task.state_size; ++n) {
+    const Vec decay = exp(load(rates + n * kLanes) * row.step);
+    const Vec state = fma(decay, load(states + n * kLanes), row.input * row.b[n]);
+    store(states + n * kLanes, state);
+    if (c != nullptr) sum = fma(splat(c[n]), state, sum);
+  }
+  return sum;
+}
+
+// The channels [i, i + count) of the task.
+PL_INLINE void scan_lanes(const ScanTask& task, int64_t i, int64_t count) {
+  float* const states = task.scratch;                      // [state_size][kLanes]
+  float* const rates = states + task.state_size * kLanes;  // likewise, negated
+  const int64_t first = task.first_position, chunk = first / kChunk * kChunk;
+  for (int64_t n = 0; n < task.state_size; ++n) {
+    store(rates + n * kLanes, -load_upto(task.rates + n * task.rates_stride + i, count));
+    store(states + n * kLanes, chunk > 0 ? load(task.states + n * task.kept_stride + i) : Vec{});
+  }
+  for (int64_t j = 0; j < first - chunk; ++j) {
+    const ScanRow row = {.step = load(task.kept_steps + j * task.kept_stride + i),
+                         .input = load(task.kept_inputs + j * task.kept_stride + i),
+                         .b = task.kept_b + j * task.kept_b_stride};
+    step_states(task, row, rates, nullptr, states, Vec{});
+  }
+  const Vec skip = load_upto(task.skip + i, count);
+  for (int64_t r = 0; r < task.num_rows; ++r) {
+    const Vec x = load_upto(task.x + r * task.x_stride + i, count);
+    const Vec step = load_upto(task.steps + r * task.steps_stride + i, count);
+    const ScanRow row = {.step = step, .input = step * x, .b = task.b + r * task.b_stride};
+    const int64_t position = first + r, kept = position % kChunk;
+    store(task.kept_steps + kept * task.kept_stride + i, row.step);
+    store(task.kept_inputs + kept * task.kept_stride + i, row.input);
+    const Vec sum = step_states(task, row, rates, task.c + r * task.c_stride, states, skip * x);
+    store_upto(task.out + r * task.out_stride + i, sum, count);
+    if (kept + 1 < kChunk) continue;
+    for (int64_t n = 0; n < task.state_size; ++n) {
+      store(task.states + n * task.kept_stride + i, load(states + n * kLanes));
+    }
+    for (int64_t s = 0; s < task.num_saves; ++s) {
+      if (task.saves[s].position != position + 1) continue;
+      for (int64_t n = 0; n < task.state_size; ++n) {
+        store(task.saves[s].states + n * task.kept_stride + i, load(states + n * kLanes));
+      }
+    }
+  }
+}
+
+void selective_scan(const ScanTask& task) {
+  for_each_vector(task.count, [&](int64_t i, int64_t count) { scan_lanes(task, i, count); });
+}
+
+int64_t scan_scratch(int64_t state_size) { return 2 * state_size * kLanes; }
+
 }  // namespace
 
 void add_recurrent_kernels(KernelTable& table) {
@@ -327,6 +390,8 @@ void add_recurrent_kernels(KernelTable& table) {
   table.multiply = multiply;
   table.delta_rule = delta_rule;
   table.delta_scratch = delta_scratch;
+  table.selective_scan = selective_scan;
+  table.scan_scratch = scan_scratch;
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -217,6 +217,44 @@ struct GateTask {
   float* out = nullptr;
 };
 
+// Where a task writes the state at a position, beside its slice's block.
+struct StateCopy {
+  int64_t position = 0;
+  float* states = nullptr;  // of another block, like the task's
+};
+
+// RecurrentOps::selective_scan for a slice's rows on some channels, a multiple of 16 from the first
+// one. Pointers are at the first row and the first of these channels; strides count elements.
+struct ScanTask {
+  int64_t count = 0;  // channels
+  int64_t state_size = 0;
+  int64_t num_rows = 0;
+  int64_t first_position = 0;
+  const float* x = nullptr;
+  int64_t x_stride = 0;
+  const float* steps = nullptr;
+  int64_t steps_stride = 0;
+  const float* b = nullptr;
+  int64_t b_stride = 0;
+  const float* c = nullptr;
+  int64_t c_stride = 0;
+  const float* rates = nullptr;  // [state_size][rates_stride]
+  int64_t rates_stride = 0;
+  const float* skip = nullptr;
+  float* out = nullptr;  // may be x
+  int64_t out_stride = 0;
+  // Parts of the slice's block, as ScanShape lays them out.
+  float* states = nullptr;       // [state_size][kept_stride]
+  float* kept_steps = nullptr;   // of each position of the chunk that was open, kept_stride apart;
+  float* kept_inputs = nullptr;  // likewise
+  int64_t kept_stride = 0;
+  const float* kept_b = nullptr;
+  int64_t kept_b_stride = 0;
+  const StateCopy* saves = nullptr;
+  int64_t num_saves = 0;
+  float* scratch = nullptr;  // scan_scratch(...) floats of this thread
+};
+
 // RecurrentOps::delta_rule for a slice's rows on some value heads of one key head. Pointers are at
 // the first row and the first of these heads; strides count elements.
 struct DeltaTask {
@@ -247,11 +285,7 @@ struct DeltaTask {
   int64_t update_stride = 0;
   float* decays = nullptr;
   int64_t decay_stride = 0;
-  struct Save {
-    int64_t position = 0;
-    float* states = nullptr;  // of another block, like `states`
-  };
-  const Save* saves = nullptr;
+  const StateCopy* saves = nullptr;
   int64_t num_saves = 0;
   float* scratch = nullptr;  // delta_scratch(...) floats of this thread
 };
@@ -407,6 +441,8 @@ struct KernelTable {
   void (*multiply)(const float* x, const float* y, int64_t width, float* out);
   void (*delta_rule)(const DeltaTask& task);
   int64_t (*delta_scratch)(int64_t padded_key, int64_t padded_value);
+  void (*selective_scan)(const ScanTask& task);
+  int64_t (*scan_scratch)(int64_t state_size);
   void (*decay_gates_gradient)(const GateGradientTask& task);
   void (*delta_rule_gradient)(const DeltaGradientTask& task);
   int64_t (*delta_gradient_scratch)(int64_t key_dim, int64_t value_dim, int64_t num_rows);

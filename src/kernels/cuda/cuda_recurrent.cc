@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/cuda/code/decay_gates.h"
 #include "kernels/cuda/code/delta_rule.h"
+#include "kernels/cuda/code/selective_scan.h"
 #include "kernels/cuda/operand_views.h"
 
 namespace paceline::cuda {
@@ -132,6 +133,36 @@ void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& in
   }
   if (!staged.has_longer) return;
   run<KeepDeltaRows>({num_slices, uint32_t{kChunkRows}}, params);
+}
+
+void CudaRecurrent::do_selective_scan(const ScanShape& shape, const ScanInputs& inputs,
+                                      const StateSlices& slices, const StateMemory& memory,
+                                      const Tensor& out) {
+  if (shape.state_size > kMostScanStates) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a layer has states of {} elements a channel, and kernels for GPUs "
+                            "take at most {}; use --device cpu",
+                            shape.state_size, kMostScanStates));
+  }
+  const StagedStates staged = stage(slices, memory);
+  const ScanParams params{.states = staged.states,
+                          .x = const_rows_of(inputs.x),
+                          .steps = const_rows_of(inputs.steps),
+                          .b = const_rows_of(inputs.b),
+                          .c = const_rows_of(inputs.c),
+                          .out = rows_of(out),
+                          .rates = const_rows_of(inputs.rates),
+                          .skip = inputs.skip.elements<float>(),
+                          .channels = shape.channels,
+                          .state_size = shape.state_size,
+                          .padded_channels = shape.padded_channels(),
+                          .padded_state = shape.padded_state(),
+                          .inputs_begin = shape.inputs_begin(),
+                          .b_begin = shape.b_begin()};
+  const auto num_slices = static_cast<uint32_t>(staged.num_slices);
+  const auto parts = static_cast<uint32_t>(divide_up(shape.channels, int64_t{kScanThreads}));
+  run<SelectiveScan>({num_slices, parts}, params);
+  run<KeepScanRows>({num_slices, uint32_t{kChunkRows}}, params);
 }
 
 void CudaRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {

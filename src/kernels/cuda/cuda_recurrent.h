@@ -27,6 +27,10 @@ class CudaRecurrent final : public RecurrentOps {
   // Throws Error unsupported if keys have more than 256 elements.
   void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,
                      const StateMemory& memory, const Tensor& out) override;
+  // Throws Error unsupported if states have more than 64 elements a channel.
+  void do_selective_scan(const ScanShape& shape, const ScanInputs& inputs,
+                         const StateSlices& slices, const StateMemory& memory,
+                         const Tensor& out) override;
   void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) override;
 
   // Slices on the device, until the next call.

@@ -146,6 +146,93 @@ class DeltaHead {
   const Tensor& out_;
 };
 
+// One channel of one slice.
+class ScanChannel {
+ public:
+  ScanChannel(const ScanShape& shape, const ScanInputs& in, const StateSlices& slices,
+              const StateSlice& slice, int64_t channel, const StateMemory& memory,
+              const Tensor& out)
+      : shape_(shape),
+        in_(in),
+        slice_(slice),
+        saves_(slices.saves_of(slice)),
+        channel_(channel),
+        memory_(memory),
+        out_(out),
+        state_(static_cast<size_t>(shape.state_size), 0.0f) {}
+
+  // Positions [begin, end) of one chunk.
+  void run(int64_t begin, int64_t end) {
+    const int64_t chunk = chunk_of(begin);
+    for (int64_t n = 0; chunk > 0 && n < shape_.state_size; ++n) {
+      state_[static_cast<size_t>(n)] = state_in(slice_.block, n);
+    }
+    for (int64_t p = chunk; p < begin; ++p) advance(p);
+    for (int64_t p = begin; p < end; ++p) {
+      keep(p);
+      advance(p);
+      write_out(p);
+    }
+    if (end % kStateChunk != 0) return;
+    write_state(slice_.block);
+    for (const StateSave& save : saves_) {
+      if (save.position == end) write_state(save.block);
+    }
+  }
+
+ private:
+  int64_t row_of(int64_t position) const {
+    return slice_.first_row + position - slice_.first_position;
+  }
+  float& state_in(int32_t block, int64_t n) const {
+    return memory_.states.row<float>(block)[n * shape_.padded_channels() + channel_];
+  }
+  float* kept(int64_t begin, int64_t width, int64_t position) const {
+    return memory_.open_rows.row<float>(slice_.open_block) + begin + position % kStateChunk * width;
+  }
+  float& step(int64_t p) const { return kept(0, shape_.padded_channels(), p)[channel_]; }
+  float& input(int64_t p) const {
+    return kept(shape_.inputs_begin(), shape_.padded_channels(), p)[channel_];
+  }
+  float* b(int64_t p) const { return kept(shape_.b_begin(), shape_.padded_state(), p); }
+
+  void keep(int64_t p) const {
+    step(p) = in_.steps.row<float>(row_of(p))[channel_];
+    input(p) = step(p) * in_.x.row<float>(row_of(p))[channel_];
+    std::copy_n(in_.b.row<float>(row_of(p)), shape_.state_size, b(p));
+  }
+  void advance(int64_t p) {
+    for (int64_t n = 0; n < shape_.state_size; ++n) {
+      const double rate = double{in_.rates.row<float>(n)[channel_]};
+      float& state = state_[static_cast<size_t>(n)];
+      state = static_cast<float>(std::exp(-rate * double{step(p)}) * double{state} +
+                                 double{input(p)} * double{b(p)[n]});
+    }
+  }
+  void write_out(int64_t p) const {
+    double sum = double{in_.skip.elements<float>()[channel_]} *
+                 double{in_.x.row<float>(row_of(p))[channel_]};
+    for (int64_t n = 0; n < shape_.state_size; ++n) {
+      sum += double{state_[static_cast<size_t>(n)]} * double{in_.c.row<float>(row_of(p))[n]};
+    }
+    out_.row<float>(row_of(p))[channel_] = static_cast<float>(sum);
+  }
+  void write_state(int32_t block) const {
+    for (int64_t n = 0; n < shape_.state_size; ++n) {
+      state_in(block, n) = state_[static_cast<size_t>(n)];
+    }
+  }
+
+  const ScanShape& shape_;
+  const ScanInputs& in_;
+  const StateSlice& slice_;
+  std::span<const StateSave> saves_;
+  int64_t channel_;
+  const StateMemory& memory_;
+  const Tensor& out_;
+  std::vector<float> state_;
+};
+
 }  // namespace
 
 void ReferenceRecurrent::do_short_convolution(const ConvolutionShape& shape, const Tensor& x,
@@ -213,6 +300,22 @@ void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInput
       end = std::min(last, chunk_of(begin) + kStateChunk);
       for (int64_t head = 0; head < shape.value_heads; ++head) {
         DeltaHead(shape, inputs, slices, slice, head, memory, out).run(begin, end);
+      }
+    }
+  }
+}
+
+void ReferenceRecurrent::do_selective_scan(const ScanShape& shape, const ScanInputs& in,
+                                           const StateSlices& slices, const StateMemory& memory,
+                                           const Tensor& out) {
+  for (const StateSlice& slice : slices.slices.host()) {
+    // Channels share the b of the open chunk, which the next one overwrites.
+    const int64_t last = slice.first_position + slice.num_rows;
+    int64_t end = 0;
+    for (int64_t begin = slice.first_position; begin < last; begin = end) {
+      end = std::min(last, chunk_of(begin) + kStateChunk);
+      for (int64_t channel = 0; channel < shape.channels; ++channel) {
+        ScanChannel(shape, in, slices, slice, channel, memory, out).run(begin, end);
       }
     }
   }

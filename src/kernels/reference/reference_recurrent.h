@@ -16,6 +16,9 @@ class ReferenceRecurrent final : public RecurrentOps {
   void do_multiply(const Tensor& x, const Tensor& y, const Tensor& out) override;
   void do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,
                      const StateMemory& memory, const Tensor& out) override;
+  void do_selective_scan(const ScanShape& shape, const ScanInputs& inputs,
+                         const StateSlices& slices, const StateMemory& memory,
+                         const Tensor& out) override;
   void do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) override;
 };
 

@@ -30,6 +30,7 @@
 #include "kernels/cuda/code/rope.h"
 #include "kernels/cuda/code/route.h"
 #include "kernels/cuda/code/row_results.h"
+#include "kernels/cuda/code/selective_scan.h"
 #include "kernels/cuda/code/short_convolution.h"
 #include "kernels/cuda/code/store_kv.h"
 
@@ -101,6 +102,7 @@
   X(gather_rows, GatherRows)                               \
   X(keep_delta_rows, KeepDeltaRows)                        \
   X(keep_inputs, KeepInputs)                               \
+  X(keep_scan_rows, KeepScanRows)                          \
   X(layer_norm, LayerNorm)                                 \
   X(mask_rows, MaskRows)                                   \
   X(matmul_f16, MatmulFloat<F16>)                          \
@@ -146,6 +148,7 @@
   X(draw_rows, DrawRows)               \
   X(finite_rows, FiniteRows)           \
   X(log_sum_exp, LogSumExp)            \
+  X(selective_scan, SelectiveScan)     \
   X(shrink_lora, ShrinkLora)
 
 #define PACELINE_CUDA_TILE_KERNELS(X)                        \
