@@ -104,7 +104,7 @@ TEST_F(ModelPath, ADownloadIsNotAdvisedForWhatCannotBeRun) {
   ::setenv("HF_HOME", directory_.c_str(), 1);
   ::unsetenv("HF_HUB_CACHE");
   for (const char* name : {"acme/Tiny-1B-GPTQ", "acme/tiny-AWQ", "acme/tiny-FP8-dynamic",
-                           "acme/DeepSeek-V3-0324", "acme/DeepSeek-R1", "acme/mamba-130m",
+                           "acme/DeepSeek-V3-0324", "acme/DeepSeek-R1", "acme/rwkv-7",
                            "acme/bert-base-uncased", "acme/t5-small", "acme/zamba2-1b"}) {
     const std::string text = error_text([&] { find_model(name); });
     EXPECT_EQ(text.find("hf download"), std::string::npos) << text;
