@@ -18,7 +18,7 @@ constexpr CommonDefaults kSolarOpenDefaults = {.vocab_size = 196608,
 constexpr CommonDefaults kDotsDefaults = {
     .vocab_size = 152064, .num_heads = 32, .num_kv_heads = 32, .intermediate_size = 10944};
 
-// The experts of layers from `first_dense` on.
+// With `num_shared` experts that every row has.
 MixtureConfig read_deepseek_mixture(const HfConfig& config, const MixtureDefaults& defaults,
                                     int64_t num_shared) {
   MixtureConfig mixture = read_mixture(config, defaults);

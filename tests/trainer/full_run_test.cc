@@ -89,7 +89,7 @@ TEST_P(FullRuns, ResumedOneEqualsAnUnbrokenOneAndLeavesTheTrainedModel) {
   const RunData data{.batches = [](int64_t step) { return std::vector{full_batch(step)}; },
                      .validation = {}};
   whole.run.run(data, ignore, {});
-  EXPECT_LT(*whole.run.points().back().loss, 0.95 * *whole.run.points().front().loss);
+  EXPECT_LT(*whole.run.points().back().loss, 0.9 * *whole.run.points().front().loss);
   {
     FullRun first(GetParam(), directory_ / "broken", 2);
     std::stop_source stop;
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Models, FullRuns,
                          ::testing::Values("llama_bias", "gemma3_text_pattern2", "qwen3_tied",
                                            "olmoe_plain", "qwen3_next_sparse_step", "lfm3_tied",
                                            "olmo_hybrid_no_rope", "falcon_h1_plain",
-                                           "mamba2_alone"),
+                                           "bamba_groups"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -503,7 +503,7 @@ struct DeltaRuleOfLongKeys : DeltaRuleOf<kMostDeltaKeys / kDeltaWarps> {
 };
 
 // Writes keys and decays of the chunks that slices of several rows leave open, their rows along y
-// of the grid. Blocks of DeltaRule share those that were kept before, so none of them can.
+// of the grid. Blocks of DeltaRule read the rows kept before, so it overwrites none.
 struct KeepDeltaRows {
   static constexpr std::string_view kName = "keep_delta_rows";
   static constexpr uint32_t kThreads = 256;

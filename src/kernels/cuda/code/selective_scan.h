@@ -128,7 +128,7 @@ struct SelectiveScan {
 };
 
 // Writes b of the chunks that slices leave open, its rows along y of the grid. Blocks of
-// SelectiveScan share those that were kept before, so none of them can.
+// SelectiveScan read the rows kept before, so it overwrites none.
 struct KeepScanRows {
   static constexpr std::string_view kName = "keep_scan_rows";
   static constexpr uint32_t kThreads = kScanThreads;
