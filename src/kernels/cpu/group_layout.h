@@ -94,10 +94,13 @@ PL_INLINE Uints load_offset_pairs(const RecordLayout& layout, const char* multip
 
 PL_INLINE int64_t num_groups(const GroupPanels& weights) { return weights.k / weights.group_size; }
 
-// A row of inputs begins with its codes, as IntProduct::store_inputs leaves them; three numbers a
-// group follow (GroupTask).
+// Bytes of the codes of `count` inputs, as the product's store_inputs leaves them.
+PL_INLINE int64_t input_code_bytes(const GroupPanels& weights, int64_t count) {
+  return count / 4 * with_product(weights.bits, [](auto product) { return product.kInputBytes; });
+}
+// A row of inputs begins with its codes; three numbers a group follow (GroupTask).
 PL_INLINE int64_t input_code_bytes(const GroupPanels& weights) {
-  return weights.k / 4 * IntProduct::kInputBytes;
+  return input_code_bytes(weights, weights.k);
 }
 // Bytes from the scale of a group to the sum of its inputs, or of their codes.
 PL_INLINE int64_t input_sums(const GroupPanels& weights, int64_t group) {

@@ -7,9 +7,14 @@
 namespace paceline::PACELINE_ISA_NAMESPACE {
 
 // Keeps rarely used numbers out of registers.
-PL_INLINE Vec* keep_in_memory(Vec* numbers) {
+template <class Numbers>
+PL_INLINE Numbers* keep_in_memory(Numbers* numbers) {
   __asm__("" : "+r"(numbers) : : "memory");
   return numbers;
+}
+template <bool kInMemory, class Numbers>
+PL_INLINE Numbers& keep_if(Numbers& numbers) {
+  return kInMemory ? *keep_in_memory(&numbers) : numbers;
 }
 
 // Prefetches the heads of the records that are `distance` bytes ahead.
@@ -29,6 +34,8 @@ PL_INLINE void prefetch_heads(const GroupTile& tile, const RecordLayout& layout,
 template <int kBits, int kRows, int kVectors>
 void multiply_group_tile(const GroupTile& tile) {
   using Codes = PanelCodes<kBits>;
+  using Product = IntProduct<kBits>;
+  constexpr bool kHasWords = Product::kWordElements > 0;
   constexpr int kFours = kChunkElements / 4;
   // Few rows stream their weights from memory. Many rows find them in the cache, and prefetch the
   // next rows' inputs.
@@ -40,14 +47,18 @@ void multiply_group_tile(const GroupTile& tile) {
   const char* next = tile.next;
   const int64_t stride = tile.input_stride;
   const int64_t low_bytes = tile.group_size * kPanelWidth * Codes::kPlanes.low / 8;
-  Vec sums[kRows][kVectors] = {};  // or totals, as integers where groups have multiples
+  constexpr bool kIsLarge = kRows * kVectors > kRegisterSums;
+  Vec own_sums[kRows][kVectors] = {};  // or totals, as integers where groups have multiples
+  auto& sums = keep_if<kIsLarge>(own_sums);
   Vec sums_of_totals[kRows * kVectors];
   Vec* const kept_sums = keep_in_memory(sums_of_totals);
   if (layout.has_totals()) {
     for (int i = 0; i < kRows * kVectors; ++i) kept_sums[i] = Vec{};
   }
   for (int64_t g = 0; g < tile.num_groups; ++g) {
-    Ints acc[kRows][kVectors];
+    Ints own_acc[kRows][kVectors];
+    auto& acc = keep_if < kIsLarge && kHasWords > (own_acc);
+    Ints words[kRows][kVectors] = {};
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       const Ints start = (Ints)splat_bits(load_one<uint32_t>(scales + r * stride + tile.starts));
@@ -63,46 +74,45 @@ void multiply_group_tile(const GroupTile& tile) {
     }
     for (int64_t first = 0; first < tile.group_size; first += Codes::kElements) {
       const auto add_chunk = [&]<int kChunk>() __attribute__((always_inline)) {
-        typename IntProduct::Sum<kBits> parts[kRows][kVectors];
-#pragma GCC unroll 6
-        for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) parts[r][v] = IntProduct::begin<kBits>(acc[r][v]);
-        }
         for_each_four<kFours>([&]<int kFour>() __attribute__((always_inline)) {
           constexpr int kPlace = kChunk * kFours + kFour;
-          typename IntProduct::Weights<kBits> weights[kVectors];
+          typename Product::Weights weights[kVectors];
 #pragma GCC unroll 8
           for (int v = 0; v < kVectors; ++v) {
             const int64_t at = panel_of(v) * tile.panel_bytes + lane_of(v) * 4;
             if (kIsStreaming && lane_of(v) % kLineLanes == 0) {
               Codes::template prefetch<kPlace>(low + at + distance, high + at + distance);
             }
-            weights[v] =
-                IntProduct::split<kBits>(Codes::template read<kPlace>(low + at, high + at));
+            weights[v] = Product::split(Codes::template read<kPlace>(low + at, high + at));
           }
 #pragma GCC unroll 6
           for (int r = 0; r < kRows; ++r) {
-            const auto x = IntProduct::input(inputs + r * stride + kFour * IntProduct::kInputBytes);
+            const auto x = Product::input(inputs + r * stride + kFour * Product::kInputBytes);
 #pragma GCC unroll 8
             for (int v = 0; v < kVectors; ++v) {
-              parts[r][v] = IntProduct::add<kBits>(parts[r][v], weights[v], x);
+              Ints& sum = kHasWords ? words[r][v] : acc[r][v];
+              sum = Product::add(sum, weights[v], x);
             }
           }
         });
-        inputs += kFours * IntProduct::kInputBytes;
-#pragma GCC unroll 6
-        for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 8
-          for (int v = 0; v < kVectors; ++v) {
-            acc[r][v] = IntProduct::end<kBits>(parts[r][v], acc[r][v]);
-          }
-        }
+        inputs += kFours * Product::kInputBytes;
       };
       add_chunk.template operator()<0>();
       if constexpr (Codes::kElements > kChunkElements) add_chunk.template operator()<1>();
       low += Codes::kLowBytes;
       high += Codes::kHighBytes;
+      if constexpr (kHasWords) {
+        const int64_t end = first + Codes::kElements;
+        if (end % Product::kWordElements != 0 && end < tile.group_size) continue;
+#pragma GCC unroll 6
+        for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 8
+          for (int v = 0; v < kVectors; ++v) {
+            acc[r][v] = Product::end(words[r][v], acc[r][v]);
+            words[r][v] = Ints{};
+          }
+        }
+      }
     }
     if constexpr (!kIsStreaming) {
 #pragma GCC unroll 6

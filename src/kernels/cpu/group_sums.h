@@ -10,8 +10,11 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 
 constexpr int kPanelVectors = static_cast<int>(kPanelWidth) / kLanes;
 // A sum takes two registers, one of integers inside a group and one of floats; the rest hold
-// weights, scales and inputs.
-constexpr int kGroupSums = kAccumulators / 2 - (kAccumulators < 24 ? 2 : 0);
+// weights, scales and inputs. Where registers are few, tiles of more sums than kRegisterSums keep
+// the floats in memory, which they use once a group.
+constexpr bool kHasFewRegisters = kAccumulators < 24;
+constexpr int kGroupSums = kHasFewRegisters ? 8 : kAccumulators / 2;
+constexpr int kRegisterSums = kHasFewRegisters ? 4 : kGroupSums;
 constexpr int kMaxGroupVectors = kGroupSums >= 8 ? 8 : 4;
 constexpr int kMinGroupVectors = 2;
 constexpr int kMaxGroupRows = kGroupSums / kMinGroupVectors;

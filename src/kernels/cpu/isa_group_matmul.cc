@@ -1,6 +1,5 @@
-// Products with quantised matrices in integers. Tiles of few rows read codes of any width, or only
-// of 4 and 8 bits where IntProduct can't take others. Tiles of many rows read codes of 8 bits:
-// panels of other widths are widened first, with the same sums.
+// Products with quantised matrices in integers. Tiles of few rows read codes of any width, tiles of
+// many rows codes of 4 and 8 bits: panels of other widths are widened first, with the same sums.
 #include "kernels/cpu/group_product.h"
 #include "kernels/cpu/isa_kernels.h"
 
@@ -46,11 +45,7 @@ using Multiply = void (*)(int64_t num_rows, int64_t num_vectors, const GroupTile
 
 Multiply choose_multiply(int bits) {
   Multiply chosen = nullptr;
-  with_code_bits(bits, [&]<int kBits>() {
-    if constexpr (kBits == 4 || kBits == 8 || IntProduct::kReadsAnyWidth) {
-      chosen = multiply<kBits>;
-    }
-  });
+  with_code_bits(bits, [&]<int kBits>() { chosen = multiply<kBits>; });
   return chosen;
 }
 
@@ -103,7 +98,7 @@ GroupTile make_tile(const GroupTask& task, const Segment& segment, int64_t row, 
   const int64_t first_group = segment.first_k / weights.group_size;
   const char* const inputs = static_cast<const char*>(task.inputs) + row * task.input_stride;
   const bool is_last = segment.first_k + segment.length == weights.k;
-  return {.codes = inputs + segment.first_k / 4 * IntProduct::kInputBytes,
+  return {.codes = inputs + input_code_bytes(weights, segment.first_k),
           .scales = inputs + input_code_bytes(weights) + first_group * 4,
           .starts = groups * 4,
           .sums = input_sums(weights, first_group),
@@ -226,8 +221,8 @@ Segment widen_segment(const GroupTask& task, const Segment& stored) {
 // Whether tiles read the stored panels, without widening.
 bool reads_stored(const GroupTask& task) {
   if (task.weights.bits == 8) return true;
-  if (!IntProduct::kReadsAnyWidth) return task.weights.bits == 4;
   if (task.weights.bits != 4) return task.num_rows < kOddWideningRows;
+  if (!std::is_same_v<IntProduct<4>, IntProduct<8>>) return true;  // inputs would not fit
   return task.unpacks_freely || task.num_rows < kWideningRows;
 }
 
@@ -243,7 +238,8 @@ void matmul_groups(const GroupTask& task) {
     most_panels = panels_at_once(task.num_rows, task.weights.bits);
     if (task.num_rows <= kMaxStreamingRows) most_panels = min_of(most_panels, task.streams.panels);
   }
-  const int64_t input_bytes = min_of(kSegmentLength, task.weights.k) / 4 * IntProduct::kInputBytes;
+  const int64_t input_bytes =
+      input_code_bytes(task.weights, min_of(kSegmentLength, task.weights.k));
   const int64_t block_rows = max_of(kBlockInputBytes / input_bytes, kMaxGroupRows);
   for (int64_t panel = task.first_panel; panel < task.last_panel;) {
     int64_t panels = most_panels;
@@ -263,26 +259,29 @@ void matmul_groups(const GroupTask& task) {
 namespace {
 
 constexpr int kRunSums = kGroupSums * 2;
-constexpr int kRunSteps = kChunkElements / 4;
+constexpr int kRunElements = 32;
 
-// For the roofline: chunks of codes of 4 bits in registers.
+// For the roofline: codes of 4 bits in registers.
+template <class Product>
 float run_int8(int64_t iterations, float seed) {
+  static_assert(Product::kWordElements == 0 || Product::kWordElements == kRunElements);
   Uints bits = splat_bits(static_cast<uint32_t>(seed * 1e6f) & 0x0F0F0F0Fu);
-  char inputs[IntProduct::kInputBytes];
+  char inputs[Product::kInputBytes];
   __builtin_memset(inputs, 1, sizeof(inputs));
-  const auto x = IntProduct::input(inputs);
+  const auto x = Product::input(inputs);
   Ints sums[kRunSums];
   for (int s = 0; s < kRunSums; ++s) sums[s] = (Ints)splat_bits(static_cast<uint32_t>(s));
   for (int64_t i = 0; i < iterations; ++i) {
 #pragma GCC unroll 24
     for (int s = 0; s < kRunSums; ++s) {
-      auto part = IntProduct::begin<4>(sums[s]);
-#pragma GCC unroll 4
-      for (int step = 0; step < kRunSteps; ++step) {
+      Ints part = Product::kWordElements > 0 ? Ints{} : sums[s];
+#pragma GCC unroll 8
+      for (int step = 0; step < kRunElements / 4; ++step) {
         hide(bits);
-        part = IntProduct::add<4>(part, IntProduct::split<4>(bits), x);
+        part = Product::add(part, Product::split(bits), x);
       }
-      sums[s] = IntProduct::end<4>(part, sums[s]);
+      if constexpr (Product::kWordElements > 0) part = Product::end(part, sums[s]);
+      sums[s] = part;
     }
   }
   Ints total = sums[0];
@@ -296,12 +295,11 @@ void add_group_matmul_kernels(KernelTable& table) {
   table.matmul_groups = matmul_groups;
   table.group_stream_panels = [](const GroupPanels& weights, int64_t num_rows) {
     if (num_rows > kMaxStreamingRows) return int64_t{0};
-    const bool is_stored = IntProduct::kReadsAnyWidth || weights.bits == 4 || weights.bits == 8;
-    return is_stored ? panels_at_once(num_rows, weights.bits) : 1;
+    return panels_at_once(num_rows, weights.bits);
   };
   table.group_scratch_bytes = [](const GroupPanels&) { return kScratchBytes; };
-  table.run_int8 = run_int8;
-  table.run_int8_ops = int64_t{2} * kChunkElements * kLanes * kRunSums;
+  table.run_int8 = run_int8<IntProduct<4>>;
+  table.run_int8_ops = int64_t{2} * kRunElements * kLanes * kRunSums;
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

@@ -80,22 +80,21 @@ void quantize_row(const float* x, const GroupPanels& weights, int64_t first, int
   auto* const sums = scales + 2 * num_groups(weights);
   auto* const code_sums = reinterpret_cast<int16_t*>(sums - first / size) + first / size;
   const int64_t length = weights.input_length;
-  codes_to += first / 4 * IntProduct::kInputBytes;
+  codes_to += input_code_bytes(weights, first);
   const int32_t zero_point = weights.has_offsets ? 0 : weights.zero_point;
-  const int32_t start = IntProduct::code_bias(weights.bits) - zero_point;
   alignas(64) int8_t codes[kMaxGroupSize];
   find_scales(x, length, count / length, length / size, scales);
   for (int64_t g = 0; g < groups; ++g) {
     const float scale = scales[g];
     const int32_t sum = round_group(x + g * size, size, scale > 0.0f ? 1.0f / scale : 0.0f, codes);
-    starts[g] = start * sum;
+    starts[g] = -zero_point * sum;
     if (weights.groups_per_factor > 1) {
       code_sums[g] = static_cast<int16_t>(sum);
     } else {
       sums[g] = length > size ? static_cast<float>(sum) : scale * static_cast<float>(sum);
     }
-    IntProduct::store_inputs(codes, size, codes_to);
-    codes_to += size / 4 * IntProduct::kInputBytes;
+    with_product(weights.bits, [&](auto product) { product.store_inputs(codes, size, codes_to); });
+    codes_to += input_code_bytes(weights, size);
   }
 }
 
@@ -105,7 +104,7 @@ void prefetch_row(const GroupPanels& weights, int64_t first, int64_t count, void
     __builtin_prefetch(begin + bytes - 1, 1);
   };
   const auto* const row = static_cast<const char*>(input);
-  prefetch(row + first / 4 * IntProduct::kInputBytes, count / 4 * IntProduct::kInputBytes);
+  prefetch(row + input_code_bytes(weights, first), input_code_bytes(weights, count));
   const int64_t group = first / weights.group_size, bytes = count / weights.group_size * 4;
   const char* const scales = row + input_code_bytes(weights) + group * 4;
   prefetch(scales, bytes);

@@ -30,8 +30,10 @@ constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit -
 constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Hides a value from the compiler, which would otherwise shorten loops that only measure.
-PL_INLINE void hide(Uints& bits) {
+// Hides a value from the compiler, which would otherwise shorten loops that only measure, and
+// reorder integer sums until their terms don't fit registers.
+template <class Bits>
+PL_INLINE void hide(Bits& bits) {
 #if defined(__AVX512F__)
   __asm__("" : "+v"(bits));
 #elif defined(__x86_64__)
