@@ -50,6 +50,9 @@ struct LoadOptions {
   // Of stored keys and values: auto (float32 for plain float32 models, else bfloat16), float32,
   // float16, bfloat16, or int8: 8 bits an element and a float32 scale for each token and head.
   std::string kv_cache_dtype = "auto";
+  // Of the matrices that layers with states keep of a sequence: auto (float32), float32, or
+  // bfloat16, to which a state is rounded every 16 tokens. The CPU's alone.
+  std::string state_dtype = "auto";
   std::optional<int64_t> max_model_len =
       {};  // context in tokens; default: the model's, if the cache holds it
   std::optional<int64_t> max_kv_size =

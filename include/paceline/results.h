@@ -173,6 +173,7 @@ struct ModelInfo {
   size_t decode_bytes = 0;        // weights read for one decoded token
   bool integer_products = false;  // of quantised weights with inputs of 8 bits
   std::string kv_cache_dtype;
+  std::string state_dtype;  // where layers have states
   bool has_tokenizer = false;
   bool has_chat_template = false;             // of its own
   std::string chat_template;                  // the source of the one in use; empty: none

@@ -72,7 +72,7 @@ size_t heap_bytes() {
 BenchRunner::BenchRunner(LoadedModel& model, double max_step_slowdown, StepObserver* observer)
     : model_(model),
       max_step_slowdown_(max_step_slowdown),
-      reads_(model.decoder->config(), model.kv_dtype, observer),
+      reads_(model.decoder->config(), model.kv_dtype, model.state_dtype, observer),
       driver_(*model.engine) {
   model.engine->set_observer(&reads_);
 }
@@ -163,7 +163,7 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   EngineLimits limits = model_.engine->limits();
   limits.max_step_slowdown = max_step_slowdown_;
   Engine engine(*model_.runner, model_.memory, *model_.cache, limits, {});
-  KvReads reads(model_.decoder->config(), model_.kv_dtype);
+  KvReads reads(model_.decoder->config(), model_.kv_dtype, model_.state_dtype);
   engine.set_observer(&reads);
   BenchDriver driver(engine);
   const double alone = prefill(run).seconds;

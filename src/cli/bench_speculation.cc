@@ -94,7 +94,8 @@ void SpeculationBench::add_side(LoadedModel& model, const SpeculationLimits& lim
   engine_limits.speculation = limits;
   side->engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, engine_limits,
                                           TokenTexts(), limits.num_tokens > 0 ? drafter : nullptr);
-  side->engine->set_observer(&side->reads.emplace(model.decoder->config(), model.kv_dtype));
+  side->engine->set_observer(
+      &side->reads.emplace(model.decoder->config(), model.kv_dtype, model.state_dtype));
   side->driver = std::make_unique<BenchDriver>(*side->engine);
   sides_.push_back(std::move(side));
 }

@@ -51,6 +51,7 @@ struct ModelReport {
   int64_t active_parameters = 0;  // used by one token
   DType weight_dtype = DType::bf16;
   DType kv_dtype = DType::bf16;
+  DType state_dtype = DType::f32;
   MemoryNeed memory;
   DeviceInfo device;
   std::unique_ptr<ModelReport> draft;  // of --speculative-model
@@ -117,7 +118,8 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings,
                               .max_num_seqs = need.sequences,
                               .max_model_len = need.context,
                               .memory_bytes = kNoLimit,
-                              .dtype = report.kv_dtype},
+                              .dtype = report.kv_dtype,
+                              .state_dtype = report.state_dtype},
                              kNoLimit)
                       .bytes;
   const DecoderConfig& config = report.config;
@@ -155,6 +157,7 @@ ModelReport make_report(const Settings& settings, const cuda::CudaDevice* device
   report.weight_dtype = chosen_dtype(settings.load.dtype, report.weight_dtype);
   report.kv_dtype = choose_kv_dtype(settings.load.kv_cache_dtype,
                                     report.weight_dtype == DType::f32 ? DType::f32 : DType::bf16);
+  report.state_dtype = choose_state_dtype(settings.load.state_dtype);
   report.memory = memory_need(report, settings, device);
   return report;
 }
@@ -238,6 +241,11 @@ std::string report_json(const ModelReport& report) {
     writer.member("context", memory.context).member("sequences", memory.sequences);
     writer.member("dtype", dtype_name(report.weight_dtype));
     writer.member("kv_cache_dtype", dtype_name(report.kv_dtype));
+    if (report.config.has_states()) {
+      const StateBytes bytes = state_bytes_of(report.config, report.state_dtype);
+      writer.member("state_dtype", dtype_name(report.state_dtype));
+      writer.member("state_bytes", bytes.state).member("open_rows_bytes", bytes.open_rows);
+    }
     writer.member("weight_bytes", memory.weights).member("kv_cache_bytes", memory.kv_cache);
     writer.member("activation_bytes", memory.activations);
     if (report.draft) {
@@ -283,6 +291,12 @@ std::string report_text(const ModelReport& report) {
   text += fmt::format("  {:<20}{:>10}  ({})\n",
                       report.config.has_states() ? "keys, values, states" : "keys and values",
                       bytes_text(memory.kv_cache), dtype_name(report.kv_dtype));
+  if (report.config.has_states()) {
+    const StateBytes bytes = state_bytes_of(report.config, report.state_dtype);
+    text += fmt::format("  {:<20}{:>10}  ({}), and {} more while its sequence runs\n",
+                        "one state of these", bytes_text(bytes.state),
+                        dtype_name(report.state_dtype), bytes_text(bytes.open_rows));
+  }
   text += fmt::format("  {:<20}{:>10}\n", "activations", bytes_text(memory.activations));
   if (report.draft) {
     text += fmt::format("  {:<20}{:>10}  ({}, {} parameters)\n", "draft model",

@@ -16,14 +16,16 @@ int64_t positions_seen(const StepRecord::Slice& slice, int64_t window) {
 
 }  // namespace
 
-KvReads::KvReads(const DecoderConfig& config, DType dtype, StepObserver* next) : next_(next) {
+KvReads::KvReads(const DecoderConfig& config, DType dtype, DType state_dtype, StepObserver* next)
+    : next_(next) {
   for (const LayerConfig& layer : config.layers) {
     if (layer.mixer == MixerKind::attention) windows_.push_back(layer.window);
   }
   const auto num_windows = std::max<int64_t>(std::ssize(windows_), 1);
   position_bytes_ = static_cast<int64_t>(kv_token_bytes(config, dtype)) / num_windows;
   for (int64_t i = 0; i < config.num_layers(); ++i) {
-    state_bytes_ += state_matrix_elements(config, i) * int64_t{sizeof(float)};
+    state_bytes_ +=
+        state_matrix_elements(config, i) * static_cast<int64_t>(dtype_bytes(state_dtype));
   }
 }
 

@@ -15,7 +15,8 @@ namespace paceline {
 class KvReads final : public StepObserver {
  public:
   // `next`, if any, observes too.
-  KvReads(const DecoderConfig& config, DType dtype, StepObserver* next = nullptr);
+  KvReads(const DecoderConfig& config, DType dtype, DType state_dtype,
+          StepObserver* next = nullptr);
 
   int64_t bytes() const { return bytes_; }
 

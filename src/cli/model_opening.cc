@@ -29,10 +29,11 @@ void print_model(const LLM& llm, double seconds, Session& session) {
   session.print_note("model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s", model.path,
                      model.family, model.num_layers, parameters_text(model.num_parameters),
                      model.weight_format, seconds);
-  const std::string cached = model.num_states == 0
-                                 ? "keys and values"
-                                 : fmt::format("keys, values and states of {} {}", model.num_states,
-                                               plural_of("sequence", model.num_states));
+  const std::string cached =
+      model.num_states == 0
+          ? "keys and values"
+          : fmt::format("keys, values and states ({}) of {} {}", model.state_dtype,
+                        model.num_states, plural_of("sequence", model.num_states));
   session.print_note("memory: weights {}, {} {} ({}) for contexts of up to {} tokens",
                      bytes_text(model.weight_bytes), cached, bytes_text(model.kv_cache_bytes),
                      model.kv_cache_dtype, model.max_model_len);

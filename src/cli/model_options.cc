@@ -165,6 +165,15 @@ constexpr OptionDef kModelOptions[] = {
             .choices = "auto bfloat16 float16 float32 int8",
             .group = OptionGroup::memory,
             .commands = kOnModel | set_of({train})}),
+    option(
+        "state-dtype", kTo<&Settings::load, &LoadOptions::state_dtype>,
+        "Type of the states that some layers keep instead of keys and values: auto or float32, or "
+        "bfloat16 (about half the memory; on the CPU alone).",
+        {.aliases = "--mamba-ssm-cache-dtype",
+         .placeholder = "TYPE",
+         .choices = "auto float32 bfloat16",
+         .group = OptionGroup::memory,
+         .commands = kOnModel}),
     option("kv-cache-memory-bytes", kTo<&Settings::load, &LoadOptions::kv_cache_memory_bytes>,
            "Memory for cached keys and values, e.g. 512M or 4G.",
            {.aliases = "--kv-cache-memory",

@@ -68,10 +68,14 @@ PoolSnapshot pool_snapshot(const Engine& engine, int group) {
   return snapshot;
 }
 
+PoolUse use_of(const BlockPool& pool) {
+  return {.num_blocks = pool.num_blocks(), .num_used = pool.num_blocks() - pool.num_free()};
+}
+
 }  // namespace
 
 EngineSnapshot snapshot_of(const Engine& engine) {
-  EngineSnapshot snapshot{.counters = engine.counters(), .sequences = {}, .pools = {}};
+  EngineSnapshot snapshot{.counters = engine.counters()};
   for (const auto& sequence : engine.running()) {
     snapshot.sequences.push_back(snapshot_of(*sequence, true));
   }
@@ -79,7 +83,13 @@ EngineSnapshot snapshot_of(const Engine& engine) {
     snapshot.sequences.push_back(snapshot_of(*sequence, false));
   }
   for (int group = 0; group < engine.cache().num_groups(); ++group) {
-    if (group == engine.cache().open_group()) continue;  // a block of each that runs
+    const CacheGroup& kind = engine.cache().group(group);
+    const PoolUse use = use_of(engine.cache().pool(group));
+    if (kind.holds_open_rows) {
+      snapshot.open_rows = use;
+      continue;  // a block of each that runs
+    }
+    if (kind.is_recurrent) snapshot.states = use;
     snapshot.pools.push_back(pool_snapshot(engine, group));
   }
   return snapshot;

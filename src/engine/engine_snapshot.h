@@ -40,10 +40,18 @@ struct PoolSnapshot {
   std::vector<std::pair<int64_t, int64_t>> runs;
 };
 
+// Blocks of a pool, and those that sequences or held prefixes use.
+struct PoolUse {
+  int64_t num_blocks = 0;
+  int64_t num_used = 0;
+};
+
 struct EngineSnapshot {
   EngineCounters counters;
   std::vector<SequenceSnapshot> sequences;  // the running ones first
   std::vector<PoolSnapshot> pools;
+  // Of layers with states: the states, and the rows of their open chunks.
+  PoolUse states, open_rows;
 };
 
 // The engine's thread, between steps.

@@ -95,7 +95,9 @@ struct DeviceStates {
 using StateSliceSpan = OperandSpan<const StateSlice, DeviceStates>;
 // The memory of the states of one operation, whose shape has the numbers of elements.
 struct StateMemory {
-  Tensor states;     // [blocks, state_elements], at the starts of the chunks that are open
+  // [blocks, state_elements], at the starts of the chunks that are open. Those of delta rules and
+  // scans are float32 or bfloat16: rounded to nearest, ties to even, whenever a chunk ends.
+  Tensor states;
   Tensor open_rows;  // [open blocks, open_elements], what follows from the rows of those chunks
 };
 

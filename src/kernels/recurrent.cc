@@ -31,6 +31,12 @@ void check_slices(const StateSlices& slices, int64_t rows, const StateMemory& me
   }
 }
 
+// Matrices of states, which may be rounded.
+void check_states(ShapeCheck& check, const Tensor& states) {
+  const DType dtype = states.dtype() == DType::bf16 ? DType::bf16 : DType::f32;
+  check.tensor("states", states, {"blocks", "state_elements"}, dtype);
+}
+
 }  // namespace
 
 void RecurrentOps::short_convolution(const ConvolutionShape& shape, const Tensor& x,
@@ -87,7 +93,7 @@ void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs
   check.tensor("log_decay", inputs.log_decay, {"rows", "value_heads"});
   check.tensor("beta", inputs.beta, {"rows", "value_heads"});
   if (inputs.skip != nullptr) check.tensor("skip", *inputs.skip, {"value_heads"});
-  check.tensor("states", memory.states, {"blocks", "state_elements"});
+  check_states(check, memory.states);
   check.tensor("open_rows", memory.open_rows, {"open_blocks", "open_elements"});
   check.tensor("out", out, {"rows", "value_heads", "value_dim"});
   PL_CHECK(shape.value_heads % shape.key_heads == 0, "key heads serve value heads alike");
@@ -109,7 +115,7 @@ void RecurrentOps::selective_scan(const ScanShape& shape, const ScanInputs& inpu
   check.tensor("c", inputs.c, {"rows", "state_size"});
   check.tensor("rates", inputs.rates, {"state_size", "channels"});
   check.tensor("skip", inputs.skip, {"channels"});
-  check.tensor("states", memory.states, {"blocks", "state_elements"});
+  check_states(check, memory.states);
   check.tensor("open_rows", memory.open_rows, {"open_blocks", "open_elements"});
   check.tensor("out", out, {"rows", "channels"});
   check_slices(slices, out.size(0), memory);

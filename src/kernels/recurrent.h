@@ -133,7 +133,8 @@ class RecurrentOps {
   //   out_i = exp(G_i) S^T q_i + sum over j <= i of exp(G_i - G_j) (k_j . q_i) u_j
   // and the chunk's end, of last row n, has exp(G_n) S + sum over j of exp(G_n - G_j) k_j u_j^T.
   // Without corrections u_i = beta_i v_i, which is Mamba 2's state-space duality (Dao and Gu, 2024)
-  // with its C, B, x and dt as q, k, v and beta.
+  // with its C, B, x and dt as q, k, v and beta. Where states are bfloat16, the chunk's end is
+  // rounded, and S is what that left.
   //                                       out [rows, value_heads, value_dim]
   void delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,
                   const StateMemory& memory, const Tensor& out);
@@ -141,7 +142,8 @@ class RecurrentOps {
   // Mamba's selective scan (Gu and Dao, "Mamba", 2023). Of each channel, row by row,
   //   S = exp(-rates * step) S + (step x) b,  out = S c + skip x
   // The state at a chunk's start is stepped over the chunk's earlier rows anew, so that these may
-  // be taken back.                        x, out [rows, channels], which may be x
+  // be taken back. States that are bfloat16 are rounded where a chunk ends, and go on from there.
+  //                                       x, out [rows, channels], which may be x
   void selective_scan(const ScanShape& shape, const ScanInputs& inputs, const StateSlices& slices,
                       const StateMemory& memory, const Tensor& out);
 

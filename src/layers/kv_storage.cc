@@ -28,9 +28,9 @@ class Parts {
  public:
   explicit Parts(void* begin) : next_(static_cast<char*>(begin)) {}
 
-  Tensor take(int64_t blocks, int64_t elements) {
-    const Tensor part(next_, DType::f32, {blocks, elements});
-    next_ += static_cast<size_t>(blocks * elements) * sizeof(float);
+  Tensor take(int64_t blocks, int64_t elements, DType dtype = DType::f32) {
+    const Tensor part(next_, dtype, {blocks, elements});
+    next_ += part.size_bytes();
     return part;
   }
 
@@ -40,12 +40,13 @@ class Parts {
 
 StateStore states_at(void* bytes, const KvLayer& layer) {
   Parts parts(bytes);
-  const auto memory = [&](const StateElements& elements) {
-    return StateMemory{.states = parts.take(layer.num_blocks, elements.state),
-                       .open_rows = parts.take(layer.num_open_blocks, elements.open_rows)};
-  };
-  const StateMemory convolution = memory(layer.states.convolution);
-  return {.convolution = convolution, .matrices = memory(layer.states.matrices)};
+  const auto& [convolution, matrices] = layer.states;
+  StateStore store;
+  store.convolution.states = parts.take(layer.num_blocks, convolution.state);
+  store.convolution.open_rows = parts.take(layer.num_open_blocks, convolution.open_rows);
+  store.matrices.open_rows = parts.take(layer.num_open_blocks, matrices.open_rows);
+  store.matrices.states = parts.take(layer.num_blocks, matrices.state, layer.state_dtype);
+  return store;
 }
 
 size_t layer_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
@@ -55,12 +56,17 @@ size_t layer_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
 
 }  // namespace
 
+size_t state_bytes(const LayerStateElements& states, DType dtype) {
+  return static_cast<size_t>(states.convolution.state) * sizeof(float) +
+         static_cast<size_t>(states.matrices.state) * dtype_bytes(dtype);
+}
+
 size_t open_rows_bytes(const LayerStateElements& states) {
   return static_cast<size_t>(states.open_rows()) * sizeof(float);
 }
 
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
-  if (layer.has_states()) return static_cast<size_t>(layer.states.state()) * sizeof(float);
+  if (layer.has_states()) return state_bytes(layer.states, layer.state_dtype);
   return static_cast<size_t>(2 * layer.num_kv_heads * block_size) *
          (static_cast<size_t>(layer.head_dim) * dtype_bytes(dtype) + scale_bytes(dtype));
 }

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Numbers of float32 elements of a state and of the rows of its open chunk.
+// Numbers of elements of a state and of the rows of its open chunk.
 struct StateElements {
   int64_t state = 0;
   int64_t open_rows = 0;
@@ -36,9 +36,10 @@ struct LayerStateElements {
 struct KvLayer {
   int64_t num_kv_heads = 0;
   int64_t head_dim = 0;
-  int64_t num_blocks = 0;       // of the layer's cache group
-  LayerStateElements states{};  // where a block is a state; empty: keys and values
-  int64_t num_open_blocks = 0;  // of open rows, where there are states
+  int64_t num_blocks = 0;          // of the layer's cache group
+  LayerStateElements states{};     // where a block is a state; empty: keys and values
+  int64_t num_open_blocks = 0;     // of open rows, where there are states
+  DType state_dtype = DType::f32;  // of matrices, float32 or bfloat16; all else is float32
 
   bool has_states() const { return states.state() > 0; }
 };
@@ -68,6 +69,8 @@ class KvStorage {
 
 // Bytes of one block in this layer: of `block_size` slots, scales included, or of a state.
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype);
+// Bytes of a state whose matrices have that dtype.
+size_t state_bytes(const LayerStateElements& states, DType dtype);
 // Bytes of the rows of a sequence's open chunk.
 size_t open_rows_bytes(const LayerStateElements& states);
 

@@ -119,6 +119,8 @@ ModelInfo LLM::model_info() const {
           .decode_bytes = weights.bytes,
           .integer_products = weights.integer_products,
           .kv_cache_dtype = std::string(dtype_name(model.kv_dtype)),
+          .state_dtype =
+              config.has_states() ? std::string(dtype_name(model.state_dtype)) : std::string(),
           .has_tokenizer = model.tokenizer.has_value(),
           .has_chat_template = model.has_chat_template,
           .chat_template = model.chat.chat_template ? std::string(model.chat.chat_template->name())

@@ -22,19 +22,15 @@ size_t group_block_bytes(const DecoderConfig& config, size_t group, const CacheR
     if (config.layers[static_cast<size_t>(i)].mixer == MixerKind::none) continue;
     const KvLayer layer{.num_kv_heads = config.num_kv_heads,
                         .head_dim = config.head_dim,
-                        .states = state_elements(config, i)};
+                        .states = state_elements(config, i),
+                        .state_dtype = request.state_dtype};
     bytes += kv_block_bytes(layer, request.block_size, request.dtype);
   }
   return bytes;
 }
 
-// Bytes of the rows of a sequence's open chunk over all layers.
 size_t open_block_bytes(const DecoderConfig& config) {
-  size_t bytes = 0;
-  for (int64_t i = 0; i < config.num_layers(); ++i) {
-    bytes += open_rows_bytes(state_elements(config, i));
-  }
-  return bytes;
+  return state_bytes_of(config, DType::f32).open_rows;
 }
 
 // Blocks of one sequence of `length` tokens in a group.
@@ -156,11 +152,18 @@ std::string describe_smallest(const std::vector<CacheGroup>& groups, const Cache
 
 }  // namespace
 
-size_t sequence_bytes(const DecoderConfig& config, int64_t length, DType dtype) {
+size_t sequence_bytes(const DecoderConfig& config, int64_t length, DType dtype, DType state_dtype) {
   size_t bytes = static_cast<size_t>(length) * kv_token_bytes(config, dtype);
+  const StateBytes states = state_bytes_of(config, state_dtype);
+  return bytes + states.state + states.open_rows;
+}
+
+StateBytes state_bytes_of(const DecoderConfig& config, DType dtype) {
+  StateBytes bytes;
   for (int64_t i = 0; i < config.num_layers(); ++i) {
     const LayerStateElements elements = state_elements(config, i);
-    bytes += static_cast<size_t>(elements.state() + elements.open_rows()) * sizeof(float);
+    bytes.state += state_bytes(elements, dtype);
+    bytes.open_rows += open_rows_bytes(elements);
   }
   return bytes;
 }
@@ -181,6 +184,14 @@ DType choose_kv_dtype(const std::string& name, DType automatic) {
       ErrorCode::invalid,
       fmt::format("--kv-cache-dtype: \"{}\", expected auto, float32, float16, bfloat16 or int8",
                   name));
+}
+
+DType choose_state_dtype(const std::string& name) {
+  if (name == "auto") return DType::f32;
+  const auto dtype = parse_dtype(name);
+  if (dtype == DType::f32 || dtype == DType::bf16) return *dtype;
+  throw Error(ErrorCode::invalid,
+              fmt::format("--state-dtype: \"{}\", expected auto, float32 or bfloat16", name));
 }
 
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, size_t free_memory) {

@@ -19,6 +19,7 @@ struct CacheRequest {
   std::optional<size_t> memory_bytes;  // default: as much as is useful
   double useful_share = 0.25;          // of free memory, at most, without memory_bytes
   DType dtype = DType::bf16;
+  DType state_dtype = DType::f32;
 };
 
 struct CacheSize {
@@ -46,9 +47,18 @@ CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
 size_t kv_token_bytes(const DecoderConfig& config, DType dtype);
 
 // Bytes of the keys, values and states of a sequence of `length` tokens.
-size_t sequence_bytes(const DecoderConfig& config, int64_t length, DType dtype);
+size_t sequence_bytes(const DecoderConfig& config, int64_t length, DType dtype, DType state_dtype);
+
+// Bytes over all layers of a sequence's state, and of the rows of its open chunk.
+struct StateBytes {
+  size_t state = 0;
+  size_t open_rows = 0;
+};
+StateBytes state_bytes_of(const DecoderConfig& config, DType dtype);
 
 // The dtype of --kv-cache-dtype `name`. Throws Error invalid for an unknown name.
 DType choose_kv_dtype(const std::string& name, DType automatic);
+// That of --state-dtype, likewise.
+DType choose_state_dtype(const std::string& name);
 
 }  // namespace paceline

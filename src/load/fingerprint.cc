@@ -54,6 +54,9 @@ std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
   for (const std::string_view name : kFiles) text += digest_of(files, name) + "\n";
   text += fmt::format("{} {}\n", options.chat_template, digest_of(options.chat_template));
   if (options.spec_accept == "rejection") text += "rejection\n";
+  if (model.state_dtype != DType::f32) {
+    text += fmt::format("states {}\n", dtype_name(model.state_dtype));
+  }
   const Hash128 all = siphash128_bytes(kPublicSipKey, std::as_bytes(std::span(text)));
   return fmt::format("fp_{:016x}", all.low);
 }

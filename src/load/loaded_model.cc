@@ -145,6 +145,16 @@ void set_up_chats(LoadedModel& model, const ModelFiles& files, const std::string
   }
 }
 
+void check_state_type(const LoadOptions& options, const Machine& machine,
+                      const DecoderConfig& config) {
+  const DType dtype = choose_state_dtype(options.state_dtype);
+  if (!config.has_state_matrices() || !machine.device || dtype == DType::f32) return;
+  throw Error(ErrorCode::unsupported,
+              fmt::format("--state-dtype {}: kernels for GPUs keep states in float32 alone; use "
+                          "--state-dtype float32 or --device cpu",
+                          dtype_name(dtype)));
+}
+
 // What can be judged before the weights are read.
 void check_for_model(const LoadOptions& options, const Machine& machine,
                      const DecoderConfig& config) {
@@ -152,6 +162,7 @@ void check_for_model(const LoadOptions& options, const Machine& machine,
   check_context(options, config);
   if (machine.device) check_gpu_layers(options, std::ssize(config.layers));
   choose_kv_dtype(options.kv_cache_dtype, DType::bf16);
+  check_state_type(options, machine, config);
   speculation_limits(options);
   check_lora_files(options);
 }
@@ -221,7 +232,8 @@ double cache_share(const LoadedModel& model) {
   if (model.draft == nullptr) return 1.0;
   const int64_t length = model.decoder->config().max_position;
   const auto bytes_of = [length](const LoadedModel& one) {
-    return static_cast<double>(sequence_bytes(one.decoder->config(), length, one.kv_dtype));
+    return static_cast<double>(
+        sequence_bytes(one.decoder->config(), length, one.kv_dtype, one.state_dtype));
   };
   return bytes_of(model) / (bytes_of(model) + bytes_of(*model.draft));
 }
@@ -249,11 +261,12 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, const Cac
                                .max_model_len = options.max_model_len,
                                .memory_bytes = memory_bytes,
                                .useful_share = useful_share,
-                               .dtype = model.kv_dtype},
+                               .dtype = model.kv_dtype,
+                               .state_dtype = model.state_dtype},
                               part_of(memory.bytes));
   std::vector<int64_t> group_blocks;
   for (const CacheGroup& group : size.groups) group_blocks.push_back(group.num_blocks);
-  const auto kv_layers = model.decoder->kv_layers(group_blocks);
+  const auto kv_layers = model.decoder->kv_layers(group_blocks, model.state_dtype);
   model.kv_bytes = size.bytes;
   for (const CacheGroup& group : size.groups) {
     if (group.is_recurrent && !group.holds_open_rows) model.num_states = group.num_blocks;
@@ -265,7 +278,10 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, const Cac
   return size;
 }
 
-void choose_kv_type(LoadedModel& model, const LoadOptions& options) {
+void choose_cache_types(LoadedModel& model, const LoadOptions& options) {
+  const DecoderConfig& config = model.decoder->config();
+  check_state_type(options, *model.machine, config);
+  if (config.has_state_matrices()) model.state_dtype = choose_state_dtype(options.state_dtype);
   const bool is_exact = model.weight_dtype == DType::f32 && !model.is_quantised;
   model.kv_dtype = choose_kv_dtype(options.kv_cache_dtype, is_exact ? DType::f32 : DType::bf16);
 }
@@ -291,8 +307,8 @@ void build_drafter(LoadedModel& model, const LoadOptions& options, const CacheMe
 }
 
 void build_engine(LoadedModel& model, const LoadOptions& options) {
-  choose_kv_type(model, options);
-  if (model.draft) choose_kv_type(*model.draft, options);
+  choose_cache_types(model, options);
+  if (model.draft) choose_cache_types(*model.draft, options);
   const CacheMemory own{.bytes = memory_for_cache(model, options), .share = cache_share(model)};
   const CacheSize size = build_runner(model, options, own, runner_limits(model, options));
   const int64_t max_model_len = context_length(options, size);

@@ -80,6 +80,7 @@ struct LoadedModel {
   DType weight_dtype = DType::f32;  // of plain weights
   bool is_quantised = false;        // some weights are quantised
   DType kv_dtype = DType::f32;
+  DType state_dtype = DType::f32;  // of layers with states
   size_t weight_bytes = 0;
   size_t kv_bytes = 0;
   int64_t num_states = 0;  // of sequences, that the cache has room for; 0 where layers have none

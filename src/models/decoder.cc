@@ -390,7 +390,8 @@ std::vector<const PackedMatrix*> Decoder::weights() const {
   return weights;
 }
 
-std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_blocks) const {
+std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_blocks,
+                                        DType state_dtype) const {
   std::vector<KvLayer> layers;
   for (int64_t i = 0; i < config_.num_layers(); ++i) {
     const bool has_memory = layer_of(config_, i).mixer != MixerKind::none;
@@ -398,7 +399,8 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
     KvLayer layer{.num_kv_heads = has_memory ? config_.num_kv_heads : 0,
                   .head_dim = config_.head_dim,
                   .num_blocks = group_num_blocks[group],
-                  .states = state_elements(config_, i)};
+                  .states = state_elements(config_, i),
+                  .state_dtype = state_dtype};
     if (layer.has_states()) layer.num_open_blocks = group_num_blocks[group + 1];
     layers.push_back(layer);
   }

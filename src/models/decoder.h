@@ -108,7 +108,8 @@ class Decoder {
   std::vector<const PackedMatrix*> weights() const;
 
   // The layers' shapes for KvStorage; `group_num_blocks` in order of the groups.
-  std::vector<KvLayer> kv_layers(std::span<const int64_t> group_num_blocks) const;
+  std::vector<KvLayer> kv_layers(std::span<const int64_t> group_num_blocks,
+                                 DType state_dtype = DType::f32) const;
 
  private:
   DecoderConfig config_;

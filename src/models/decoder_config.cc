@@ -33,6 +33,10 @@ bool has_state(const LayerConfig& layer) {
 
 bool DecoderConfig::has_states() const { return std::ranges::any_of(layers, has_state); }
 
+bool DecoderConfig::has_state_matrices() const {
+  return delta_net.has_value() || mamba1.has_value() || mamba2.has_value();
+}
+
 int64_t DecoderConfig::stored_layer(int64_t layer_index) const {
   const auto before = layers.begin() + layer_index;
   return layer_index - std::count_if(layers.begin(), before,

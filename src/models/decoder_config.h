@@ -133,6 +133,8 @@ struct DecoderConfig {
   int64_t num_stored_layers() const { return stored_layer(num_layers()); }
   // Whether some layers have states instead of keys and values.
   bool has_states() const;
+  // More than the last inputs of convolutions.
+  bool has_state_matrices() const;
 };
 
 // Layers whose memory of a sequence is assigned as one.

@@ -154,6 +154,18 @@ BlockCounts count_blocks(const EngineSnapshot& snapshot) {
   return counts;
 }
 
+void write_states(MetricsWriter& out, const EngineSnapshot& snapshot) {
+  if (snapshot.states.num_blocks == 0) return;
+  out.gauge("states_used", "States of layers that sequences and held prefixes use.",
+            snapshot.states.num_used);
+  out.gauge("states_limit", "States that the cache has room for.", snapshot.states.num_blocks);
+  out.gauge("state_open_rows_used", "Sequences that hold the rows of a state's open chunk.",
+            snapshot.open_rows.num_used);
+  out.gauge("state_open_rows_limit",
+            "Sequences whose rows of an open chunk the cache has room for.",
+            snapshot.open_rows.num_blocks);
+}
+
 void write_speculation(MetricsWriter& out, const SpeculationLimits& limits,
                        const SpeculationCounters& counters) {
   const auto num_positions = static_cast<size_t>(std::max(limits.num_tokens, kPredictedTokens));
@@ -230,6 +242,7 @@ void write_engine(MetricsWriter& out, const HostedModel& model, const EngineSnap
               {"cache_dtype", model.cache_dtype},
               {"enable_prefix_caching", limits.prefix_cache ? "True" : "False"}});
   }
+  write_states(out, snapshot);
   write_adapters(out, limits.max_adapters, snapshot);
   out.counter("num_preemptions_total", "Preemptions of sequences.", snapshot.counters.preemptions);
   out.counter("num_deferred_preemptions_total",

@@ -13,7 +13,7 @@ DecoderConfig config() {
 }
 
 int64_t bytes_of(DType dtype, const std::vector<StepRecord::Slice>& slices) {
-  KvReads reads(config(), dtype);
+  KvReads reads(config(), dtype, DType::f32);
   StepRecord record;
   record.slices = slices;
   reads.on_step(record);
@@ -50,8 +50,9 @@ TEST(KvReads, AStateIsReadOnceForEachChunkOfRows) {
   hybrid.layers.push_back({.mixer = MixerKind::delta_net});
   hybrid.delta_net = {.key_heads = 1, .value_heads = 2, .key_dim = 4, .value_dim = 8, .taps = 4};
   constexpr int64_t kState = 2 * 4 * 8 * 4;
-  const auto more_than_attention = [&](int64_t first, int64_t count) {
-    KvReads reads(hybrid, DType::f32);
+  const auto more_than_attention = [&](int64_t first, int64_t count,
+                                       DType state_dtype = DType::f32) {
+    KvReads reads(hybrid, DType::f32, state_dtype);
     StepRecord record;
     record.slices = {{.first = first, .count = count}};
     reads.on_step(record);
@@ -61,10 +62,11 @@ TEST(KvReads, AStateIsReadOnceForEachChunkOfRows) {
   EXPECT_EQ(more_than_attention(15, 1), kState);
   EXPECT_EQ(more_than_attention(15, 2), 2 * kState);
   EXPECT_EQ(more_than_attention(16, 48), 3 * kState);
+  EXPECT_EQ(more_than_attention(16, 48, DType::bf16), 3 * kState / 2);
 }
 
 TEST(KvReads, SequencesAndStepsAddUp) {
-  KvReads reads(config(), DType::f32);
+  KvReads reads(config(), DType::f32, DType::f32);
   StepRecord record;
   record.slices = {{.id = 0, .first = 3, .count = 1}, {.id = 1, .first = 5, .count = 1}};
   reads.on_step(record);

@@ -28,6 +28,24 @@ class EngineSnapshotTest : public EngineTest {
   Runs runs(size_t group = 0) const { return snapshot_of(*engine_).pools.at(group).runs; }
 };
 
+TEST_F(EngineSnapshotTest, StatesAndOpenRowsAreCounted) {
+  make_engine(2, {{.num_blocks = 8},
+                  {.num_blocks = 5, .is_recurrent = true},
+                  {.num_blocks = 3, .is_recurrent = true, .holds_open_rows = true}});
+  submit(greedy({1, 2, 3}, 4));
+  submit(greedy({4}, 2));
+  step();
+  const EngineSnapshot running = snapshot_of(*engine_);
+  EXPECT_EQ(running.states.num_blocks, 5);
+  EXPECT_EQ(running.states.num_used, 2);
+  EXPECT_EQ(running.open_rows.num_blocks, 3);
+  EXPECT_EQ(running.open_rows.num_used, 2);
+  EXPECT_EQ(running.pools.size(), 2u) << "open rows are counted only";
+  run_all();
+  EXPECT_EQ(snapshot_of(*engine_).states.num_used, 0);
+  EXPECT_EQ(snapshot_of(*engine_).open_rows.num_used, 0);
+}
+
 TEST_F(EngineSnapshotTest, RunningSequencesComeBeforeWaitingOnes) {
   make_engine(1);
   const auto first = engine_->submit(greedy({1, 2, 3}, 8), channel_, 7);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/backend.h"
 #include "tests/kernels/op_inputs.h"
@@ -45,22 +46,21 @@ struct DeltaCase {
 };
 
 // Full of numbers that nobody may read.
-OwnedTensor garbage(Memory& memory, int64_t num_blocks, int64_t elements) {
-  OwnedTensor blocks = allocate_tensor(memory, DType::f32, {num_blocks, elements});
-  std::fill_n(blocks.view.elements<float>(), num_blocks * elements, std::nanf(""));
+void spoil(const Tensor& blocks) { std::memset(blocks.raw(), 0xFF, blocks.size_bytes()); }
+
+OwnedTensor garbage(Memory& memory, DType dtype, int64_t num_blocks, int64_t elements) {
+  OwnedTensor blocks = allocate_tensor(memory, dtype, {num_blocks, elements});
+  spoil(blocks.view);
   return blocks;
 }
 
 struct Blocks {
   template <class Shape>
-  Blocks(Memory& memory, int64_t num_states, int64_t num_open, const Shape& shape)
-      : states(garbage(memory, num_states, shape.state_elements())),
-        open_rows(garbage(memory, num_open, shape.open_elements())),
+  Blocks(Memory& memory, int64_t num_states, int64_t num_open, const Shape& shape,
+         DType dtype = DType::f32)
+      : states(garbage(memory, dtype, num_states, shape.state_elements())),
+        open_rows(garbage(memory, DType::f32, num_open, shape.open_elements())),
         view{.states = states.view, .open_rows = open_rows.view} {}
-
-  void spoil_open_rows() {
-    std::fill_n(view.open_rows.elements<float>(), view.open_rows.num_elements(), std::nanf(""));
-  }
 
   OwnedTensor states, open_rows;
   StateMemory view;
@@ -158,8 +158,8 @@ struct ScanCase {
                         .skip = skip.view},
                        {std::span(&slice, 1), saves}, blocks, out.slice(0, begin, end));
   }
-  OwnedTensor whole(Memory& memory, RecurrentOps& ops) const {
-    Blocks blocks(memory, 1, 1, shape);
+  OwnedTensor whole(Memory& memory, RecurrentOps& ops, DType dtype = DType::f32) const {
+    Blocks blocks(memory, 1, 1, shape, dtype);
     OwnedTensor out = allocate_tensor(memory, DType::f32, {rows, shape.channels});
     run(ops, 0, rows, {}, blocks.view, out.view);
     return out;
@@ -193,8 +193,9 @@ std::vector<ScanShape> scan_shapes() {
           {.channels = 130, .state_size = 3}};
 }
 
-OwnedTensor whole(Memory& memory, RecurrentOps& by, const DeltaCase& delta) {
-  Blocks blocks(memory, 1, 1, delta.shape);
+OwnedTensor whole(Memory& memory, RecurrentOps& by, const DeltaCase& delta,
+                  DType dtype = DType::f32) {
+  Blocks blocks(memory, 1, 1, delta.shape, dtype);
   OwnedTensor out = allocate_tensor(memory, DType::f32,
                                     {delta.rows, delta.shape.value_heads, delta.shape.value_dim});
   run(by, delta, 0, delta.rows, 0, {}, blocks.view, out.view);
@@ -211,12 +212,18 @@ void RecurrentChecks::delta_rule_is_its_recurrence() {
     double largest = 0.0;
     for (const float value : expected) largest = std::max(largest, std::abs(double{value}));
     for (RecurrentOps* by : {&ops(), reference->recurrent()}) {
-      const OwnedTensor out = whole(memory_, *by, delta);
-      double error = 0.0;
-      for (size_t i = 0; i < expected.size(); ++i) {
-        error = std::max(error, std::abs(double{out.view.elements<float>()[i]} - expected[i]));
+      for (const DType dtype : state_dtypes_) {
+        const OwnedTensor out = whole(memory_, *by, delta, dtype);
+        double error = 0.0;
+        for (size_t i = 0; i < expected.size(); ++i) {
+          error = std::max(error, std::abs(double{out.view.elements<float>()[i]} - expected[i]));
+        }
+        const double bound = dtype == DType::bf16 ? 1e-2 : 3e-6;
+        EXPECT_LE(error, bound * largest) << shape.key_dim << " " << shape.value_heads;
+        if (dtype == DType::bf16) {
+          EXPECT_GT(error, 1e-5 * largest) << "states are rounded";
+        }
       }
-      EXPECT_LE(error, 3e-6 * largest) << shape.key_dim << " " << shape.value_heads;
     }
   }
 }
@@ -225,10 +232,15 @@ void RecurrentChecks::delta_rule_has_the_same_bits_however_it_is_cut() {
   Draws draws(3);
   for (const DeltaShape& shape : delta_shapes()) {
     const DeltaCase delta(memory_, shape, 70, 11);
-    const OwnedTensor expected = whole(memory_, ops(), delta);
+    std::vector<OwnedTensor> whole_rows;  // by dtype of the states
+    for (const DType dtype : state_dtypes_) {
+      whole_rows.push_back(whole(memory_, ops(), delta, dtype));
+    }
     for (int round = 0; round < rounds_; ++round) {
       RecurrentOps& by = *all_[static_cast<size_t>(draws.below(std::ssize(all_)))];
-      Blocks blocks(memory_, 3, 1, shape);
+      const auto type = static_cast<size_t>(draws.below(std::ssize(state_dtypes_)));
+      const OwnedTensor& expected = whole_rows[type];
+      Blocks blocks(memory_, 3, 1, shape, state_dtypes_[type]);
       const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
       const int64_t largest = round < rounds_ / 4 ? 1 : 1 + draws.below(40);
       for (int64_t begin = 0; begin < delta.rows;) {
@@ -241,7 +253,7 @@ void RecurrentChecks::delta_rule_has_the_same_bits_however_it_is_cut() {
         begin = end;
         if (!saves || draws.below(2) == 0) continue;
         by.copy_states(blocks.view.states, std::vector<BlockMove>{{.from = 1, .to = 0}});
-        blocks.spoil_open_rows();  // no chunk is open
+        spoil(blocks.view.open_rows);  // no chunk is open
         begin = boundary;
       }
       EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view))
@@ -331,7 +343,7 @@ void RecurrentChecks::convolutions_have_the_same_bits_however_they_are_cut() {
         begin = end;
         if (!saves || draws.below(2) == 0) continue;
         by.copy_states(blocks.view.states, std::vector<BlockMove>{{.from = 1, .to = 0}});
-        blocks.spoil_open_rows();  // no chunk is open
+        spoil(blocks.view.open_rows);  // no chunk is open
         begin = boundary;
       }
       EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view))
@@ -373,13 +385,19 @@ void RecurrentChecks::selective_scan_is_its_recurrence() {
   for (const ScanShape& shape : scan_shapes()) {
     const ScanCase scan(memory_, shape, 75, 31);
     for (RecurrentOps* by : {&ops(), reference->recurrent()}) {
-      const OwnedTensor out = scan.whole(memory_, *by);
-      for (int64_t channel = 0; channel < shape.channels; ++channel) {
-        const std::vector<double> expected = scan.by_rows(channel);
-        for (int64_t row = 0; row < scan.rows; ++row) {
-          EXPECT_NEAR(double{out.view.row<float>(row)[channel]}, expected[static_cast<size_t>(row)],
-                      2e-5)
-              << shape.channels << " " << channel << " " << row;
+      for (const DType dtype : state_dtypes_) {
+        const OwnedTensor out = scan.whole(memory_, *by, dtype);
+        double largest = 0.0;  // error
+        for (int64_t channel = 0; channel < shape.channels; ++channel) {
+          const std::vector<double> expected = scan.by_rows(channel);
+          for (int64_t row = 0; row < scan.rows; ++row) {
+            const double found = double{out.view.row<float>(row)[channel]};
+            largest = std::max(largest, std::abs(found - expected[static_cast<size_t>(row)]));
+          }
+        }
+        EXPECT_LE(largest, dtype == DType::bf16 ? 0.1 : 2e-5) << shape.channels;
+        if (dtype == DType::bf16) {
+          EXPECT_GT(largest, 1e-4) << "states are rounded";
         }
       }
     }
@@ -390,10 +408,15 @@ void RecurrentChecks::selective_scans_have_the_same_bits_however_they_are_cut() 
   Draws draws(37);
   for (const ScanShape& shape : scan_shapes()) {
     const ScanCase scan(memory_, shape, 70, 41);
-    const OwnedTensor expected = scan.whole(memory_, ops());
+    std::vector<OwnedTensor> whole_rows;  // by dtype of the states
+    for (const DType dtype : state_dtypes_) {
+      whole_rows.push_back(scan.whole(memory_, ops(), dtype));
+    }
     for (int round = 0; round < rounds_; ++round) {
       RecurrentOps& by = *all_[static_cast<size_t>(draws.below(std::ssize(all_)))];
-      Blocks blocks(memory_, 2, 1, shape);
+      const auto type = static_cast<size_t>(draws.below(std::ssize(state_dtypes_)));
+      const OwnedTensor& expected = whole_rows[type];
+      Blocks blocks(memory_, 2, 1, shape, state_dtypes_[type]);
       const OwnedTensor out = allocate_tensor(memory_, DType::f32, expected.view.shape());
       const int64_t largest = round < rounds_ / 4 ? 1 : 1 + draws.below(40);
       for (int64_t begin = 0; begin < scan.rows;) {
@@ -405,7 +428,7 @@ void RecurrentChecks::selective_scans_have_the_same_bits_however_they_are_cut() 
         begin = end;
         if (!saves || draws.below(2) == 0) continue;
         by.copy_states(blocks.view.states, std::vector<BlockMove>{{.from = 1, .to = 0}});
-        blocks.spoil_open_rows();  // no chunk is open
+        spoil(blocks.view.open_rows);  // no chunk is open
         begin = boundary;
       }
       EXPECT_SAME_BITS(to_vector(out.view), to_vector(expected.view))

@@ -15,8 +15,12 @@ namespace paceline {
 // `memory`, which the CPU reaches too. Random cuts are drawn `rounds` times.
 class RecurrentChecks {
  public:
-  RecurrentChecks(Memory& memory, std::vector<RecurrentOps*> all, int rounds)
-      : memory_(memory), all_(std::move(all)), rounds_(rounds) {}
+  RecurrentChecks(Memory& memory, std::vector<RecurrentOps*> all, int rounds,
+                  std::vector<DType> state_dtypes)
+      : memory_(memory),
+        all_(std::move(all)),
+        rounds_(rounds),
+        state_dtypes_(std::move(state_dtypes)) {}
 
   void delta_rule_is_its_recurrence();
   void delta_rule_has_the_same_bits_however_it_is_cut();
@@ -36,6 +40,7 @@ class RecurrentChecks {
   Memory& memory_;
   std::vector<RecurrentOps*> all_;
   int rounds_;
+  std::vector<DType> state_dtypes_;  // those that they take
 };
 
 }  // namespace paceline

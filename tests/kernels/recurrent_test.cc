@@ -14,7 +14,7 @@ class RecurrentTest : public IsaTest {
     constexpr int kRounds = 12;
     std::vector<RecurrentOps*> all;
     for (const auto& backend : backends()) all.push_back(backend->recurrent());
-    return {memory_, std::move(all), kRounds};
+    return {memory_, std::move(all), kRounds, {DType::f32, DType::bf16}};
   }
 };
 
@@ -43,7 +43,7 @@ PL_TEST_EVERY_ISA(RecurrentTest);
 TEST(RecurrentReference, DeltaRuleHasTheSameBitsHoweverItIsCut) {
   Memory memory;
   const auto reference = make_reference_backend();
-  RecurrentChecks(memory, {reference->recurrent()}, 1)
+  RecurrentChecks(memory, {reference->recurrent()}, 2, {DType::f32, DType::bf16})
       .delta_rule_has_the_same_bits_however_it_is_cut();
 }
 

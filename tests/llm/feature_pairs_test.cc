@@ -390,15 +390,14 @@ INSTANTIATE_TEST_SUITE_P(all, FormatPairs, ::testing::ValuesIn(formats_with_code
 INSTANTIATE_TEST_SUITE_P(all, FeaturePairs, ::testing::Range(size_t{0}, kPairedModels.size()),
                          [](const auto& model) { return kPairedModels[model.param]; });
 
-// Layers with states, a draft model's too. Choices, preempted sequences and those that
-// find a prefix go on from copies of states.
+// Layers with states, a draft model's too. Choices, preempted sequences and those that find a
+// prefix go on from copies of states.
 class HybridPairs : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(HybridPairs, ChangeNoBitHoweverTheyAreRun) {
   std::set<std::string> ways;
   if (is_full_scale()) {
     for (const auto& [name, change] : executions()) ways.insert(name);
-    ways.erase("drafted_and_preempted");
   } else {
     ways = {"chunks_of_7", "preempted", "drafted_from_the_text", "all_together"};
     if (GetParam() == "qwen3_5_text") ways.insert("drafted_by_itself");
@@ -413,6 +412,28 @@ INSTANTIATE_TEST_SUITE_P(all, HybridPairs,
                          ::testing::Values("qwen3_5_text", "qwen3_5_moe_text_stacked", "lfm2_bias",
                                            "lfm2_moe_tied"),
                          [](const auto& golden) { return golden.param; });
+
+// --state-dtype bfloat16: states are rounded where chunks end, whoever computes them.
+TEST(Bf16StatePairs, ChangeNoBitHoweverTheyAreRun) {
+  LoadOptions options{.model = source_path("tests/goldens/hybrids/qwen3_5_text"),
+                      .state_dtype = "bfloat16",
+                      .max_num_seqs = 1,
+                      .num_threads = 1};
+  cross_all(options, sixth_of_pairs(3, 20),
+            {"chunks_of_7", "preempted", "drafted_from_the_text", "all_together"});
+  LLM rounded = LLM::load(options);
+  EXPECT_EQ(rounded.model_info().state_dtype, "bfloat16");
+  options.state_dtype = "float32";
+  LLM exact = LLM::load(options);
+  const auto last = [&](LLM& llm) {
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 100; ++i) ids.push_back(4 + i * i % 200);
+    return llm.score(ids).back().logprob.value();
+  };
+  const float found = last(rounded), expected = last(exact);
+  EXPECT_NE(found, expected);
+  EXPECT_NEAR(found, expected, 0.1);
+}
 
 // Keys and values as codes: --kv-cache-dtype int8.
 class Int8CachePairs : public ::testing::TestWithParam<std::string> {};

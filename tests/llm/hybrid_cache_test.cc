@@ -7,6 +7,7 @@
 
 #include "base/mapped_file.h"
 #include "paceline/llm.h"
+#include "tests/expect_error.h"
 #include "tests/source_path.h"
 #include "tests/test_directory.h"
 
@@ -79,6 +80,16 @@ TEST_F(HybridCache, ATurnWithoutTheAnswerIsFoundWhereThePromptEnded) {
   std::vector<int32_t> second = prompt_;
   second.insert(second.end(), kNextTurn.begin(), kNextTurn.end());
   expect_computes_at_most(llm, second, std::ssize(kNextTurn) + kStateChunkTokens);
+}
+
+TEST_F(HybridCache, AGpuRefusesStatesThatAreRounded) {
+  ::setenv("PACELINE_CUDA_EMULATION", "1", 1);
+  LoadOptions on_gpu = options(true);
+  on_gpu.device = "cuda";
+  on_gpu.state_dtype = "bfloat16";
+  expect_error(ErrorCode::unsupported, {"--state-dtype bfloat16", "--device cpu"},
+               [&] { LLM::load(on_gpu); });
+  ::unsetenv("PACELINE_CUDA_EMULATION");
 }
 
 TEST_F(HybridCache, AnotherEndingComputesAtMost512TokensMore) {

@@ -275,9 +275,10 @@ std::string_view kind_name(Kind kind) {
 
 std::string Subject::name() const {
   return fmt::format(
-      "{} on {}, dtype {}, quantize {}, activations {}, kv_cache_dtype {}, max_kv_size {}",
+      "{} on {}, dtype {}, quantize {}, activations {}, kv_cache_dtype {}, state_dtype {}, "
+      "max_kv_size {}",
       fs::path(load.model).filename().string(), isa_name(isa), load.dtype, load.quantize,
-      load.activations, load.kv_cache_dtype, load.max_kv_size.value_or(0));
+      load.activations, load.kv_cache_dtype, load.state_dtype, load.max_kv_size.value_or(0));
 }
 
 std::string RandomRequest::text() const {
@@ -367,6 +368,9 @@ RandomCase draw_hybrid_case(uint64_t seed, const std::vector<Isa>& isas) {
     drawn = draw_case(seed, isas);
   }
   drawn.subject.load.model = drawn.engine.model = hybrids[seed % hybrids.size()];
+  if (seed / hybrids.size() % 3 == 0) {
+    drawn.subject.load.state_dtype = drawn.engine.state_dtype = "bfloat16";
+  }
   if (!drawn.engine.speculative_model.empty()) {
     drawn.engine.speculative_model =
         seed % 2 == 0 ? drawn.engine.model : (kSource / "tests/goldens/models/qwen3_tied").string();

@@ -99,7 +99,8 @@ void Together::load(const LoadedModel& model) {
                                     .max_batched_tokens = options.max_num_batched_tokens,
                                     .max_num_seqs = 1,
                                     .max_model_len = options.max_model_len,
-                                    .dtype = model.kv_dtype},
+                                    .dtype = model.kv_dtype,
+                                    .state_dtype = model.state_dtype},
                                    static_cast<size_t>(system_memory().free));
   const ChosenIsa chosen(case_.subject.isa);
   for (double bytes = static_cast<double>(one.bytes) * case_.contexts;; bytes *= 1.25) {

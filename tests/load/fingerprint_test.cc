@@ -73,6 +73,15 @@ TEST_F(Fingerprint, IsAnotherForWhatMayNot) {
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "int8"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "int8"; }),
             fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }));
+  const auto of_hybrid = [&](const std::string& name, const std::string& dtype) {
+    return fingerprint([&](LoadOptions& options) {
+      options.model = (fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/hybrids" / name).string();
+      options.state_dtype = dtype;
+    });
+  };
+  EXPECT_EQ(of_hybrid("qwen3_5_text", "float32"), of_hybrid("qwen3_5_text", "auto"));
+  EXPECT_NE(of_hybrid("qwen3_5_text", "float32"), of_hybrid("qwen3_5_text", "bfloat16"));
+  EXPECT_EQ(of_hybrid("lfm2_tied", "float32"), of_hybrid("lfm2_tied", "bfloat16"));
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.max_kv_size = 8; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.spec_accept = "rejection"; }), usual);
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q4"; }), usual);

@@ -4,7 +4,7 @@ import re
 import struct
 import unittest
 
-from program import BUNDLED, ProgramTest
+from program import BUNDLED, ROOT, ProgramTest
 
 
 class InspectTest(ProgramTest):
@@ -44,6 +44,19 @@ class InspectTest(ProgramTest):
         # a code for each element, and a float32 scale for each token and head
         self.assertEqual(codes["kv_cache_bytes"], 6 * 2 * 2 * (64 + 4) * 512)
         self.assertEqual(one["total_bytes"], one["weight_bytes"] + one["kv_cache_bytes"] + one["activation_bytes"])
+
+    def test_memory_of_states_is_counted(self):
+        hybrid = ROOT / "tests" / "goldens" / "hybrids" / "qwen3_5_text"
+        exact = self.inspect("-m", hybrid)["memory"]
+        # 3 layers x (4 heads x 8 x 12, padded to 16, and 3 inputs of 80 channels) x float32
+        self.assertEqual((exact["state_dtype"], exact["state_bytes"]), ("float32", 3 * (4 * 8 * 16 + 3 * 80) * 4))
+        # 16 x (keys of 2 heads and updates of 4, padded to 16; decays of 4; inputs)
+        self.assertEqual(exact["open_rows_bytes"], 3 * 16 * (2 * 16 + 4 * 16 + 4 + 80) * 4)
+        rounded = self.inspect("-m", hybrid, "--mamba-ssm-cache-dtype", "bf16")["memory"]
+        self.assertEqual((rounded["state_dtype"], rounded["state_bytes"]), ("bfloat16", 3 * (4 * 8 * 16 * 2 + 3 * 80 * 4)))
+        self.assertEqual(rounded["open_rows_bytes"], exact["open_rows_bytes"])
+        self.assertNotIn("state_bytes", self.inspect("-m", BUNDLED)["memory"])
+        self.assertRegex(self.succeed("inspect", "-m", hybrid).stdout, r"one state of these .* \(float32\), and .* more while")
 
     def test_memory_is_what_a_run_takes(self):
         for options in [], ["--kv-cache-dtype", "int8"]:

@@ -67,7 +67,7 @@ def rows(nowhere, busy):
         table[name] = flag(name)
     for name in ("speculation", "skip-special-tokens"):
         table[name] = [Row(f"--{name}", "perhaps", says='found "perhaps", expected true or false')]
-    for name in ("sampler-order", "dtype", "quantize", "kv-cache-dtype", "log-format", "shape", "tests", "formats", "prompt-texts",
+    for name in ("sampler-order", "dtype", "quantize", "kv-cache-dtype", "state-dtype", "log-format", "shape", "tests", "formats", "prompt-texts",
                  "bits", "group-size", "recipe", "fine-tune-type", "lora-dtype", "lr-schedule", "optimizer", "loss-on", "to",
                  "target-modules", "spec-accept", "activations", "load-format", "reasoning-field", "unknown-model"):
         table[name] = choice(name)

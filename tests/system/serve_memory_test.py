@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from program import BINARY, BUNDLED, ProgramTest, environment, is_sanitized
+from program import BINARY, BUNDLED, ROOT, ProgramTest, environment, is_sanitized
 from serving import Client, Server, until
 
 VOCABULARY = 4099  # of the bundled model
@@ -184,6 +184,17 @@ class MetricsTest(unittest.TestCase):
             text = Client(server.port).get("/metrics").body.decode()
             [labels] = re.findall(r"^paceline:cache_config_info\{(.*)\} 1$", text, re.M)
             self.assertIn(f'cache_dtype="{dtype}"', labels.split(","))
+
+    def test_states_have_pools_of_their_own(self):
+        hybrid = Server("--max-num-seqs", 4, model=ROOT / "tests" / "goldens" / "hybrids" / "qwen3_5_text")
+        self.addCleanup(hybrid.stop)
+        values = metrics(Client(hybrid.port))
+        states, rows = values["paceline:states_limit"], values["paceline:state_open_rows_limit"]
+        self.assertEqual((values["paceline:states_used"], values["paceline:state_open_rows_used"]), (0, 0))
+        self.assertEqual((states, rows), (8, 4), "another state of each sequence is saved")
+        plain = Server()
+        self.addCleanup(plain.stop)
+        self.assertNotIn("paceline:states_limit", metrics(Client(plain.port)))
 
     def test_the_process(self):
         server = Server()

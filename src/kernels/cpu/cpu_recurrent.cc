@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "base/divide_up.h"
@@ -99,6 +100,13 @@ class SliceChannels {
   int64_t count_;
 };
 
+// An element of a block of states of either type.
+void* state_at(const Tensor& states, int64_t block, int64_t element) {
+  const int64_t offset = block * states.stride(0) + element;
+  return static_cast<std::byte*>(states.raw()) +
+         static_cast<size_t>(offset) * dtype_bytes(states.dtype());
+}
+
 // Where the matrix of a value head begins in a state.
 int64_t first_of_head(const DeltaShape& shape, int64_t head) {
   return head * shape.key_dim * shape.padded_value();
@@ -133,7 +141,7 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
           .out = out.row<float>(row) + head * out.stride(1),
           .out_stride = out.stride(0),
           .out_head_stride = out.stride(1),
-          .states = memory.states.row<float>(slice.block) + first_of_head(shape, head),
+          .states = state_at(memory.states, slice.block, first_of_head(shape, head)),
           .keys = open + key_head * shape.padded_key(),
           .key_stride = shape.key_heads * shape.padded_key(),
           .updates = open + shape.updates_begin() + head * shape.padded_value(),
@@ -180,7 +188,7 @@ ScanTask scan_task_of(const ScanShape& shape, const ScanInputs& in, const StateS
           .skip = in.skip.elements<float>() + first,
           .out = out.row<float>(row) + first,
           .out_stride = out.stride(0),
-          .states = memory.states.row<float>(slice.block) + first,
+          .states = state_at(memory.states, slice.block, first),
           .kept_steps = open + first,
           .kept_inputs = open + shape.inputs_begin() + first,
           .kept_stride = shape.padded_channels(),
@@ -260,18 +268,20 @@ void CpuRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inp
       for (const StateSave& save : slices.saves_of(slice)) {
         saves_.push_back(
             {.position = save.position,
-             .states = memory.states.row<float>(save.block) + first_of_head(shape, head)});
+             .states = state_at(memory.states, save.block, first_of_head(shape, head))});
       }
       tasks_.push_back(task);
     }
   }
   const int64_t scratch = kernels_.delta_scratch(shape.padded_key(), shape.padded_value());
   auto* const all = thread_scratch_.reserve_as<float>(scratch * threads_.num_threads());
+  const bool is_bf16 = memory.states.dtype() == DType::bf16;
+  const auto run = is_bf16 ? kernels_.delta_rule_bf16 : kernels_.delta_rule;
   threads_.parallel_for(std::ssize(tasks_), 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
       DeltaTask& task = tasks_[static_cast<size_t>(i)];
       task.scratch = all + thread * scratch;
-      kernels_.delta_rule(task);
+      run(task);
     }
   });
   for (const StateSlice& slice : slices.slices.host())
@@ -292,18 +302,20 @@ void CpuRecurrent::do_selective_scan(const ScanShape& shape, const ScanInputs& i
       task.num_saves = slice.num_saves;
       for (const StateSave& save : slices.saves_of(slice)) {
         saves_.push_back(
-            {.position = save.position, .states = memory.states.row<float>(save.block) + first});
+            {.position = save.position, .states = state_at(memory.states, save.block, first)});
       }
       scans_.push_back(task);
     }
   }
   const int64_t scratch = kernels_.scan_scratch(shape.state_size);
   auto* const all = thread_scratch_.reserve_as<float>(scratch * threads_.num_threads());
+  const bool is_bf16 = memory.states.dtype() == DType::bf16;
+  const auto run = is_bf16 ? kernels_.selective_scan_bf16 : kernels_.selective_scan;
   threads_.parallel_for(std::ssize(scans_), 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
       ScanTask& task = scans_[static_cast<size_t>(i)];
       task.scratch = all + thread * scratch;
-      kernels_.selective_scan(task);
+      run(task);
     }
   });
   for (const StateSlice& slice : slices.slices.host()) {
@@ -312,9 +324,9 @@ void CpuRecurrent::do_selective_scan(const ScanShape& shape, const ScanInputs& i
 }
 
 void CpuRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
-  const auto bytes = static_cast<size_t>(blocks.size(1)) * sizeof(float);
+  const size_t bytes = static_cast<size_t>(blocks.size(1)) * dtype_bytes(blocks.dtype());
   for (const BlockMove& move : moves) {
-    std::memmove(blocks.row<float>(move.to), blocks.row<float>(move.from), bytes);
+    std::memmove(state_at(blocks, move.to, 0), state_at(blocks, move.from, 0), bytes);
   }
 }
 

@@ -55,21 +55,22 @@ PL_INLINE void copy_padded(const float* from, int64_t count, int64_t padded, flo
 }
 
 // outs[r] = sum over i of rows[r][i] * matrix[i].
+template <class Element>
 struct Combination {
   const float* const* rows;  // [num_rows]
   int64_t num_rows;
-  int64_t length;       // of the sum
-  const float* matrix;  // [length][stride]
+  int64_t length;         // of the sum
+  const Element* matrix;  // [length][stride]
   int64_t stride;
   float* const* outs;
   int64_t columns;  // a multiple of 16
 };
 
-template <int kRows>
-PL_INLINE void combine_tile(const Combination& all, int64_t row, int64_t column) {
+template <int kRows, class Element>
+PL_INLINE void combine_tile(const Combination<Element>& all, int64_t row, int64_t column) {
   Vec sums[kRows][kTileVectors] = {};
   for (int64_t i = 0; i < all.length; ++i) {
-    const float* const elements = all.matrix + i * all.stride + column;
+    const Element* const elements = all.matrix + i * all.stride + column;
     Vec line[kTileVectors];
 #pragma GCC unroll 2
     for (int v = 0; v < kTileVectors; ++v) line[v] = load(elements + v * kLanes);
@@ -89,7 +90,8 @@ PL_INLINE void combine_tile(const Combination& all, int64_t row, int64_t column)
   }
 }
 
-void combine(const Combination& all) {
+template <class Element>
+void combine(const Combination<Element>& all) {
   for (int64_t column = 0; column < all.columns; column += kTileColumns) {
     int64_t row = 0;
     for (; row + kTileRows <= all.num_rows; row += kTileRows) {
@@ -151,7 +153,8 @@ void begin_chunk(const DeltaTask& task, DeltaChunk& chunk) {
 }
 
 // S^T q of all rows, then S^T k of all where they correct.
-void recall(const DeltaTask& task, const DeltaChunk& chunk, const float* state) {
+template <class State>
+void recall(const DeltaTask& task, const DeltaChunk& chunk, const State* state) {
   const float* rows[2 * kChunk];
   float* outs[2 * kChunk];
   const int64_t num_rows = task.corrects ? 2 * chunk.count : chunk.count;
@@ -160,13 +163,13 @@ void recall(const DeltaTask& task, const DeltaChunk& chunk, const float* state) 
     rows[chunk.count + i] = chunk.keys[chunk.offset + i];
   }
   for (int64_t i = 0; i < num_rows; ++i) outs[i] = recalled_of(task) + i * task.padded_value;
-  combine({.rows = rows,
-           .num_rows = num_rows,
-           .length = task.key_dim,
-           .matrix = state,
-           .stride = task.padded_value,
-           .outs = outs,
-           .columns = task.padded_value});
+  combine<State>({.rows = rows,
+                  .num_rows = num_rows,
+                  .length = task.key_dim,
+                  .matrix = state,
+                  .stride = task.padded_value,
+                  .outs = outs,
+                  .columns = task.padded_value});
 }
 
 // exp(last - decays[j]) of the chunk's rows; what stands behind row `count` means nothing.
@@ -213,9 +216,10 @@ PL_INLINE void run_row(const DeltaRow& row, int64_t value_dim, int64_t padded_va
   }
 }
 
-// state' = decay * state + sum over j of factors[j] * k_j u_j^T
+// state' = decay * state + sum over j of factors[j] * k_j u_j^T, which is rounded once.
+template <class State>
 void close_chunk(const DeltaTask& task, const DeltaChunk& chunk, const float* factors, float decay,
-                 const float* const* updates, const float* state, float* closed) {
+                 const float* const* updates, const State* state, State* closed) {
   float* const keys = scaled_keys_of(task);  // [kChunk][padded_key]
   for (int64_t j = 0; j < kChunk; ++j) {
     for (int64_t i = 0; i < task.padded_key; i += kLanes) {
@@ -244,11 +248,11 @@ void close_chunk(const DeltaTask& task, const DeltaChunk& chunk, const float* fa
   }
 }
 
-template <bool kCorrects>
+template <bool kCorrects, class State>
 void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
   const int64_t head_elements = task.key_dim * task.padded_value;
-  float* const own = task.states + head * head_elements;
-  const float* const state = chunk.first > 0 ? own : nullptr;
+  State* const own = static_cast<State*>(task.states) + head * head_elements;
+  const State* const state = chunk.first > 0 ? own : nullptr;
   if (state != nullptr) recall(task, chunk, state);
 
   alignas(64) float decays[kChunk] = {}, factors[kChunk];
@@ -295,11 +299,12 @@ void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
   close_chunk(task, chunk, factors, total[0], updates, state, own);
   for (int64_t s = 0; s < task.num_saves; ++s) {
     if (task.saves[s].position != chunk.first + kChunk) continue;
-    __builtin_memcpy(task.saves[s].states + head * head_elements, own,
-                     static_cast<size_t>(head_elements) * sizeof(float));
+    __builtin_memcpy(static_cast<State*>(task.saves[s].states) + head * head_elements, own,
+                     static_cast<size_t>(head_elements) * sizeof(State));
   }
 }
 
+template <class State>
 void delta_rule(const DeltaTask& task) {
   DeltaChunk chunk;
   for (int64_t row = 0; row < task.num_rows; row += chunk.count) {
@@ -310,7 +315,8 @@ void delta_rule(const DeltaTask& task) {
     chunk.row = row;
     begin_chunk(task, chunk);
     for (int64_t head = 0; head < task.num_heads; ++head) {
-      task.corrects ? run_head<true>(task, chunk, head) : run_head<false>(task, chunk, head);
+      task.corrects ? run_head<true, State>(task, chunk, head)
+                    : run_head<false, State>(task, chunk, head);
     }
   }
 }
@@ -338,14 +344,25 @@ PL_INLINE Vec step_states(const ScanTask& task, const ScanRow& row, const float*
   return sum;
 }
 
-// The channels [i, i + count) of the task.
+// Writes states at a chunk's end.
+template <class State>
+PL_INLINE void store_states(const ScanTask& task, const float* states, State* to) {
+  for (int64_t n = 0; n < task.state_size; ++n) {
+    store(to + n * task.kept_stride, load(states + n * kLanes));
+  }
+}
+
+// The channels [i, i + count) of the task. States that are rounded where a chunk ends go on
+// rounded.
+template <class State>
 PL_INLINE void scan_lanes(const ScanTask& task, int64_t i, int64_t count) {
+  State* const own = static_cast<State*>(task.states) + i;
   float* const states = task.scratch;                      // [state_size][kLanes]
   float* const rates = states + task.state_size * kLanes;  // likewise, negated
   const int64_t first = task.first_position, chunk = first / kChunk * kChunk;
   for (int64_t n = 0; n < task.state_size; ++n) {
     store(rates + n * kLanes, -load_upto(task.rates + n * task.rates_stride + i, count));
-    store(states + n * kLanes, chunk > 0 ? load(task.states + n * task.kept_stride + i) : Vec{});
+    store(states + n * kLanes, chunk > 0 ? load(own + n * task.kept_stride) : Vec{});
   }
   for (int64_t j = 0; j < first - chunk; ++j) {
     const ScanRow row = {.step = load(task.kept_steps + j * task.kept_stride + i),
@@ -364,20 +381,21 @@ PL_INLINE void scan_lanes(const ScanTask& task, int64_t i, int64_t count) {
     const Vec sum = step_states(task, row, rates, task.c + r * task.c_stride, states, skip * x);
     store_upto(task.out + r * task.out_stride + i, sum, count);
     if (kept + 1 < kChunk) continue;
-    for (int64_t n = 0; n < task.state_size; ++n) {
-      store(task.states + n * task.kept_stride + i, load(states + n * kLanes));
-    }
+    store_states(task, states, own);
     for (int64_t s = 0; s < task.num_saves; ++s) {
       if (task.saves[s].position != position + 1) continue;
-      for (int64_t n = 0; n < task.state_size; ++n) {
-        store(task.saves[s].states + n * task.kept_stride + i, load(states + n * kLanes));
-      }
+      store_states(task, states, static_cast<State*>(task.saves[s].states) + i);
+    }
+    if (sizeof(State) == sizeof(float)) continue;
+    for (int64_t n = 0; n < task.state_size; ++n) {
+      store(states + n * kLanes, load(own + n * task.kept_stride));
     }
   }
 }
 
+template <class State>
 void selective_scan(const ScanTask& task) {
-  for_each_vector(task.count, [&](int64_t i, int64_t count) { scan_lanes(task, i, count); });
+  for_each_vector(task.count, [&](int64_t i, int64_t count) { scan_lanes<State>(task, i, count); });
 }
 
 int64_t scan_scratch(int64_t state_size) { return 2 * state_size * kLanes; }
@@ -388,9 +406,11 @@ void add_recurrent_kernels(KernelTable& table) {
   table.convolve = convolve;
   table.decay_gates = decay_gates;
   table.multiply = multiply;
-  table.delta_rule = delta_rule;
+  table.delta_rule = delta_rule<float>;
+  table.delta_rule_bf16 = delta_rule<Bf16>;
   table.delta_scratch = delta_scratch;
-  table.selective_scan = selective_scan;
+  table.selective_scan = selective_scan<float>;
+  table.selective_scan_bf16 = selective_scan<Bf16>;
   table.scan_scratch = scan_scratch;
 }
 

@@ -220,7 +220,7 @@ struct GateTask {
 // Where a task writes the state at a position, beside its slice's block.
 struct StateCopy {
   int64_t position = 0;
-  float* states = nullptr;  // of another block, like the task's
+  void* states = nullptr;  // of another block, like the task's
 };
 
 // RecurrentOps::selective_scan for a slice's rows on some channels, a multiple of 16 from the first
@@ -244,7 +244,7 @@ struct ScanTask {
   float* out = nullptr;  // may be x
   int64_t out_stride = 0;
   // Parts of the slice's block, as ScanShape lays them out.
-  float* states = nullptr;       // [state_size][kept_stride]
+  void* states = nullptr;        // [state_size][kept_stride]
   float* kept_steps = nullptr;   // of each position of the chunk that was open, kept_stride apart;
   float* kept_inputs = nullptr;  // likewise
   int64_t kept_stride = 0;
@@ -278,7 +278,7 @@ struct DeltaTask {
   float* out = nullptr;
   int64_t out_stride = 0, out_head_stride = 0;
   // Parts of the slice's block, as DeltaShape lays them out.
-  float* states = nullptr;      // heads of [key_dim][padded_value]
+  void* states = nullptr;       // heads of [key_dim][padded_value]
   const float* keys = nullptr;  // of each position of the chunk that was open, [padded_key], which
   int64_t key_stride = 0;       // are key_stride apart; likewise the others
   float* updates = nullptr;     // heads of [padded_value]
@@ -439,9 +439,11 @@ struct KernelTable {
   void (*convolve)(const ConvolutionTask& task);
   void (*decay_gates)(const GateTask& task);
   void (*multiply)(const float* x, const float* y, int64_t width, float* out);
-  void (*delta_rule)(const DeltaTask& task);
+  void (*delta_rule)(const DeltaTask& task);       // states in float32
+  void (*delta_rule_bf16)(const DeltaTask& task);  // in bfloat16
   int64_t (*delta_scratch)(int64_t padded_key, int64_t padded_value);
-  void (*selective_scan)(const ScanTask& task);
+  void (*selective_scan)(const ScanTask& task);       // states in float32
+  void (*selective_scan_bf16)(const ScanTask& task);  // in bfloat16
   int64_t (*scan_scratch)(int64_t state_size);
   void (*decay_gates_gradient)(const GateGradientTask& task);
   void (*delta_rule_gradient)(const DeltaGradientTask& task);

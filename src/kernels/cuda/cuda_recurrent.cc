@@ -104,6 +104,7 @@ void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& in
                             "take at most {}; use --device cpu",
                             shape.key_dim, kMostDeltaKeys));
   }
+  PL_CHECK(memory.states.dtype() == DType::f32, "kernels for GPUs keep states in float32");
   const StagedStates staged = stage(slices, memory);
   const DeltaParams params{
       .states = staged.states,
@@ -144,6 +145,7 @@ void CudaRecurrent::do_selective_scan(const ScanShape& shape, const ScanInputs& 
                             "take at most {}; use --device cpu",
                             shape.state_size, kMostScanStates));
   }
+  PL_CHECK(memory.states.dtype() == DType::f32, "kernels for GPUs keep states in float32");
   const StagedStates staged = stage(slices, memory);
   const ScanParams params{.states = staged.states,
                           .x = const_rows_of(inputs.x),

@@ -24,6 +24,21 @@ const float* inputs_at(const ConvolutionShape& shape, const StateSlice& slice, c
   return memory.states.row<float>(slice.block) + shape.state_begin(chunk, position);
 }
 
+// An element of states of either type.
+double state_element(const Tensor& states, int64_t offset) {
+  if (states.dtype() == DType::bf16) return double{to_float(states.elements<BFloat16>()[offset])};
+  return double{states.elements<float>()[offset]};
+}
+
+void set_state_element(const Tensor& states, int64_t offset, double value) {
+  const auto rounded = static_cast<float>(value);
+  if (states.dtype() == DType::bf16) {
+    states.elements<BFloat16>()[offset] = to_bfloat16(rounded);
+  } else {
+    states.elements<float>()[offset] = rounded;
+  }
+}
+
 // One value head of one slice.
 class DeltaHead {
  public:
@@ -46,8 +61,9 @@ class DeltaHead {
 
  private:
   float* open() const { return memory_.open_rows.row<float>(slice_.open_block); }
-  float* state_in(int32_t block) const {
-    return memory_.states.row<float>(block) + head_ * shape_.key_dim * shape_.padded_value();
+  // Where the head's matrix begins in a block of states.
+  int64_t matrix_in(int32_t block) const {
+    return block * memory_.states.stride(0) + head_ * shape_.key_dim * shape_.padded_value();
   }
   int64_t key_head() const { return head_ / (shape_.value_heads / shape_.key_heads); }
   float* key_at(int64_t position) const {
@@ -74,10 +90,11 @@ class DeltaHead {
   // S^T x, nothing in the first chunk.
   double recall(int64_t position, const float* x, int64_t column) const {
     if (position < kStateChunk) return 0.0;
-    const float* const state = state_in(slice_.block);
+    const int64_t matrix = matrix_in(slice_.block);
     double sum = 0.0;
     for (int64_t i = 0; i < shape_.key_dim; ++i) {
-      sum += double{x[i]} * double{state[i * shape_.padded_value() + column]};
+      sum +=
+          double{x[i]} * state_element(memory_.states, matrix + i * shape_.padded_value() + column);
     }
     return sum;
   }
@@ -119,21 +136,22 @@ class DeltaHead {
   void close(int64_t end) {
     const int64_t begin = end - kStateChunk;
     const float last = decay_at(end - 1);
-    std::vector<float> closed(static_cast<size_t>(shape_.key_dim * shape_.padded_value()), 0.0f);
+    const int64_t own = matrix_in(slice_.block);
     for (int64_t i = 0; i < shape_.key_dim; ++i) {
       for (int64_t c = 0; c < shape_.value_dim; ++c) {
         const int64_t at = i * shape_.padded_value() + c;
-        double sum = begin == 0 ? 0.0 : std::exp(double{last}) * double{state_in(slice_.block)[at]};
+        double sum =
+            begin == 0 ? 0.0 : std::exp(double{last}) * state_element(memory_.states, own + at);
         for (int64_t j = begin; j < end; ++j) {
           sum += std::exp(double{last} - double{decay_at(j)}) * double{key_at(j)[i]} *
                  double{update_at(j)[c]};
         }
-        closed[static_cast<size_t>(at)] = static_cast<float>(sum);
+        set_state_element(memory_.states, own + at, sum);
+        for (const StateSave& save : saves_) {
+          if (save.position != end) continue;
+          set_state_element(memory_.states, matrix_in(save.block) + at, sum);
+        }
       }
-    }
-    std::copy(closed.begin(), closed.end(), state_in(slice_.block));
-    for (const StateSave& save : saves_) {
-      if (save.position == end) std::copy(closed.begin(), closed.end(), state_in(save.block));
     }
   }
 
@@ -165,7 +183,8 @@ class ScanChannel {
   void run(int64_t begin, int64_t end) {
     const int64_t chunk = chunk_of(begin);
     for (int64_t n = 0; chunk > 0 && n < shape_.state_size; ++n) {
-      state_[static_cast<size_t>(n)] = state_in(slice_.block, n);
+      const auto state = state_element(memory_.states, state_offset(slice_.block, n));
+      state_[static_cast<size_t>(n)] = static_cast<float>(state);
     }
     for (int64_t p = chunk; p < begin; ++p) advance(p);
     for (int64_t p = begin; p < end; ++p) {
@@ -184,8 +203,8 @@ class ScanChannel {
   int64_t row_of(int64_t position) const {
     return slice_.first_row + position - slice_.first_position;
   }
-  float& state_in(int32_t block, int64_t n) const {
-    return memory_.states.row<float>(block)[n * shape_.padded_channels() + channel_];
+  int64_t state_offset(int32_t block, int64_t n) const {
+    return block * memory_.states.stride(0) + n * shape_.padded_channels() + channel_;
   }
   float* kept(int64_t begin, int64_t width, int64_t position) const {
     return memory_.open_rows.row<float>(slice_.open_block) + begin + position % kStateChunk * width;
@@ -219,7 +238,8 @@ class ScanChannel {
   }
   void write_state(int32_t block) const {
     for (int64_t n = 0; n < shape_.state_size; ++n) {
-      state_in(block, n) = state_[static_cast<size_t>(n)];
+      set_state_element(memory_.states, state_offset(block, n),
+                        double{state_[static_cast<size_t>(n)]});
     }
   }
 
@@ -322,10 +342,13 @@ void ReferenceRecurrent::do_selective_scan(const ScanShape& shape, const ScanInp
 }
 
 void ReferenceRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
-  for (const BlockMove& move : moves) {
-    const float* const from = blocks.row<float>(move.from);
-    std::copy(from, from + blocks.size(1), blocks.row<float>(move.to));
-  }
+  const size_t size = dtype_bytes(blocks.dtype());
+  const auto block = [&](int32_t index) {
+    return static_cast<std::byte*>(blocks.raw()) +
+           static_cast<size_t>(index * blocks.stride(0)) * size;
+  };
+  const size_t bytes = static_cast<size_t>(blocks.size(1)) * size;
+  for (const BlockMove& move : moves) std::copy_n(block(move.from), bytes, block(move.to));
 }
 
 }  // namespace paceline
