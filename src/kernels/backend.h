@@ -29,6 +29,7 @@ struct BackendLimits {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   int64_t head_dim = kAny;     // of attention
   int64_t state_keys = kAny;   // elements of a key of a layer with a state
+  int64_t scan_states = kAny;  // elements of a channel's state in a selective scan
   int64_t num_experts = kAny;  // of a mixture
 };
 

@@ -83,4 +83,31 @@ void RecurrentGradientOps::delta_rule_gradient(const DeltaShape& shape,
   if (!in.dout.empty()) do_delta_rule_gradient(shape, in, sequences, out);
 }
 
+void RecurrentGradientOps::selective_scan_gradient(const ScanShape& shape,
+                                                   const ScanGradientInputs& in,
+                                                   std::span<const SequenceRows> sequences,
+                                                   const ScanGradients& out) {
+  ShapeCheck check("selective_scan_gradient");
+  check.dimension("shape", "channels", shape.channels);
+  check.dimension("shape", "state_size", shape.state_size);
+  for (const auto& [name, tensor] : {std::pair{"x", &in.forward.x},
+                                     {"steps", &in.forward.steps},
+                                     {"dout", &in.dout},
+                                     {"dx", &out.dx},
+                                     {"dsteps", &out.dsteps}}) {
+    check.tensor(name, *tensor, {"rows", "channels"});
+  }
+  for (const auto& [name, tensor] :
+       {std::pair{"b", &in.forward.b}, {"c", &in.forward.c}, {"db", &out.db}, {"dc", &out.dc}}) {
+    check.tensor(name, *tensor, {"rows", "state_size"});
+  }
+  check.tensor("rates", in.forward.rates, {"state_size", "channels"});
+  check.tensor("skip", in.forward.skip, {"channels"});
+  if (out.dlog_rates != nullptr) {
+    check.tensor("dlog_rates", *out.dlog_rates, {"state_size", "channels"});
+  }
+  check_sequences("selective_scan_gradient", sequences, check.size("rows"));
+  if (!in.dout.empty()) do_selective_scan_gradient(shape, in, sequences, out);
+}
+
 }  // namespace paceline

@@ -21,6 +21,20 @@ struct DeltaGradients {
   Tensor dbeta;       // [rows, value_heads]
 };
 
+struct ScanGradientInputs {
+  ScanInputs forward;
+  Tensor dout;  // [rows, channels]
+};
+
+struct ScanGradients {
+  Tensor dx;      // [rows, channels]
+  Tensor dsteps;  // [rows, channels]
+  Tensor db, dc;  // [rows, state_size]
+  // [state_size, channels]: to it the gradient of the rates' logarithms is added, a sequence's sum
+  // after that of the one before. Null: it isn't wanted.
+  const Tensor* dlog_rates = nullptr;
+};
+
 struct DecayGatesInputs {
   Tensor x;            // [rows, heads]
   Tensor bias, rates;  // [heads]
@@ -57,6 +71,17 @@ class RecurrentGradientOps {
   void delta_rule_gradient(const DeltaShape& shape, const DeltaGradientInputs& in,
                            std::span<const SequenceRows> sequences, const DeltaGradients& out);
 
+  // Of RecurrentOps::selective_scan, from the last row to the first. With dS the gradient of the
+  // state behind a row, to which dout c was added, a = exp(-rates * step) and S the state before
+  // it:
+  //   dinput = sum of dS b,  dx = step dinput + skip dout
+  //   w = -rates a S dS,     dstep = x dinput + sum of w,  dlog_rates = sum over rows of step w
+  //   db = sum over channels of step x dS,  dc = that of dout (a S + step x b)
+  // and a dS is that of the row before. Channels are added up in parts at fixed places, in
+  // ascending order.
+  void selective_scan_gradient(const ScanShape& shape, const ScanGradientInputs& in,
+                               std::span<const SequenceRows> sequences, const ScanGradients& out);
+
  private:
   virtual void do_short_convolution_gradient(const ConvolutionShape& shape, const Tensor& taps,
                                              const Tensor& dout,
@@ -66,6 +91,9 @@ class RecurrentGradientOps {
   virtual void do_delta_rule_gradient(const DeltaShape& shape, const DeltaGradientInputs& in,
                                       std::span<const SequenceRows> sequences,
                                       const DeltaGradients& out) = 0;
+  virtual void do_selective_scan_gradient(const ScanShape& shape, const ScanGradientInputs& in,
+                                          std::span<const SequenceRows> sequences,
+                                          const ScanGradients& out) = 0;
 };
 
 }  // namespace paceline

@@ -17,9 +17,20 @@ namespace paceline {
 class Backend;
 class DecodeSlots;
 
-// The products of a block that adapters may change; the router's is a mixture's.
-enum class BlockProduct : uint8_t { qkv, output, gate_up, down, router };
-constexpr size_t kNumBlockProducts = 5;
+// The products of a block that adapters may change. Those of scans are within Mamba 1; that of the
+// router and those around latent columns are a mixture's.
+enum class BlockProduct : uint8_t {
+  qkv,
+  output,
+  gate_up,
+  down,
+  router,
+  scan_parts,
+  scan_steps,
+  to_latent,
+  from_latent
+};
+constexpr size_t kNumBlockProducts = 9;
 
 // Of the products of all blocks: DecodeSlots count them.
 constexpr int64_t product_index(size_t block, BlockProduct product) {

@@ -61,4 +61,10 @@ concept HasMixGradient = requires(const Part& part, Backend& backend, const MixG
   part.mix_gradient(backend, in, dinput);
 };
 
+// A layer that has weights beside its products, which training replaces.
+template <class Part>
+concept HasOwnWeights = requires(const Part& part) {
+  part.own_weights();
+};
+
 }  // namespace paceline

@@ -68,12 +68,13 @@ class Mixer {
   std::array<Linear*, 2> products() {
     return std::visit([](auto& part) { return part.products(); }, part_);
   }
+  Mamba1* mamba1() { return std::get_if<Mamba1>(&part_); }
   SelfAttention* attention() { return std::get_if<SelfAttention>(&part_); }
   // Those of a layer with a state beside its products; none of attention.
   std::vector<OwnWeight> own_weights() const {
     return std::visit(
         []<class Kind>(const Kind& part) -> std::vector<OwnWeight> {
-          if constexpr (HasMixGradient<Kind>) return part.own_weights();
+          if constexpr (HasOwnWeights<Kind>) return part.own_weights();
           return {};
         },
         part_);
@@ -81,7 +82,7 @@ class Mixer {
   void set_own_weights(Backend& backend, std::span<const std::vector<float>> values) {
     std::visit(
         [&]<class Kind>(Kind& part) {
-          if constexpr (HasMixGradient<Kind>) part.set_own_weights(backend, values);
+          if constexpr (HasOwnWeights<Kind>) part.set_own_weights(backend, values);
         },
         part_);
   }

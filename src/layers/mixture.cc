@@ -74,41 +74,49 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
 
 void Mixture::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                       Scratch& scratch, const Tensor& out) const {
-  if (!adapters.change_experts()) return compute(backend, x, &adapters, nullptr, scratch, out);
-  const auto list = [&](BlockProduct product, const RowsOfExpert& rows,
-                        std::vector<LoraSegment>& segments) {
-    adapters.list_expert(rows.expert, product, rows.batch_rows, rows.first_row, segments);
-  };
-  compute(backend, x, &adapters, list, scratch, out);
+  const Scratch::Frame frame(scratch);
+  const auto& [logits, routing, inner, shared] =
+      MixtureScratch(scratch, config_, x.size(1), x.size(0));
+  router_.forward(backend, x, logits);
+  adapters.add(backend, BlockProduct::router, x, logits);
+  choose(backend, logits, routing);
+  ListExpertSegments list;
+  if (adapters.change_experts()) {
+    list = [&](BlockProduct product, const RowsOfExpert& rows, std::vector<LoraSegment>& segments) {
+      adapters.list_expert(rows.expert, product, rows.batch_rows, rows.first_row, segments);
+    };
+  }
+  if (!latent_) return mix(backend, routing, list, x, scratch, out);
+  latent_->to.forward(backend, x, inner);
+  adapters.add(backend, BlockProduct::to_latent, x, inner);
+  mix(backend, routing, list, inner, scratch, inner);
+  forward_shared(backend, x, adapters, scratch, shared);
+  latent_->from.forward(backend, inner, out);  // `out` may be x
+  adapters.add(backend, BlockProduct::from_latent, inner, out);
+  backend.add(out, shared, out);
 }
 
-void Mixture::forward(Backend& backend, const Tensor& x, const ListExpertSegments& list_segments,
-                      Scratch& scratch, const Tensor& out) const {
-  compute(backend, x, nullptr, list_segments, scratch, out);
-}
-
-void Mixture::compute(Backend& backend, const Tensor& x, const BlockAdapters* adapters,
-                      const ListExpertSegments& list_segments, Scratch& scratch,
-                      const Tensor& out) const {
+void Mixture::mix_experts(Backend& backend, const Tensor& x, const Tensor& inputs,
+                          const ListExpertSegments& list_segments, Scratch& scratch,
+                          const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const MixtureScratch taken(scratch, config_, x.size(1), x.size(0));
-  const auto& [logits, routing, inner, shared] = taken;
-  router_.forward(backend, x, logits);
-  if (adapters != nullptr) adapters->add(backend, BlockProduct::router, x, logits);
-  choose(backend, logits, routing);
-  if (latent_) return mix_latent(backend, taken, x, out);
-  if (list_segments == nullptr) return backend.mix_experts(expert_weights_, routing, x, out);
-  mix_adapted_experts(backend, experts_, routing, list_segments, x, scratch, out);
+  route(backend, x, taken.logits, taken.routing);
+  mix(backend, taken.routing, list_segments, inputs, scratch, out);
 }
 
-void Mixture::mix_latent(Backend& backend, const MixtureScratch& taken, const Tensor& x,
-                         const Tensor& out) const {
-  const auto& [logits, routing, inner, shared] = taken;
-  latent_->to.forward(backend, x, inner);
-  backend.mix_experts(expert_weights_, routing, inner, inner);
-  backend.gated_mlp(latent_->shared.weights(), x, shared);
-  latent_->from.forward(backend, inner, out);  // `out` may be x
-  backend.add(out, shared, out);
+void Mixture::mix(Backend& backend, const Routing& routing, const ListExpertSegments& list_segments,
+                  const Tensor& inputs, Scratch& scratch, const Tensor& out) const {
+  if (list_segments == nullptr) return backend.mix_experts(expert_weights_, routing, inputs, out);
+  mix_adapted_experts(backend, experts_, routing, list_segments, inputs, scratch, out);
+}
+
+void Mixture::forward_shared(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
+                             Scratch& scratch, const Tensor& out) const {
+  if (adapters.change(BlockProduct::gate_up) || adapters.change(BlockProduct::down)) {
+    return latent_->shared.forward(backend, x, adapters, scratch, out);
+  }
+  backend.gated_mlp(latent_->shared.weights(), x, out);
 }
 
 void Mixture::route(Backend& backend, const Tensor& x, const Tensor& logits,

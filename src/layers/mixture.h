@@ -37,14 +37,25 @@ class Mixture {
   // In place; x, out [rows, hidden].
   void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
                const Tensor& out) const;
-  // The same with these segments beside the experts' products, or without any if it is empty.
-  void forward(Backend& backend, const Tensor& x, const ListExpertSegments& list_segments,
-               Scratch& scratch, const Tensor& out) const;
+  // The chosen experts alone, with these segments beside their products, or without any if it is
+  // empty. Experts read `inputs`, which are latent columns or x; the router reads x.
+  //                               inputs, out [rows, what experts read]
+  void mix_experts(Backend& backend, const Tensor& x, const Tensor& inputs,
+                   const ListExpertSegments& list_segments, Scratch& scratch,
+                   const Tensor& out) const;
+
+  // What stands around the chosen experts where they read latent columns.
+  struct Latent {
+    Linear to;
+    Linear from;
+    GatedMlp shared;  // reads the hidden ones
+  };
 
   // Its parts, for a pass that computes them in another way (training).
   const MixtureConfig& config() const { return config_; }
   const Linear& router() const { return router_; }
   const std::vector<GatedMlp>& experts() const { return experts_; }  // the shared one is the last
+  const Latent* latent() const { return latent_ ? &*latent_ : nullptr; }  // null: no such columns
   // The same, for training to replace their values.
   Linear& router() { return router_; }
   std::span<GatedMlp> experts() { return experts_; }
@@ -56,19 +67,12 @@ class Mixture {
   void list_weights(std::vector<const PackedMatrix*>& weights) const;
 
  private:
-  // As forward; `adapters` change the router's logits, and are null for none.
-  void compute(Backend& backend, const Tensor& x, const BlockAdapters* adapters,
-               const ListExpertSegments& list_segments, Scratch& scratch, const Tensor& out) const;
   void choose(Backend& backend, const Tensor& logits, const Routing& out) const;
-  void mix_latent(Backend& backend, const MixtureScratch& taken, const Tensor& x,
-                  const Tensor& out) const;
-
-  // What stands around the chosen experts where they read latent columns.
-  struct Latent {
-    Linear to;
-    Linear from;
-    GatedMlp shared;
-  };
+  // In place.
+  void mix(Backend& backend, const Routing& routing, const ListExpertSegments& list_segments,
+           const Tensor& inputs, Scratch& scratch, const Tensor& out) const;
+  void forward_shared(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
+                      Scratch& scratch, const Tensor& out) const;
 
   MixtureConfig config_;
   Linear router_;  // its last output is the gate of the shared expert, if that has one

@@ -25,6 +25,9 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
   if (config.delta_net) {
     check("linear_key_head_dim", config.delta_net->key_dim, limits.state_keys);
   }
+  if (config.mamba1) {
+    check(config.mamba1->state_size_field, config.mamba1->state_size, limits.scan_states);
+  }
   if (config.mamba2) {
     check(config.mamba2->state_size_field, config.mamba2->state_size, limits.state_keys);
   }

@@ -45,22 +45,39 @@ struct GatedProjections {
 };
 
 GatedProjections chosen_expert(const DecoderConfig& config, int64_t index) {
-  return {.name = fmt::format("{}.{}", kExpertsPart, index),
-          .names = MlpNames(),
-          .expert = index,
-          .hidden = config.hidden_size,
-          .width = config.mixture->expert_size,
-          .gated = config.mixture->gated};
+  return {
+      .name = fmt::format("{}.{}", kExpertsPart, index),
+      .names = MlpNames(),
+      .expert = index,
+      .hidden = config.mixture->latent_size > 0 ? config.mixture->latent_size : config.hidden_size,
+      .width = config.mixture->expert_size,
+      .gated = config.mixture->gated};
 }
 
 bool is_shared(const MixtureConfig& config, int64_t expert) {
   return expert == config.routing.num_experts;
 }
 
-// Adapters change nothing of a mixture whose experts read latent columns.
-bool adapts_experts(const DecoderConfig& config, int64_t layer_index) {
-  return config.layers[static_cast<size_t>(layer_index)].is_mixture &&
-         config.mixture->latent_size == 0;
+bool is_mixture(const DecoderConfig& config, int64_t layer_index) {
+  return config.layers[static_cast<size_t>(layer_index)].is_mixture;
+}
+
+// What stands around experts that read latent columns, the shared one among it.
+std::vector<BlockProjection> latent_projections(const DecoderConfig& config) {
+  const MixtureConfig& mixture = *config.mixture;
+  const int64_t hidden = config.hidden_size, latent = mixture.latent_size;
+  std::vector<BlockProjection> parts = {
+      {mixture.names.to_latent, BlockProduct::to_latent, 0, latent, hidden},
+      {mixture.names.from_latent, BlockProduct::from_latent, 0, hidden, latent}};
+  const GatedProjections shared{.name = mixture.names.shared,
+                                .names = MlpNames(),
+                                .hidden = hidden,
+                                .width = mixture.shared_size,
+                                .gated = mixture.gated};
+  if (mixture.gated) parts.push_back(shared.gate());
+  parts.push_back(shared.up());
+  parts.push_back(shared.down());
+  return parts;
 }
 
 std::vector<BlockProjection> attention_projections(const DecoderConfig& config) {
@@ -115,12 +132,13 @@ std::vector<BlockProjection> convolution_projections(const DecoderConfig& config
           {name + ".out_proj", BlockProduct::output, 0, hidden, hidden}};
 }
 
-// Its other products stand between these two, and adapters don't change them.
 std::vector<BlockProjection> mamba1_projections(const DecoderConfig& config) {
   const Mamba1Config& mamba = *config.mamba1;
-  const int64_t hidden = config.hidden_size;
-  return {{mamba.name + ".in_proj", BlockProduct::qkv, 0, 2 * mamba.inner, hidden},
-          {mamba.name + ".out_proj", BlockProduct::output, 0, hidden, mamba.inner}};
+  const int64_t hidden = config.hidden_size, inner = mamba.inner;
+  return {{mamba.name + ".in_proj", BlockProduct::qkv, 0, 2 * inner, hidden},
+          {mamba.name + ".x_proj", BlockProduct::scan_parts, 0, mamba.parts_width(), inner},
+          {mamba.name + ".dt_proj", BlockProduct::scan_steps, 0, inner, mamba.step_rank},
+          {mamba.name + ".out_proj", BlockProduct::output, 0, hidden, inner}};
 }
 
 std::vector<BlockProjection> mamba2_projections(const DecoderConfig& config) {
@@ -199,8 +217,9 @@ MlpNames expert_mlp_names(const MixtureConfig& config, int64_t expert) {
 }
 
 std::vector<BlockProjection> shared_projections(const DecoderConfig& config, int64_t layer_index) {
-  if (!adapts_experts(config, layer_index)) return {};
+  if (!is_mixture(config, layer_index)) return {};
   const MixtureConfig& mixture = *config.mixture;
+  if (mixture.latent_size > 0) return latent_projections(config);
   if (mixture.routing.shared == SharedExpert::none) return {};
   const GatedProjections expert{.name = mixture.names.shared,
                                 .names = expert_mlp_names(mixture, mixture.routing.num_experts),
@@ -215,7 +234,7 @@ std::vector<BlockProjection> shared_projections(const DecoderConfig& config, int
 
 std::vector<BlockProjection> expert_projections(const DecoderConfig& config, int64_t layer_index) {
   std::vector<BlockProjection> parts;
-  if (!adapts_experts(config, layer_index)) return parts;
+  if (!is_mixture(config, layer_index)) return parts;
   for (int64_t i = 0; i < config.mixture->routing.num_experts; ++i) {
     for (BlockProjection& part : chosen_expert(config, i).all()) parts.push_back(std::move(part));
   }
@@ -226,7 +245,7 @@ std::vector<BlockProjection> expert_projections(const DecoderConfig& config, int
 }
 
 std::vector<BlockProjection> router_projections(const DecoderConfig& config, int64_t layer_index) {
-  if (!adapts_experts(config, layer_index)) return {};
+  if (!is_mixture(config, layer_index)) return {};
   const MixtureConfig& mixture = *config.mixture;
   const int64_t experts = mixture.routing.num_experts, hidden = config.hidden_size;
   std::vector<BlockProjection> parts = {
@@ -249,8 +268,7 @@ std::optional<BlockProjection> find_projection(const DecoderConfig& config, int6
     if (!found) found = find_among(shared_projections(config, layer_index));
     return found ? found : find_among(router_projections(config, layer_index));
   }
-  if (!adapts_experts(config, layer_index) ||
-      expert->expert >= config.mixture->routing.num_experts) {
+  if (!is_mixture(config, layer_index) || expert->expert >= config.mixture->routing.num_experts) {
     return std::nullopt;
   }
   return find_among(chosen_expert(config, expert->expert).all());

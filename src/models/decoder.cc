@@ -219,9 +219,18 @@ void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t la
   const LayerConfig& layer = layer_of(config, layer_index);
   if (!layer.has_mlp) return;
   if (layer.is_mixture) {
-    MixtureScratch(scratch, config.mixture.value(), config.hidden_size, rows);
-    if (adapters == AdapterUse::none || config.mixture->latent_size > 0) return;
-    return take_expert_steps(scratch, *config.mixture, config.hidden_size, rows);
+    const MixtureConfig& mixture = config.mixture.value();
+    MixtureScratch(scratch, mixture, config.hidden_size, rows);
+    if (adapters == AdapterUse::none) return;
+    if (mixture.latent_size == 0) {
+      return take_expert_steps(scratch, mixture, config.hidden_size, rows);
+    }
+    {
+      const Scratch::Frame experts(scratch);
+      take_expert_steps(scratch, mixture, mixture.latent_size, rows);
+    }
+    scratch.take_rows(rows, (mixture.gated ? 2 : 1) * mixture.shared_size);
+    return;
   }
   const MlpConfig mlp = mlp_config(config);
   if (mlp.has_steps() || adapters == AdapterUse::any) scratch.take_rows(rows, mlp.up_width());

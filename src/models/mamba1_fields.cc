@@ -12,6 +12,7 @@ void read_mamba1(const HfConfig& config, const Mamba1Fields& fields, DecoderConf
   decoder.mamba1 =
       Mamba1Config{.inner = config.integer(fields.expand, 2) * decoder.hidden_size,
                    .state_size = config.integer(fields.state_size, 16),
+                   .state_size_field = std::string(fields.state_size),
                    .step_rank = is_automatic ? divide_up(decoder.hidden_size, kUsualShare)
                                              : config.integer(fields.step_rank),
                    .taps = config.integer(fields.taps, 4),

@@ -46,10 +46,6 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
       costs.block_weights += part.out_features * part.in_features;
     }
     const LayerConfig& layer = config.layers[static_cast<size_t>(i)];
-    if (layer.mixer == MixerKind::mamba1) {
-      const Mamba1Config& mamba = *config.mamba1;
-      costs.block_weights += mamba.inner * (mamba.parts_width() + mamba.step_rank);
-    }
     if (!layer.is_mixture) continue;
     const RoutingParams& routing = config.mixture->routing;
     costs.num_experts = routing.num_experts;

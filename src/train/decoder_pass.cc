@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "kernels/backend.h"
 #include "train/head_loss.h"
+#include "train/mamba1_operation.h"
 #include "train/mixer_operation.h"
 #include "train/mixture_operation.h"
 #include "train/mlp_operation.h"
@@ -25,7 +26,7 @@ namespace {
 int64_t products_width(const Mixer& mixer) {
   const int64_t kept = std::visit(
       [&]<class Part>(const Part& part) -> int64_t {
-        if constexpr (HasMixGradient<Part>) return part.kept_width();
+        if constexpr (HasOwnWeights<Part>) return part.kept_width();
         if constexpr (std::is_same_v<Part, SelfAttention>) {
           const AttentionConfig& config = part.config();
           return config.has_gates() ? config.num_heads * config.head_dim : 0;
@@ -149,20 +150,24 @@ Array DecoderPass::mix(const Prepared& prepared, size_t index, const Mixer& mixe
                        const Array& x) const {
   const DecoderConfig& config = decoder_.config();
   const int rope = config.layers[index].rope_index;
+  const BlockTraining& trained = training_.blocks[index];
+  const auto states = [&] {
+    return LayerStates{*prepared.states, state_elements(config, static_cast<int64_t>(index))};
+  };
   const auto one = [&]<class Part>(const Part& part) -> Array {
     if constexpr (HasMixGradient<Part>) {
-      const LayerStates states{*prepared.states,
-                               state_elements(config, static_cast<int64_t>(index))};
-      return apply_mix(backend_, part, states, training_.blocks[index].own_weights, x);
-    } else if constexpr (std::is_same_v<Part, SelfAttention>) {
+      return apply_mix(backend_, part, states(), trained.own_weights, x);
+    } else if constexpr (std::is_same_v<Part, Mamba1>) {
+      return apply_mamba1(backend_, part,
+                          {.parts = trained.scan_parts,
+                           .steps = trained.scan_steps,
+                           .own_weights = trained.own_weights},
+                          prepared.dropout, states(), x);
+    } else {
       const PositionTables positions = {
           .rope = rope == kNoRope ? nullptr : &prepared.tables[static_cast<size_t>(rope)],
           .query_factors = prepared.query_factors};
-      return apply_attention(backend_, part, training_.blocks[index].head_norms, positions,
-                             *prepared.store, x);
-    } else {
-      PL_CHECK(false, "expect_trainable refuses a layer without a gradient");
-      __builtin_unreachable();
+      return apply_attention(backend_, part, trained.head_norms, positions, *prepared.store, x);
     }
   };
   return std::visit(one, mixer.part());

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "models/decoder.h"
 
@@ -19,18 +17,6 @@ void expect_trainable(const Decoder& decoder) {
                 "train: the model's files have no lm_head.weight, so its next tokens can't be "
                 "trained; if its embedding is the head, set tie_word_embeddings to true in its "
                 "config.json");
-  }
-  const bool scans = std::ranges::any_of(decoder.config().layers, [](const LayerConfig& layer) {
-    return layer.mixer == MixerKind::mamba1;
-  });
-  if (scans) {
-    throw Error(ErrorCode::unsupported,
-                "train: the model has layers of Mamba 1, whose gradients aren't computed");
-  }
-  if (decoder.config().mixture && decoder.config().mixture->latent_size > 0) {
-    throw Error(ErrorCode::unsupported,
-                "train: the model's experts read a projection (moe_latent_size), whose gradient "
-                "isn't computed");
   }
 }
 

@@ -22,6 +22,7 @@ void expect_all_trainable(const Decoder& decoder);
 struct BlockTraining {
   LinearTraining qkv;
   LinearTraining output;
+  LinearTraining scan_parts, scan_steps;  // within Mamba 1
   LinearTraining gate_up;
   LinearTraining down;
   MixtureTraining mixture;  // of a mixture, instead of gate_up and down

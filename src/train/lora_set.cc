@@ -35,6 +35,19 @@ void check_shape(const std::string& module, const LoraShape& shape) {
   }
 }
 
+// Whether it stands around experts that read latent columns, or is the shared one beside these.
+bool is_around_latent(const Mixture* mixture, const BlockProjection& at) {
+  if (mixture == nullptr || mixture->latent() == nullptr || at.expert != kNoExpert) return false;
+  return at.product == BlockProduct::to_latent || at.product == BlockProduct::from_latent ||
+         at.product == BlockProduct::gate_up || at.product == BlockProduct::down;
+}
+
+std::vector<LoraProjection>& latent_projections_of(LatentTraining& latent, BlockProduct product) {
+  if (product == BlockProduct::to_latent) return latent.to.loras;
+  if (product == BlockProduct::from_latent) return latent.from.loras;
+  return product == BlockProduct::down ? latent.shared.down.loras : latent.shared.gate_up.loras;
+}
+
 std::vector<LoraProjection>& projections_of(BlockTraining& block, const BlockProjection& at) {
   if (at.expert != kNoExpert) {
     ExpertTraining& expert = block.mixture.experts[static_cast<size_t>(at.expert)];
@@ -46,10 +59,16 @@ std::vector<LoraProjection>& projections_of(BlockTraining& block, const BlockPro
       return block.qkv.loras;
     case BlockProduct::output:
       return block.output.loras;
+    case BlockProduct::scan_parts:
+      return block.scan_parts.loras;
+    case BlockProduct::scan_steps:
+      return block.scan_steps.loras;
     case BlockProduct::gate_up:
       return block.gate_up.loras;
     case BlockProduct::router:
-      PL_CHECK(false, "routers don't train");
+    case BlockProduct::to_latent:
+    case BlockProduct::from_latent:
+      PL_CHECK(false, "routers don't train, and latent columns are a mixture's");
     case BlockProduct::down:
       break;
   }
@@ -119,7 +138,10 @@ LoraSet::LoraSet(Backend& backend, const Decoder& decoder, const LoraOptions& op
       const std::string name = module_name(decoder.config(), static_cast<int64_t>(i), projection);
       const auto shape = options.shape_of(name);
       if (!shape) continue;
-      std::vector<LoraProjection>& projections = projections_of(block, projection);
+      std::vector<LoraProjection>& projections =
+          is_around_latent(mixture, projection)
+              ? latent_projections_of(block.mixture.latent, projection.product)
+              : projections_of(block, projection);
       check_columns(name, projections, projection);
       add_pair(backend,
                {.name = name,

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "train/backend_operation.h"
+#include "train/block_operations.h"
 #include "train/linear_operation.h"
+#include "train/mlp_operation.h"
 #include "train/route_gradient.h"
 #include "train/trained_experts.h"
 
@@ -15,6 +17,7 @@ using autodiff::Application;
 using autodiff::Array;
 using autodiff::Arrays;
 
+// Inputs are what the router reads, and what experts read where that differs.
 class MixtureOperation final : public BackendOperation {
  public:
   MixtureOperation(Backend& backend, const Mixture& mixture, const MixtureTraining& training,
@@ -25,13 +28,13 @@ class MixtureOperation final : public BackendOperation {
 
   Array forward(const Arrays& inputs) const override {
     const Tensor& x = inputs[0].tensor();
-    if (training_.has_loras() && dropout_.is_on()) return forward_with_dropout(inputs[0]);
-    Array y = new_array(inputs[0], inputs[0].shape());
+    if (training_.has_loras() && dropout_.is_on()) return forward_with_dropout(inputs);
+    Array y = new_array(inputs[0], inputs.back().shape());
     Scratch dry_run;
     const MixtureScratch of_routing(dry_run, mixture_.config(), x.size(1), x.size(0));
     ListExpertSegments list;
     if (training_.has_loras()) {
-      take_expert_steps(dry_run, mixture_.config(), x.size(1), x.size(0));
+      take_expert_steps(dry_run, mixture_.config(), inputs.back().size(1), x.size(0));
       list = [this](BlockProduct product, const RowsOfExpert& rows,
                     std::vector<LoraSegment>& segments) {
         const ExpertTraining& expert = training_.experts[rows.expert];
@@ -40,20 +43,24 @@ class MixtureOperation final : public BackendOperation {
       };
     }
     Scratch scratch(backend().memory(), dry_run.most_used_bytes());
-    mixture_.forward(backend(), x, list, scratch, y.writable());
+    mixture_.mix_experts(backend(), x, inputs.back().tensor(), list, scratch, y.writable());
     return y;
   }
 
   // Adds up each row's gradients by its experts in ascending order, the router's at last.
   Arrays vjp(const Array& cotangent, const Application& application) const override {
-    const Tensor& x = untraced(application.inputs[0]);
+    const Tensor& x = untraced(application.inputs.front());
     const Tensor& dy = untraced(cotangent);
     const Routed routed(backend(), mixture_, x);
-    Array dx(cotangent.context(), DType::f32, cotangent.shape());
-    const Tensor out = dx.writable();
+    Arrays gradients;
+    for (const Array& input : application.inputs) {
+      gradients.emplace_back(cotangent.context(), DType::f32, input.shape());
+    }
     const HostRouting chosen = backend().read_routing(routed.routing);
-    add_router(routed, chosen, add_experts(chosen, x, dy, out), x, out);
-    return {std::move(dx)};
+    const std::vector<double> dweights =
+        add_experts(chosen, untraced(application.inputs.back()), dy, gradients.back().writable());
+    add_router(routed, chosen, dweights, x, gradients.front().writable());
+    return gradients;
   }
 
   bool vjp_reads_output() const override { return false; }
@@ -80,11 +87,11 @@ class MixtureOperation final : public BackendOperation {
                                                 group.batch_rows.size())};
   }
 
-  Array forward_with_dropout(const Array& input) const {
-    const Tensor& x = input.tensor();
-    Array y(input.context(), DType::f32, input.shape());
+  Array forward_with_dropout(const Arrays& inputs) const {
+    const Tensor& x = inputs.back().tensor();
+    Array y(inputs[0].context(), DType::f32, inputs.back().shape());
     const Tensor out = y.writable();
-    const Routed routed(backend(), mixture_, x);
+    const Routed routed(backend(), mixture_, inputs[0].tensor());
     const SortedExperts sorted(backend().read_routing(routed.routing), mixture_.experts().size());
     const TrainedExperts experts(backend(), dropout_);
     for (const RowsOfExpert& group : sorted.groups()) {
@@ -147,7 +154,19 @@ class MixtureOperation final : public BackendOperation {
 
 Array apply_mixture(Backend& backend, const Mixture& mixture, const MixtureTraining& training,
                     const Dropout& dropout, const Array& x) {
-  return autodiff::apply_new<MixtureOperation>({x}, backend, mixture, training, dropout);
+  const auto mix_experts = [&](const Arrays& inputs) {
+    return autodiff::apply_new<MixtureOperation>(inputs, backend, mixture, training, dropout);
+  };
+  const auto linear = [&](const Linear& of, const LinearTraining& trained, const Array& in) {
+    return apply_linear(backend, of, trained, dropout, in);
+  };
+  const Mixture::Latent* const latent = mixture.latent();
+  if (latent == nullptr) return mix_experts({x});
+  const LatentTraining& trained = training.latent;
+  const Array mixed = mix_experts({x, linear(latent->to, trained.to, x)});
+  const Array inner = apply_mlp_inner(backend, latent->shared, trained.shared.gate_up, dropout, x);
+  return apply_sum(backend, linear(latent->from, trained.from, mixed),
+                   linear(latent->shared.down(), trained.shared.down, inner), 1.0f);
 }
 
 }  // namespace paceline

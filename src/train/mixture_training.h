@@ -13,9 +13,16 @@ struct ExpertTraining {
   LinearTraining down;
 };
 
+// What stands around experts that read latent columns.
+struct LatentTraining {
+  LinearTraining to, from;
+  ExpertTraining shared;
+};
+
 struct MixtureTraining {
   LinearTraining router;
   std::vector<ExpertTraining> experts;  // one for each of Mixture::experts(), or none
+  LatentTraining latent;                // where there is such a part
 
   bool has_loras() const {
     return std::ranges::any_of(experts, [](const ExpertTraining& expert) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "autodiff/new_arrays.h"
 #include "base/error.h"
@@ -30,7 +31,10 @@ void list_matrices(const DecoderBlock& block, std::vector<const PackedMatrix*>& 
       for (const PackedMatrix& matrix : product->weights()) matrices.push_back(&matrix);
     }
   };
-  if (block.mixer() != nullptr) add(block.mixer()->products());
+  if (const Mixer* const mixer = block.mixer()) {
+    add(mixer->products());
+    if (const auto* const mamba = std::get_if<Mamba1>(&mixer->part())) add(mamba->scan_products());
+  }
   if (block.mlp() == nullptr) return;
   if (const GatedMlp* const mlp = block.mlp()->dense()) return add(mlp->products());
   for (const GatedMlp& expert : block.mlp()->mixture()->experts()) add(expert.products());
@@ -140,6 +144,11 @@ void WeightSet::add_mixer(Mixer& mixer, int64_t layer, BlockTraining& training) 
   const auto [first, last] = mixer.products();
   add_product(*first, layer, BlockProduct::qkv, training.qkv);
   add_product(*last, layer, BlockProduct::output, training.output);
+  if (Mamba1* const mamba = mixer.mamba1()) {
+    const auto [parts, steps] = mamba->scan_products();
+    add_product(*parts, layer, BlockProduct::scan_parts, training.scan_parts);
+    add_product(*steps, layer, BlockProduct::scan_steps, training.scan_steps);
+  }
   const std::string name = path_of(layer, mixer_name(decoder_.config(), layer)) + ".";
   if (SelfAttention* const attention = mixer.attention()) {
     const AttentionNames& names = decoder_.config().attention_names;

@@ -152,6 +152,131 @@ std::vector<NamedCase> delta_cases() {
   return cases;
 }
 
+struct ScanBackwardCase {
+  ScanBackwardCase(Memory& memory, const ScanShape& scan, const std::vector<int64_t>& lengths)
+      : shape(scan) {
+    for (const int64_t length : lengths) {
+      sequences.push_back({.first_row = rows, .num_rows = length});
+      rows += length;
+    }
+    uint64_t seed = 1;
+    const auto random = [&](Extents extents) {
+      return random_tensor(memory, DType::f32, extents, seed++, 0.7f);
+    };
+    const Extents channels = {rows, shape.channels}, states = {rows, shape.state_size};
+    const Extents all_rates = {shape.state_size, shape.channels};
+    for (OwnedTensor* const one : {&x, &steps, &dout}) *one = random(channels);
+    for (OwnedTensor* const one : {&b, &c}) *one = random(states);
+    skip = random({shape.channels});
+    rates = random(all_rates);
+    for (const Tensor& positive : {steps.view, rates.view}) {
+      for (int64_t i = 0; i < positive.num_elements(); ++i) {
+        positive.elements<float>()[i] = std::abs(positive.elements<float>()[i]);
+      }
+    }
+    for (OwnedTensor* const one : {&dx, &dsteps}) {
+      *one = allocate_tensor(memory, DType::f32, channels);
+    }
+    for (OwnedTensor* const one : {&db, &dc}) *one = allocate_tensor(memory, DType::f32, states);
+    dlog_rates = allocate_tensor(memory, DType::f32, all_rates);
+  }
+
+  void run(RecurrentGradientOps& ops) {
+    for (OwnedTensor* const one : {&dx, &dsteps, &db, &dc}) {
+      std::fill_n(one->view.elements<float>(), one->view.num_elements(), std::nanf(""));
+    }
+    ops.selective_scan_gradient(shape,
+                                {.forward = {.x = x.view,
+                                             .steps = steps.view,
+                                             .b = b.view,
+                                             .c = c.view,
+                                             .rates = rates.view,
+                                             .skip = skip.view},
+                                 .dout = dout.view},
+                                sequences,
+                                {.dx = dx.view,
+                                 .dsteps = dsteps.view,
+                                 .db = db.view,
+                                 .dc = dc.view,
+                                 .dlog_rates = wants_rates ? &dlog_rates.view : nullptr});
+  }
+
+  std::vector<std::pair<const char*, OwnedTensor*>> gradients() {
+    return {{"x", &dx}, {"steps", &dsteps}, {"b", &db}, {"c", &dc}};
+  }
+  std::vector<OwnedTensor*> operands() { return {&x, &steps, &b, &c}; }
+
+  // The sum of dout * out, row by row in double.
+  double loss() const {
+    double sum = 0.0;
+    for (const SequenceRows& sequence : sequences) {
+      for (int64_t channel = 0; channel < shape.channels; ++channel) {
+        sum += channel_loss(sequence, channel);
+      }
+    }
+    return sum;
+  }
+
+  ScanShape shape;
+  bool wants_rates = true;
+  int64_t rows = 0;
+  std::vector<SequenceRows> sequences;
+  OwnedTensor x, steps, b, c, rates, skip, dout, dx, dsteps, db, dc, dlog_rates;
+
+ private:
+  double channel_loss(const SequenceRows& sequence, int64_t channel) const {
+    std::vector<double> state(static_cast<size_t>(shape.state_size));
+    double loss = 0.0;
+    for (int64_t row = sequence.first_row; row < sequence.first_row + sequence.num_rows; ++row) {
+      const double step = double{steps.view.row<float>(row)[channel]};
+      const double own = double{x.view.row<float>(row)[channel]};
+      double out = double{skip.view.elements<float>()[channel]} * own;
+      for (int64_t n = 0; n < shape.state_size; ++n) {
+        double& element = state[static_cast<size_t>(n)];
+        element = std::exp(-double{rates.view.row<float>(n)[channel]} * step) * element +
+                  step * own * double{b.view.row<float>(row)[n]};
+        out += element * double{c.view.row<float>(row)[n]};
+      }
+      loss += out * double{dout.view.row<float>(row)[channel]};
+    }
+    return loss;
+  }
+};
+
+struct NamedScan {
+  ScanShape shape;
+  std::vector<int64_t> lengths;
+};
+
+// One part of channels and several; sequences that end within a chunk and at its end.
+std::vector<NamedScan> scan_cases() {
+  return {{{.channels = 5, .state_size = 3}, {1, 16, 17}},
+          {{.channels = 19, .state_size = 16}, {33, 5, 48}},
+          {{.channels = 300, .state_size = 4}, {40, 7}}};
+}
+
+TEST(RecurrentGradientReference, OfSelectiveScanIsItsDerivative) {
+  Memory memory;
+  const auto reference = make_reference_backend();
+  for (const NamedScan& one : scan_cases()) {
+    if (one.shape.channels > 100) continue;
+    ScanBackwardCase scan(memory, one.shape, one.lengths);
+    scan.run(*reference->recurrent_gradients());
+    const auto operands = scan.operands();
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const auto [name, gradient] = scan.gradients()[i];
+      expect_gradient(
+          name, operands[i]->view, gradient->view, [&] { return scan.loss(); }, 1e-5, 1e-3f);
+    }
+    // By the rates themselves.
+    for (int64_t i = 0; i < scan.rates.view.num_elements(); ++i) {
+      scan.dlog_rates.view.elements<float>()[i] /= scan.rates.view.elements<float>()[i];
+    }
+    expect_gradient(
+        "rates", scan.rates.view, scan.dlog_rates.view, [&] { return scan.loss(); }, 1e-4, 1e-3f);
+  }
+}
+
 TEST(RecurrentGradientReference, OfDeltaRuleIsItsDerivative) {
   Memory memory;
   const auto reference = make_reference_backend();
@@ -228,6 +353,60 @@ TEST_P(RecurrentGradientTest, OfDeltaRuleHasTheSameBitsWithThreadsAndNeighbours)
         EXPECT_TRUE(std::isnan(alone.gradients()[i].second->view.elements<float>()[0]));
       }
     }
+  }
+}
+
+TEST_P(RecurrentGradientTest, OfSelectiveScanIsTheReferences) {
+  const auto reference = make_reference_backend();
+  for (const NamedScan& one : scan_cases()) {
+    SCOPED_TRACE(one.shape.channels);
+    ScanBackwardCase found(memory_, one.shape, one.lengths);
+    ScanBackwardCase expected(memory_, one.shape, one.lengths);
+    found.run(ops());
+    expected.run(*reference->recurrent_gradients());
+    for (size_t i = 0; i < found.gradients().size(); ++i) {
+      SCOPED_TRACE(found.gradients()[i].first);
+      expect_near_largest(found.gradients()[i].second->view, expected.gradients()[i].second->view,
+                          3e-6);
+    }
+    expect_near_largest(found.dlog_rates.view, expected.dlog_rates.view, 3e-6);
+  }
+}
+
+TEST_P(RecurrentGradientTest, OfSelectiveScanHasTheSameBitsWithThreadsAndNeighbours) {
+  for (const NamedScan& one : scan_cases()) {
+    SCOPED_TRACE(one.shape.channels);
+    ScanBackwardCase expected(memory_, one.shape, one.lengths);
+    expected.run(ops());
+    for (const auto& other : with_more_threads()) {
+      ScanBackwardCase found(memory_, one.shape, one.lengths);
+      found.run(*other->recurrent_gradients());
+      for (size_t i = 0; i < found.gradients().size(); ++i) {
+        EXPECT_SAME_BITS(to_vector(found.gradients()[i].second->view),
+                         to_vector(expected.gradients()[i].second->view))
+            << found.gradients()[i].first;
+      }
+      EXPECT_SAME_BITS(to_vector(found.dlog_rates.view), to_vector(expected.dlog_rates.view));
+    }
+    // Each sequence in a call of its own.
+    ScanBackwardCase alone(memory_, one.shape, one.lengths);
+    const std::vector<SequenceRows> all = alone.sequences;
+    for (const SequenceRows& own : all) {
+      alone.sequences = {own};
+      alone.run(ops());
+      for (size_t i = 0; i < alone.gradients().size(); ++i) {
+        const auto rows_of = [&](const OwnedTensor& gradient) {
+          return to_vector(gradient.view.slice(0, own.first_row, own.first_row + own.num_rows));
+        };
+        EXPECT_SAME_BITS(rows_of(*alone.gradients()[i].second),
+                         rows_of(*expected.gradients()[i].second));
+      }
+    }
+    EXPECT_SAME_BITS(to_vector(alone.dlog_rates.view), to_vector(expected.dlog_rates.view));
+    ScanBackwardCase frozen(memory_, one.shape, one.lengths);
+    frozen.wants_rates = false;
+    frozen.run(ops());
+    EXPECT_SAME_BITS(to_vector(frozen.dx.view), to_vector(expected.dx.view));
   }
 }
 

@@ -544,6 +544,8 @@ TEST_F(GpuLimits, ShapesThatNoKernelTakesAreRefusedBeforeTheWeightsAreRead) {
   for (const auto& [model, name, stored, most] :
        std::vector<Field>{{"hybrids/qwen3_5_tied_pattern", "linear_key_head_dim", 8, 256},
                           {"hybrids/mamba2_alone", "state_size", 12, 256},
+                          {"hybrids/mamba_plain", "state_size", 5, 64},
+                          {"hybrids/jamba_dense", "mamba_d_state", 16, 64},
                           {"hybrids/nemotron_h_pattern", "ssm_state_size", 20, 256},
                           {"hybrids/falcon_h1_plain", "mamba_d_state", 12, 256},
                           {"models/qwen3_tied", "head_dim", 16, 512}}) {

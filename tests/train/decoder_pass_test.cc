@@ -89,11 +89,6 @@ TEST(TrainRefusals, AreByName) {
   TestModel hybrid(find_golden("nemotron_h_moe").directory, {});
   expect_error(ErrorCode::unsupported, {"e_score_correction_bias", "LoRA"},
                [&] { WeightSet(hybrid.backend(), hybrid.decoder()); });
-  TestModel scan(find_golden("jamba_dense").directory, {});
-  expect_error(ErrorCode::unsupported, {"Mamba 1"}, [&] { expect_trainable(scan.decoder()); });
-  TestModel latent(find_golden("nemotron_h_latent").directory, {});
-  expect_error(ErrorCode::unsupported, {"moe_latent_size"},
-               [&] { expect_trainable(latent.decoder()); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainForward,
@@ -102,14 +97,7 @@ INSTANTIATE_TEST_SUITE_P(Models, TrainForward,
 
 // One of each kind of layer with states that is trained, or all.
 std::vector<std::string> hybrid_names() {
-  if (is_full_scale()) {
-    std::vector<std::string> names = golden_names("hybrids");
-    std::erase_if(names, [](const std::string& name) {
-      return name.starts_with("jamba") || name.starts_with("falcon_mamba") ||
-             name == "mamba_plain" || name == "nemotron_h_latent";
-    });
-    return names;
-  }
+  if (is_full_scale()) return golden_names("hybrids");
   return {"qwen3_5_text",
           "qwen3_next_sparse_step",
           "olmo_hybrid_joined",
@@ -121,7 +109,10 @@ std::vector<std::string> hybrid_names() {
           "falcon_h1_multipliers",
           "nemotron_h_moe",
           "falcon_h1_norm_first",
-          "mamba2_alone"};
+          "mamba2_alone",
+          "jamba_moe",
+          "falcon_mamba_norms",
+          "nemotron_h_latent"};
 }
 
 INSTANTIATE_TEST_SUITE_P(Hybrids, TrainForward,
@@ -136,14 +127,19 @@ class LoraModel {
     for (size_t i = 0; i < model.decoder().blocks().size(); ++i) {
       BlockTraining& block = training.blocks.emplace_back();
       const FeedForward* const mlp = std::as_const(model.decoder()).blocks()[i].mlp();
-      if (mlp != nullptr && mlp->mixture() != nullptr) {
-        block.mixture.experts.resize(mlp->mixture()->experts().size());
-      }
+      const Mixture* const mixture = mlp != nullptr ? mlp->mixture() : nullptr;
+      if (mixture != nullptr) block.mixture.experts.resize(mixture->experts().size());
+      const bool has_latent = mixture != nullptr && mixture->latent() != nullptr;
+      LatentTraining& latent = block.mixture.latent;
       const std::map<BlockProduct, std::vector<LoraProjection>*> products = {
           {BlockProduct::qkv, &block.qkv.loras},
           {BlockProduct::output, &block.output.loras},
-          {BlockProduct::gate_up, &block.gate_up.loras},
-          {BlockProduct::down, &block.down.loras}};
+          {BlockProduct::scan_parts, &block.scan_parts.loras},
+          {BlockProduct::scan_steps, &block.scan_steps.loras},
+          {BlockProduct::to_latent, &latent.to.loras},
+          {BlockProduct::from_latent, &latent.from.loras},
+          {BlockProduct::gate_up, has_latent ? &latent.shared.gate_up.loras : &block.gate_up.loras},
+          {BlockProduct::down, has_latent ? &latent.shared.down.loras : &block.down.loras}};
       for (const BlockProjection& part :
            distinct_projections(model.config(), static_cast<int64_t>(i))) {
         std::vector<LoraProjection>* projections = products.at(part.product);
@@ -429,7 +425,10 @@ INSTANTIATE_TEST_SUITE_P(
                                                    "falcon_h1_norm_first",
                                                    "nemotron_h_pattern",
                                                    "nemotron_h_moe",
-                                                   "mamba2_alone"},
+                                                   "mamba2_alone",
+                                                   "jamba_dense",
+                                                   "mamba_plain",
+                                                   "nemotron_h_latent"},
                                                   0, 3)),
     [](const auto& test) { return test.param; });
 

@@ -21,7 +21,7 @@ import peft
 import torch
 from safetensors.torch import load_file, save_file
 
-from peft_models import GOLDENS, load_model, randomise, sort_lists
+from peft_models import GOLDENS, adapt_weights_that_are_read, load_model, randomise, sort_lists
 
 MODELS = [
     "cohere2_bias", "exaone4_window", "gemma2_odd", "gemma3_language_model_prefix", "gemma3_text_pattern2", "glm4_bias",
@@ -33,7 +33,7 @@ MODELS = [
     "ernie4_5_bias_tied", "cwm_window", "ministral_window", "glm_bias", "gemma_tied", "qwen2_5_vl_text",
     "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial"]
 HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "falcon_mamba_norms", "jamba_dense", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone", "mamba_plain",
-           "nemotron_h_moe",
+           "nemotron_h_latent", "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
            "qwen3_next_sparse_step"]
 TARGETS = r".*layers\.\d+\.(self_attn|mlp)\.(\w+_proj|c_fc|c_proj)"
@@ -41,10 +41,11 @@ MIXERS = r".*layers\.\d+\.(self_attn|linear_attn|conv|mamba|mixer)\.(\w+_proj|in
 # Of Qwen 3's mixtures PEFT makes parameters of the experts of a pattern that may match the mlp; it adapts no out_proj of
 # Falcon-H1, Mamba, Falcon Mamba, Mamba 2 and Nemotron-H.
 OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.in_proj|feed_forward\.\w+_proj)",
-                 "falcon_mamba_norms": r".*layers\.\d+\.mixer\.in_proj",
-                 "jamba_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.(in|out)_proj|feed_forward\.\w+_proj)",
-                 "mamba_plain": r".*layers\.\d+\.mixer\.in_proj",
+                 "falcon_mamba_norms": r".*layers\.\d+\.mixer\.(in|x|dt)_proj",
+                 "jamba_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.(in|x|dt|out)_proj|feed_forward\.\w+_proj)",
+                 "mamba_plain": r".*layers\.\d+\.mixer\.(in|x|dt)_proj",
                  "mamba2_alone": r".*layers\.\d+\.mixer\.in_proj",
+                 "nemotron_h_latent": r".*layers\.\d+\.mixer\.(in_proj|[qkvo]_proj|(shared_experts\.)?(up|down)_proj|fc\d_latent_proj)",
                  "nemotron_h_moe": r".*layers\.\d+\.mixer\.(in_proj|[qkvo]_proj|(shared_experts\.)?(up|down)_proj)",
                  **dict.fromkeys(("solar_open_shared", "dots1_window", "minimax_m2_partial"),
                                  r".*layers\.\d+\.self_attn\.\w+_proj"),
@@ -82,6 +83,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", metavar="NAME", help="leaves the others as they are")
     args = parser.parse_args()
     out: Path = args.out
+    adapt_weights_that_are_read()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", category=FutureWarning)
     if not args.only:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from peft.tuners.lora.layer import Linear
 
 SEED = 11
 GOLDENS = Path(__file__).resolve().parents[2] / "tests" / "goldens"
@@ -16,6 +17,14 @@ def randomise(model: torch.nn.Module, dtype: torch.dtype) -> None:
         if ".lora_" in name:
             drawn = torch.randn(parameter.shape, generator=generator) * 0.1
             parameter.data = drawn.to(dtype)
+
+
+def adapt_weights_that_are_read() -> None:
+    """transformers' layers of Mamba 1 multiply by dt_proj.weight instead of calling dt_proj, so that PEFT adapts it only
+    once it is merged. From now on the weight that is read of an adapted module is the merged one."""
+    def merged(self: Linear) -> torch.Tensor:
+        return self.get_base_layer().weight + self.get_delta_weight("default")
+    Linear.weight = property(merged)
 
 
 def folder_of(name: str) -> Path:

@@ -16,6 +16,9 @@ namespace {
 constexpr int64_t kMostGradientTaps = 8;
 // Value heads of a key head that one task computes, and whose shares of its gradients it adds up.
 constexpr int64_t kPartHeads = 8;
+// Channels of a scan that one task computes, and whose shares of the gradients of b and c it adds
+// up.
+constexpr int64_t kPartChannels = 128;
 // The cost of a gate's gradient, in elements of cheaper operations.
 constexpr int64_t kGateGradientElements = 16;
 
@@ -95,6 +98,34 @@ DeltaGradientTask gradient_task(const DeltaShape& shape, const DeltaGradientInpu
           .dlog_decay_stride = out.dlog_decay.stride(0),
           .dbeta = at(out.dbeta, head),
           .dbeta_stride = out.dbeta.stride(0)};
+}
+
+// The task of the channels from `first` on, but for its sums over channels and scratch.
+ScanGradientTask scan_gradient_task(const ScanShape& shape, const ScanGradientInputs& in,
+                                    const SequenceRows& sequence, int64_t first,
+                                    const ScanGradients& out) {
+  const int64_t row = sequence.first_row;
+  const ScanInputs& forward = in.forward;
+  return {.count = std::min(kPartChannels, shape.channels - first),
+          .state_size = shape.state_size,
+          .num_rows = sequence.num_rows,
+          .x = forward.x.row<float>(row) + first,
+          .x_stride = forward.x.stride(0),
+          .steps = forward.steps.row<float>(row) + first,
+          .steps_stride = forward.steps.stride(0),
+          .b = forward.b.row<float>(row),
+          .b_stride = forward.b.stride(0),
+          .c = forward.c.row<float>(row),
+          .c_stride = forward.c.stride(0),
+          .rates = forward.rates.elements<float>() + first,
+          .rates_stride = forward.rates.stride(0),
+          .skip = forward.skip.elements<float>() + first,
+          .dout = in.dout.row<float>(row) + first,
+          .dout_stride = in.dout.stride(0),
+          .dx = out.dx.row<float>(row) + first,
+          .dx_stride = out.dx.stride(0),
+          .dsteps = out.dsteps.row<float>(row) + first,
+          .dsteps_stride = out.dsteps.stride(0)};
 }
 
 }  // namespace
@@ -182,6 +213,66 @@ void CpuRecurrentGradients::do_delta_rule_gradient(const DeltaShape& shape,
         }
       }
     });
+  }
+}
+
+// Each task leaves its channels' shares of db and dc in parts [parts][rows][state_size] of both,
+// and those of its sequence in dlog_rates in [sequences][state_size, channels]; then these are
+// added.
+void CpuRecurrentGradients::do_selective_scan_gradient(const ScanShape& shape,
+                                                       const ScanGradientInputs& in,
+                                                       std::span<const SequenceRows> sequences,
+                                                       const ScanGradients& out) {
+  const int64_t rows = in.dout.size(0), size = shape.state_size;
+  const int64_t num_parts = divide_up(shape.channels, kPartChannels);
+  const int64_t part_elements = rows * size, rate_elements = size * shape.channels;
+  float* const db = channel_parts_.reserve_as<float>(2 * num_parts * part_elements);
+  float* const dc = db + num_parts * part_elements;
+  float* const drates = out.dlog_rates == nullptr
+                            ? nullptr
+                            : rate_parts_.reserve_as<float>(std::ssize(sequences) * rate_elements);
+  int64_t longest = 0;
+  for (const SequenceRows& sequence : sequences) longest = std::max(longest, sequence.num_rows);
+  const int64_t scratch = kernels_.scan_gradient_scratch(size, longest);
+  auto* const all = thread_scratch_.reserve_as<float>(scratch * threads_.num_threads());
+  threads_.parallel_for(
+      num_parts * std::ssize(sequences), 1, [&](int64_t begin, int64_t end, int thread) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t part = i % num_parts, index = i / num_parts;
+          const int64_t first = part * kPartChannels;
+          const SequenceRows& sequence = sequences[static_cast<size_t>(index)];
+          ScanGradientTask task = scan_gradient_task(shape, in, sequence, first, out);
+          const int64_t sums = part * part_elements + sequence.first_row * size;
+          task.db = db + sums;
+          task.dc = dc + sums;
+          if (drates != nullptr) task.dlog_rates = drates + index * rate_elements + first * size;
+          task.scratch = all + thread * scratch;
+          kernels_.selective_scan_gradient(task);
+        }
+      });
+  for (const SequenceRows& sequence : sequences) {
+    split_rows(threads_, sequence.num_rows, 2 * num_parts * size, [&](int64_t index) {
+      const int64_t row = sequence.first_row + index;
+      for (const auto& [from, to] : {std::pair{db, &out.db}, {dc, &out.dc}}) {
+        float* const sums = to->row<float>(row);
+        std::copy_n(from + row * size, size, sums);
+        for (int64_t part = 1; part < num_parts; ++part) {
+          kernels_.add(sums, from + part * part_elements + row * size, size, sums);
+        }
+      }
+    });
+  }
+  if (drates == nullptr) return;
+  for (int64_t index = 0; index < std::ssize(sequences); ++index) {
+    if (sequences[static_cast<size_t>(index)].num_rows == 0) continue;
+    for (int64_t first = 0; first < shape.channels; first += kPartChannels) {
+      const int64_t count = std::min(kPartChannels, shape.channels - first);
+      const float* const part = drates + index * rate_elements + first * size;  // [size][count]
+      for (int64_t n = 0; n < size; ++n) {
+        float* const sums = out.dlog_rates->row<float>(n) + first;
+        kernels_.add(sums, part + n * count, count, sums);
+      }
+    }
   }
 }
 

@@ -14,7 +14,12 @@ namespace paceline {
 class CpuRecurrentGradients final : public RecurrentGradientOps {
  public:
   CpuRecurrentGradients(const KernelTable& kernels, ThreadPool& threads, Memory& memory)
-      : kernels_(kernels), threads_(threads), key_parts_(memory), thread_scratch_(memory) {}
+      : kernels_(kernels),
+        threads_(threads),
+        key_parts_(memory),
+        channel_parts_(memory),
+        rate_parts_(memory),
+        thread_scratch_(memory) {}
 
  private:
   void do_short_convolution_gradient(const ConvolutionShape& shape, const Tensor& taps,
@@ -24,10 +29,14 @@ class CpuRecurrentGradients final : public RecurrentGradientOps {
   void do_delta_rule_gradient(const DeltaShape& shape, const DeltaGradientInputs& in,
                               std::span<const SequenceRows> sequences,
                               const DeltaGradients& out) override;
+  void do_selective_scan_gradient(const ScanShape& shape, const ScanGradientInputs& in,
+                                  std::span<const SequenceRows> sequences,
+                                  const ScanGradients& out) override;
 
   const KernelTable& kernels_;
   ThreadPool& threads_;
   GrowingBuffer key_parts_;
+  GrowingBuffer channel_parts_, rate_parts_;  // of scans
   GrowingBuffer thread_scratch_;
 };
 

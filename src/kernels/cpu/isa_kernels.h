@@ -22,6 +22,7 @@ void add_log_sum_exp_kernels(KernelTable& table);
 void add_routing_kernels(KernelTable& table);
 void add_recurrent_kernels(KernelTable& table);
 void add_recurrent_gradient_kernels(KernelTable& table);
+void add_scan_gradient_kernels(KernelTable& table);
 void add_roofline_kernels(KernelTable& table);
 // Replace others where the instruction set has tile registers.
 void add_tile_kernels(KernelTable& table);

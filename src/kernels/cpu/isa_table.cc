@@ -22,6 +22,7 @@ KernelTable make_kernel_table() {
   add_routing_kernels(table);
   add_recurrent_kernels(table);
   add_recurrent_gradient_kernels(table);
+  add_scan_gradient_kernels(table);
   add_roofline_kernels(table);
   add_tile_kernels(table);
   add_attention_tile_kernels(table);

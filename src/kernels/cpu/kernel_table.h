@@ -323,6 +323,35 @@ struct DeltaGradientTask {
   float* scratch = nullptr;  // delta_gradient_scratch(...) floats of this thread
 };
 
+// RecurrentGradientOps::selective_scan_gradient for a sequence on some channels. Pointers are at
+// the first row and the first of these channels; strides count elements.
+struct ScanGradientTask {
+  int64_t count = 0;
+  int64_t state_size = 0;
+  int64_t num_rows = 0;
+  const float* x = nullptr;
+  int64_t x_stride = 0;
+  const float* steps = nullptr;
+  int64_t steps_stride = 0;
+  const float* b = nullptr;
+  int64_t b_stride = 0;
+  const float* c = nullptr;
+  int64_t c_stride = 0;
+  const float* rates = nullptr;  // [state_size][rates_stride]
+  int64_t rates_stride = 0;
+  const float* skip = nullptr;
+  const float* dout = nullptr;
+  int64_t dout_stride = 0;
+  float* dx = nullptr;
+  int64_t dx_stride = 0;
+  float* dsteps = nullptr;
+  int64_t dsteps_stride = 0;
+  float* db = nullptr;  // sums over these channels, [num_rows][state_size]
+  float* dc = nullptr;
+  float* dlog_rates = nullptr;  // [state_size][count], or null
+  float* scratch = nullptr;     // scan_gradient_scratch(...) floats of this thread
+};
+
 // RecurrentGradientOps::decay_gates_gradient of a row; the slope is 0 where x + bias is outside
 // [low, high].
 struct GateGradientTask {
@@ -447,6 +476,8 @@ struct KernelTable {
   int64_t (*scan_scratch)(int64_t state_size);
   void (*decay_gates_gradient)(const GateGradientTask& task);
   void (*delta_rule_gradient)(const DeltaGradientTask& task);
+  void (*selective_scan_gradient)(const ScanGradientTask& task);
+  int64_t (*scan_gradient_scratch)(int64_t state_size, int64_t num_rows);
   int64_t (*delta_gradient_scratch)(int64_t key_dim, int64_t value_dim, int64_t num_rows);
 
   void (*softmax)(const float* x, int64_t width, float* out);  // of finite numbers

@@ -11,6 +11,7 @@
 #include "kernels/cuda/code/rope.h"
 #include "kernels/cuda/code/route.h"
 #include "kernels/cuda/code/row_results.h"
+#include "kernels/cuda/code/selective_scan.h"
 #include "kernels/cuda/cuda_decode_slots.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "kernels/cuda/operand_views.h"
@@ -55,7 +56,10 @@ CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory
 }
 
 BackendLimits CudaBackend::limits() const {
-  return {.head_dim = kMostHeadDim, .state_keys = kMostDeltaKeys, .num_experts = kMostExperts};
+  return {.head_dim = kMostHeadDim,
+          .state_keys = kMostDeltaKeys,
+          .scan_states = kMostScanStates,
+          .num_experts = kMostExperts};
 }
 
 GradientOps& CudaBackend::gradients() {

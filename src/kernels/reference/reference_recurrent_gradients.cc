@@ -122,6 +122,82 @@ class DeltaHeadGradient {
   std::vector<Doubles> states_, errors_;
 };
 
+// One channel of one sequence.
+class ScanChannelGradient {
+ public:
+  ScanChannelGradient(const ScanShape& shape, const ScanGradientInputs& in,
+                      const SequenceRows& sequence, int64_t channel, const ScanGradients& out)
+      : shape_(shape),
+        in_(in),
+        sequence_(sequence),
+        channel_(channel),
+        out_(out),
+        states_(static_cast<size_t>(sequence.num_rows + 1),
+                Doubles(static_cast<size_t>(shape.state_size))) {}
+
+  void run() {
+    for (int64_t t = 0; t < sequence_.num_rows; ++t) advance(t);
+    Doubles dstate(states_[0].size()), drates(states_[0].size());
+    for (int64_t t = sequence_.num_rows - 1; t >= 0; --t) go_back(t, dstate, drates);
+    for (int64_t n = 0; out_.dlog_rates != nullptr && n < shape_.state_size; ++n) {
+      out_.dlog_rates->row<float>(n)[channel_] +=
+          static_cast<float>(drates[static_cast<size_t>(n)]);
+    }
+  }
+
+ private:
+  int64_t row(int64_t t) const { return sequence_.first_row + t; }
+  double at(const Tensor& tensor, int64_t t) const {
+    return double{tensor.row<float>(row(t))[channel_]};
+  }
+  double step(int64_t t) const { return at(in_.forward.steps, t); }
+  double x(int64_t t) const { return at(in_.forward.x, t); }
+  double rate(int64_t n) const { return double{in_.forward.rates.row<float>(n)[channel_]}; }
+
+  // states_[t + 1] is the one behind row t.
+  void advance(int64_t t) {
+    for (int64_t n = 0; n < shape_.state_size; ++n) {
+      const auto i = static_cast<size_t>(n);
+      states_[static_cast<size_t>(t + 1)][i] =
+          std::exp(-rate(n) * step(t)) * states_[static_cast<size_t>(t)][i] +
+          step(t) * x(t) * double{in_.forward.b.row<float>(row(t))[n]};
+    }
+  }
+
+  void go_back(int64_t t, Doubles& dstate, Doubles& drates) {
+    const double dout = at(in_.dout, t);
+    double dinput = 0.0, dstep = 0.0;
+    for (int64_t n = 0; n < shape_.state_size; ++n) {
+      const auto i = static_cast<size_t>(n);
+      double& of_state = dstate[i];
+      of_state += dout * double{in_.forward.c.row<float>(row(t))[n]};
+      add(dout * states_[static_cast<size_t>(t + 1)][i], out_.dc.row<float>(row(t))[n]);
+      add(of_state * step(t) * x(t), out_.db.row<float>(row(t))[n]);
+      dinput += of_state * double{in_.forward.b.row<float>(row(t))[n]};
+      const double decay = std::exp(-rate(n) * step(t));
+      const double slope = -rate(n) * decay * states_[static_cast<size_t>(t)][i] * of_state;
+      dstep += slope;
+      drates[i] += slope * step(t);
+      of_state *= decay;
+    }
+    out_.dx.row<float>(row(t))[channel_] = static_cast<float>(
+        step(t) * dinput + double{in_.forward.skip.elements<float>()[channel_]} * dout);
+    out_.dsteps.row<float>(row(t))[channel_] = static_cast<float>(x(t) * dinput + dstep);
+  }
+
+  // Channels are added up, the first one to nothing.
+  void add(double gradient, float& sum) const {
+    sum = static_cast<float>((channel_ == 0 ? 0.0 : double{sum}) + gradient);
+  }
+
+  const ScanShape& shape_;
+  const ScanGradientInputs& in_;
+  const SequenceRows& sequence_;
+  int64_t channel_;
+  const ScanGradients& out_;
+  std::vector<Doubles> states_;
+};
+
 }  // namespace
 
 void ReferenceRecurrentGradients::do_short_convolution_gradient(
@@ -163,6 +239,16 @@ void ReferenceRecurrentGradients::do_delta_rule_gradient(const DeltaShape& shape
   for (const SequenceRows& sequence : sequences) {
     for (int64_t head = 0; head < shape.value_heads; ++head) {
       DeltaHeadGradient(shape, in, sequence, head, out).run();
+    }
+  }
+}
+
+void ReferenceRecurrentGradients::do_selective_scan_gradient(
+    const ScanShape& shape, const ScanGradientInputs& in, std::span<const SequenceRows> sequences,
+    const ScanGradients& out) {
+  for (const SequenceRows& sequence : sequences) {
+    for (int64_t channel = 0; channel < shape.channels; ++channel) {
+      ScanChannelGradient(shape, in, sequence, channel, out).run();
     }
   }
 }

@@ -15,6 +15,9 @@ class ReferenceRecurrentGradients final : public RecurrentGradientOps {
   void do_delta_rule_gradient(const DeltaShape& shape, const DeltaGradientInputs& in,
                               std::span<const SequenceRows> sequences,
                               const DeltaGradients& out) override;
+  void do_selective_scan_gradient(const ScanShape& shape, const ScanGradientInputs& in,
+                                  std::span<const SequenceRows> sequences,
+                                  const ScanGradients& out) override;
 };
 
 }  // namespace paceline
