@@ -101,10 +101,11 @@ struct LoadOptions {
   // Default: enough for max_num_seqs sequences of the whole context, at most a quarter of free
   // memory.
   std::optional<size_t> kv_cache_memory_bytes = {};
-  // What computes: auto (the CPU, for now), cpu, cuda (the first GPU) or cuda:N.
+  // What computes: auto (the first GPU, if there is one and the model fits it, else the CPU), cpu,
+  // cuda (the first GPU) or cuda:N.
   std::string device = "auto";
   // Layers that a GPU computes: all of the model's or more, or 0, which is the CPU. Other numbers,
-  // and any but 0 where the CPU computes, are an error.
+  // and any but 0 without a GPU, are an error.
   std::optional<int64_t> gpu_layers = {};
   double gpu_memory_utilization = 0.9;  // share of a GPU's memory to use, above 0 to 1
   int num_threads = 0;                  // 0: one per usable core

@@ -130,6 +130,8 @@ struct DeviceInfo {
   int num_threads = 0;
   size_t total_memory_bytes = 0;
   size_t free_memory_bytes = 0;
+  // What LoadOptions::device "auto" did with a GPU that is there; empty without one.
+  std::string note = {};
 };
 
 // The outcome of LoadOptions::weights_cache.

@@ -55,7 +55,7 @@ constexpr OptionDef kBatchingOptions[] = {
            {.limits = {1, 65536}, .default_text = "--max-num-batched-tokens"}),
     option("max-run-steps", kTo<&Settings::load, &LoadOptions::max_run_steps>,
            "Steps that a GPU decodes without the CPU, if no request comes or goes; 1: none.",
-           {.limits = {1, 65536}, .needs = "device=cuda"}),
+           {.limits = {1, 65536}, .needs = "!device=cpu"}),
     option("max-tokens-per-sequence", kTo<&Settings::load, &LoadOptions::max_tokens_per_sequence>,
            "Most cached tokens of one sequence, prompt and output together.",
            {.limits = {1, kMaxTokens}, .default_text = "all that the cache holds"}),

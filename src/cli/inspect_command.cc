@@ -13,10 +13,10 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
 #include "load/cache_sizing.h"
+#include "load/device_choice.h"
 #include "load/device_description.h"
 #include "load/loaded_model.h"
 #include "load/model_source.h"
-#include "load/open_device.h"
 #include "load/step_defaults.h"
 #include "models/model_costs.h"
 #include "runner/model_runner.h"
@@ -165,10 +165,15 @@ ModelReport make_report(const Settings& settings, const cuda::CudaDevice* device
 // With the draft model for as many tokens, as far as its context reaches.
 ModelReport make_whole_report(const Settings& settings) {
   const int threads = num_threads(settings.load);
-  const auto device = open_device(settings.load, threads);
+  LoadOptions load = settings.load;
+  load.model = model_path(settings).string();
+  ThreadPool pool(1);
+  const DeviceChoice choice = choose_device(load, pool);
+  const auto& device = choice.device;
   ModelReport report = make_report(settings, device.get());
   check_context(settings.load, report.config);
   report.device = describe_device(device.get(), choose_isa(), threads);
+  report.device.note = choice.note;
   if (settings.load.speculative_model.empty()) return report;
   Settings of_draft = settings;
   of_draft.load.model = std::exchange(of_draft.load.speculative_model, {});
@@ -260,7 +265,9 @@ std::string report_json(const ModelReport& report) {
     writer.key("device").begin_object().member("name", device.name);
     writer.member("instruction_set", device.instruction_set).member("threads", device.num_threads);
     writer.member("memory_bytes", device.total_memory_bytes);
-    writer.member("free_bytes", device.free_memory_bytes).end_object();
+    writer.member("free_bytes", device.free_memory_bytes);
+    if (!device.note.empty()) writer.member("note", device.note);
+    writer.end_object();
   });
   return json + "\n";
 }
@@ -305,9 +312,10 @@ std::string report_text(const ModelReport& report) {
   }
   text += fmt::format("  {:<20}{:>10}\n", "in all", bytes_text(report.total_bytes()));
   const DeviceInfo& device = report.device;
-  return text + fmt::format("\nDevice\n  {} ({}), {} of memory, {} free\n", device.name,
-                            device.instruction_set, bytes_text(device.total_memory_bytes),
-                            bytes_text(device.free_memory_bytes));
+  text += fmt::format("\nDevice\n  {} ({}), {} of memory, {} free\n", device.name,
+                      device.instruction_set, bytes_text(device.total_memory_bytes),
+                      bytes_text(device.free_memory_bytes));
+  return device.note.empty() ? text : text + "  " + device.note + "\n";
 }
 
 }  // namespace

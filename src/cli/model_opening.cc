@@ -168,6 +168,8 @@ LLM open_model(const Settings& settings, Session& session, int64_t num_sequences
   progress.reset();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (settings.verbose) print_model(llm, took.count(), session);
+  const std::string device = llm.device_info().note;
+  if (!device.empty()) session.print_note(device);
   const ModelInfo model = llm.model_info();
   print_cache_use({.context = model.max_model_len,
                    .full_context = model.full_context,

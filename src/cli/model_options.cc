@@ -136,9 +136,11 @@ constexpr OptionDef kModelOptions[] = {
             .limits = {0, 1024},
             .default_text = "0, one per usable core",
             .commands = (kLoading & ~set_of({bench})) | set_of({quantize, fuse, train})}),
-    option("device", kTo<&Settings::load, &LoadOptions::device>,
-           "What computes: auto (the CPU, for now), cpu, cuda (the first NVIDIA GPU) or cuda:N.",
-           {.placeholder = "DEVICE", .commands = kOnModel}),
+    option(
+        "device", kTo<&Settings::load, &LoadOptions::device>,
+        "What computes: auto (the first NVIDIA GPU if there is one and the model fits it, else the "
+        "CPU), cpu, cuda (the first NVIDIA GPU) or cuda:N.",
+        {.placeholder = "DEVICE", .commands = kOnModel}),
     option("gpu-layers", kTo<&Settings::load, &LoadOptions::gpu_layers>,
            "Layers to compute on the GPU: all of the model's, or 0 for --device cpu.",
            {.aliases = "-ngl --n-gpu-layers",
@@ -183,7 +185,7 @@ constexpr OptionDef kModelOptions[] = {
            "Share of the GPU's memory to use: for the weights, the rest for keys and values.",
            {.limits = {.min = 0, .max = 1, .above_min = true},
             .commands = kLoading,
-            .needs = "device=cuda"}),
+            .needs = "!device=cpu"}),
     option("block-size", kTo<&Settings::load, &LoadOptions::block_size>,
            "Tokens in one block of the cache.", {.limits = {1, 4096}, .commands = kOnModel}),
     option("memory-limit", kTo<&Settings::load, &LoadOptions::memory_limit_bytes>,

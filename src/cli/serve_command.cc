@@ -115,6 +115,8 @@ ServerOptions serving(const Settings& settings, LineWriter& log) {
 void describe_model(const LoadedModel& model, const Settings& settings, Session& session) {
   print_weight_notes(model.weights_cache, settings, session);
   const EngineLimits& limits = model.engine->limits();
+  const std::string& device = model.machine->device_note;
+  if (!device.empty()) session.print_note(device);
   print_cache_use({.context = limits.max_model_len,
                    .full_context = model.decoder->config().max_position,
                    .bytes = model.kv_bytes + (model.draft ? model.draft->kv_bytes : 0),

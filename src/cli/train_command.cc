@@ -34,6 +34,7 @@ constexpr std::string_view kRunFile = "run.json";
 LoadOptions train_load_options(const Settings& settings) {
   LoadOptions options = load_options(settings);
   if (!options.cache_limit_bytes) options.cache_limit_bytes = kTrainingCacheBytes;
+  options.device = "cpu";
   options.max_num_seqs = 1;
   options.max_model_len = 32;
   options.prefix_caching = false;

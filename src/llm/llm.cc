@@ -97,7 +97,7 @@ size_t LLM::lock_memory() { return paceline::lock_memory(*open_state().model); }
 
 DeviceInfo LLM::device_info() const {
   const LoadedModel& model = *open_state().model;
-  return describe_device(model.machine->device.get(), model.isa, model.threads->num_threads());
+  return describe_device(*model.machine);
 }
 
 ModelInfo LLM::model_info() const {

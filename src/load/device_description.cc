@@ -3,10 +3,19 @@
 #include <fmt/format.h>
 
 #include "base/system_memory.h"
+#include "base/thread_pool.h"
 #include "kernels/cuda/device.h"
+#include "load/loaded_model.h"
 #include "load/processor_name.h"
 
 namespace paceline {
+
+DeviceInfo describe_device(const Machine& machine) {
+  DeviceInfo info =
+      describe_device(machine.device.get(), machine.isa, machine.threads->num_threads());
+  info.note = machine.device_note;
+  return info;
+}
 
 DeviceInfo describe_device(const cuda::CudaDevice* device, Isa isa, int num_threads) {
   if (device != nullptr) {

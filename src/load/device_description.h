@@ -10,6 +10,10 @@ class CudaDevice;
 
 namespace paceline {
 
+struct Machine;
+
+// Of the machine's GPU, or of its processor.
+DeviceInfo describe_device(const Machine& machine);
 // Of the GPU, or of the machine where `device` is null: its kernels are then those of `isa`.
 DeviceInfo describe_device(const cuda::CudaDevice* device, Isa isa, int num_threads);
 

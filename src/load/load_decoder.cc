@@ -38,21 +38,6 @@ std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const Model
   return make_dummy_checkpoint(dtype, options.seed, memory);
 }
 
-// The type of the largest tensor, or the config's for dummy weights.
-DType stored_dtype(const Checkpoint& checkpoint, const DecoderConfig& config) {
-  const CheckpointEntry* largest = nullptr;
-  const auto elements = [](const CheckpointEntry& entry) {
-    int64_t product = 1;
-    for (const int64_t size : entry.shape) product *= size;
-    return product;
-  };
-  for (const CheckpointEntry& entry : checkpoint.entries()) {
-    if (!is_float(entry.dtype)) continue;
-    if (largest == nullptr || elements(entry) > elements(*largest)) largest = &entry;
-  }
-  return largest == nullptr ? config.dtype : largest->dtype;
-}
-
 DType choose_dtype(const std::string& name, DType automatic) {
   if (name == "auto") return automatic;
   const auto dtype = parse_dtype(name);
@@ -152,6 +137,20 @@ bool keeps_weights(const LoadOptions& options) {
 
 }  // namespace
 
+DType stored_dtype(const std::vector<CheckpointEntry>& entries, const DecoderConfig& config) {
+  const CheckpointEntry* largest = nullptr;
+  const auto elements = [](const CheckpointEntry& entry) {
+    int64_t product = 1;
+    for (const int64_t size : entry.shape) product *= size;
+    return product;
+  };
+  for (const CheckpointEntry& entry : entries) {
+    if (!is_float(entry.dtype)) continue;
+    if (largest == nullptr || elements(entry) > elements(*largest)) largest = &entry;
+  }
+  return largest == nullptr ? config.dtype : largest->dtype;
+}
+
 std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& source,
                                     const LoadOptions& options) {
   check_quantization(source, options);
@@ -177,7 +176,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                 "--max-kv-size: the model attends in both directions, so nothing rotates");
   }
   if (options.max_kv_size) bound_windows(config, *options.max_kv_size);
-  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top(), config));
+  model.weight_dtype = choose_dtype(options.dtype, stored_dtype(stack.top().entries(), config));
   if (config.classifies) {
     auto head = load_score_head(weights, config_json, where, config.hidden_size, *model.backend);
     model.score_head = std::make_unique<ScoreHead>(std::move(*head));

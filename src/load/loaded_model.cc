@@ -17,6 +17,8 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "load/cache_sizing.h"
+#include "load/device_choice.h"
+#include "load/device_description.h"
 #include "load/draft_model.h"
 #include "load/embedding_files.h"
 #include "load/fingerprint.h"
@@ -395,7 +397,9 @@ std::shared_ptr<Machine> make_machine(const LoadOptions& options) {
       options.num_threads,
       options.pin_threads ? ThreadPool::Pinning::pinned : ThreadPool::Pinning::none);
   machine->isa = choose_isa();
-  machine->device = open_device(options, machine->threads->num_threads());
+  DeviceChoice choice = choose_device(options, *machine->threads);
+  machine->device = std::move(choice.device);
+  machine->device_note = std::move(choice.note);
   machine->backend = machine->device
                          ? cuda::make_cuda_backend(*machine->device, *machine->threads)
                          : make_cpu_backend(machine->isa, *machine->threads, machine->memory);
@@ -548,6 +552,7 @@ TextModel text_model(const LoadedModel& model) {
       .longest_token_bytes = longest,
       .max_position = model.decoder->config().max_position,
       .weights = weight_facts(model),
+      .device = describe_device(*model.machine).name,
       .salt_key = model.salt_key};
 }
 

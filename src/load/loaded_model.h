@@ -49,6 +49,7 @@ struct Machine {
   Memory memory;  // of the CPU
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<cuda::CudaDevice> device;  // null: the CPU computes
+  std::string device_note;                   // DeviceChoice
   std::unique_ptr<Backend> backend;
   Isa isa{};  // the baseline
 

@@ -14,10 +14,23 @@
 namespace paceline {
 namespace {
 
-// The GPU of "cuda" and "cuda:N"; nothing for the CPU.
-std::optional<int> device_index(const std::string& device) {
+bool wants_emulation() {
+  const char* const variable = std::getenv("PACELINE_CUDA_EMULATION");
+  return variable != nullptr && std::string_view(variable) == "1";
+}
+
+// Whether --device auto has a GPU to try. A cache of weights is for the CPU.
+bool has_device_for(const LoadOptions& options) {
+  if (!options.weights_cache.empty()) return false;
+  return wants_emulation() || cuda::num_cuda_devices() > 0;
+}
+
+// The GPU of "cuda" and "cuda:N", and of "auto" where there is one; nothing for the CPU.
+std::optional<int> device_index(const LoadOptions& options) {
   constexpr std::string_view kCuda = "cuda", kNumbered = "cuda:";
-  if (device == "auto" || device == "cpu") return std::nullopt;
+  const std::string& device = options.device;
+  if (device == "auto") return has_device_for(options) ? std::optional(0) : std::nullopt;
+  if (device == "cpu") return std::nullopt;
   if (device == kCuda) return 0;
   int index = -1;
   if (device.starts_with(kNumbered)) {
@@ -51,15 +64,10 @@ std::unique_ptr<cuda::CudaDevice> open_named(const std::string& name, int index)
   }
 }
 
-bool wants_emulation() {
-  const char* const variable = std::getenv("PACELINE_CUDA_EMULATION");
-  return variable != nullptr && std::string_view(variable) == "1";
-}
-
 }  // namespace
 
 std::unique_ptr<cuda::CudaDevice> open_device(const LoadOptions& options, int num_threads) {
-  const std::optional<int> index = device_index(options.device);
+  const std::optional<int> index = device_index(options);
   if (!index && options.gpu_layers.value_or(0) > 0) {
     throw Error(
         ErrorCode::unsupported,

@@ -10,11 +10,12 @@
 
 namespace paceline {
 
-// Null: the CPU computes. Throws Error invalid for another name than auto, cpu, cuda and cuda:N,
+// Null: the CPU computes, as it does with auto where there is no GPU, or where --weights-cache
+// keeps weights for the CPU. Throws Error invalid for another name than auto, cpu, cuda and cuda:N,
 // and for options that a GPU's models can't have; unsupported where there is no such GPU, and for
 // --gpu-layers beside the CPU. --gpu-layers 0 is the CPU. PACELINE_CUDA_EMULATION=1 makes the
-// emulation of a GPU of `cuda`, on `num_threads` of the CPU. Any thread may call the device:
-// adapters are loaded beside the engine.
+// emulation of a GPU of `auto`, `cuda`, on `num_threads` of the CPU. Any thread may call the
+// device: adapters are loaded beside the engine.
 std::unique_ptr<cuda::CudaDevice> open_device(const LoadOptions& options, int num_threads);
 
 // Throws Error unsupported where --gpu-layers names some of the layers, not all.

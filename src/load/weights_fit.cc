@@ -54,6 +54,8 @@ MemoryRoom memory_room(const LoadedModel& model, const LoadOptions& options) {
   return room;
 }
 
+}  // namespace
+
 std::string size_figure(double bytes) {
   constexpr double kMebi = size_t{1} << 20, kGibi = size_t{1} << 30, kLeast = 0.1;
   if (bytes >= kLeast * kGibi) return fmt::format("{:.1f} GiB", bytes / kGibi);
@@ -61,15 +63,12 @@ std::string size_figure(double bytes) {
   return fmt::format("{:.0f} bytes", bytes);
 }
 
-}  // namespace
-
-void check_weights_fit(const LoadedModel& model, const ModelSource& source,
-                       const Checkpoint& stored, const DecoderConfig& config,
-                       const LoadOptions& options) {
+KeptWeights kept_weights(const ModelSource& source, const Checkpoint& stored,
+                         const DecoderConfig& config, DType dtype, const LoadOptions& options) {
   const auto elements = static_cast<double>(model_costs(config).weights());
   const auto quantization = parse_load_quantization(options.quantize);
   const bool quantizes = quantization && *quantization != LoadQuantization::none;
-  double needed = elements * static_cast<double>(dtype_bytes(model.weight_dtype));
+  double needed = elements * static_cast<double>(dtype_bytes(dtype));
   // Quantised tensors keep their codes, so what is kept of them is as large as the files: at most 8
   // bits an element and its part of a scale.
   constexpr double kMostPacked = 1.5;
@@ -77,12 +76,20 @@ void check_weights_fit(const LoadedModel& model, const ModelSource& source,
   const bool is_packed = of_files > 0 && of_files < kMostPacked * elements;
   if (is_packed) needed = std::min(needed, of_files);
   if (quantizes) needed = std::min(needed, elements * bytes_per_code(*quantization));
+  return {.bytes = needed, .elements = elements, .is_quantised = is_packed || quantizes};
+}
+
+void check_weights_fit(const LoadedModel& model, const ModelSource& source,
+                       const Checkpoint& stored, const DecoderConfig& config,
+                       const LoadOptions& options) {
+  const KeptWeights kept = kept_weights(source, stored, config, model.weight_dtype, options);
+  const double needed = kept.bytes;
   const MemoryRoom room = memory_room(model, options);
   if (needed <= room.bytes) return;
   std::string advice = "use a smaller model, or one that is quantised";
   for (const LoadQuantization smaller : {LoadQuantization::q8, LoadQuantization::q4}) {
-    const double then = elements * bytes_per_code(smaller);
-    if (is_packed || quantizes || then > room.bytes) continue;
+    const double then = kept.elements * bytes_per_code(smaller);
+    if (kept.is_quantised || then > room.bytes) continue;
     advice = fmt::format("--quantize {} needs {}", smaller == LoadQuantization::q8 ? "q8" : "q4",
                          size_figure(then));
     break;

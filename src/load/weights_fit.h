@@ -1,12 +1,28 @@
 // Says that a model can't fit in memory before its weights are read.
 #pragma once
 
+#include <string>
+
 #include "load/loaded_model.h"
 #include "load/model_source.h"
 #include "models/decoder_config.h"
 #include "weights/checkpoint.h"
 
 namespace paceline {
+
+// What is kept of a model's weights in memory.
+struct KeptWeights {
+  double bytes = 0;
+  double elements = 0;
+  bool is_quantised = false;  // by the files, or by --quantize
+};
+
+// `stored` has the tensors as the files have them; `dtype` is that of plain weights.
+KeptWeights kept_weights(const ModelSource& source, const Checkpoint& stored,
+                         const DecoderConfig& config, DType dtype, const LoadOptions& options);
+
+// "1.5 GiB".
+std::string size_figure(double bytes);
 
 // `stored` has the tensors as the files have them. Throws Error exhausted when the weights alone,
 // as they will be kept, are more than the free memory of the machine or of the GPU, or than

@@ -186,7 +186,8 @@ LlamaProps = {default_generation_settings: {n_ctx: integer, params: LlamaSetting
   total_slots: integer "Requests computed at once (--max-num-seqs).",
   max_num_batched_tokens: integer "Tokens of a step (--max-num-batched-tokens).",
   max_step_slowdown: number "How much prompts may slow a step of running answers
-  (--max-step-slowdown); 0: no limit.", model_alias: string, model_path: string, chat_template: string "Empty when the model has none.", bos_token?: string,
+  (--max-step-slowdown); 0: no limit.",
+  device: string "The processor or the GPU that computes.", model_alias: string, model_path: string, chat_template: string "Empty when the model has none.", bos_token?: string,
   eos_token?: string, modalities: {vision: false, audio: false}, build_info: string}
 LlamaSlots = [{id: integer, id_task: integer, n_ctx: integer, speculative: boolean "Whether the
   server has a drafter.", is_processing: boolean, next_token?: {has_next_token: boolean,

@@ -59,6 +59,7 @@ std::string props_json(const HostedModel& hosted) {
     writer.member("total_slots", limits.max_num_seqs);
     writer.member("max_num_batched_tokens", limits.max_batched_tokens);
     writer.member("max_step_slowdown", limits.max_step_slowdown);
+    writer.member("device", model.device);
     writer.member("model_alias", hosted.names[0]).member("model_path", model.name);
     writer.key("chat_template");
     writer.string(model.chat_template == nullptr ? "" : model.chat_template->source());

@@ -49,7 +49,8 @@ struct TextModel {
   size_t longest_token_bytes = 0;                 // longest text of one token; 0: unknown
   int64_t max_position = 0;                       // the context that the model was trained for
   WeightFacts weights = {};
-  SipKey salt_key = {};  // of cache salts
+  std::string device = {};  // of the processor or the GPU that computes, for people
+  SipKey salt_key = {};     // of cache salts
 };
 
 }  // namespace paceline

@@ -325,8 +325,9 @@ TEST_F(ResolveTest, AnOptionWithoutEffectIsAWarning) {
               ElementsAre("--with-logits: no effect without --jsonl"));
   EXPECT_THAT(warnings("classify", {"--with-logits", "--jsonl"}), IsEmpty());
   EXPECT_THAT(warnings("classify", {"--with-logits=false"}), IsEmpty());
-  EXPECT_THAT(warnings("generate", {"--max-run-steps", "4"}),
-              ElementsAre("--max-run-steps: no effect without --device cuda"));
+  EXPECT_THAT(warnings("generate", {"--max-run-steps", "4", "--device", "cpu"}),
+              ElementsAre("--max-run-steps: no effect beside --device cpu"));
+  EXPECT_THAT(warnings("generate", {"--max-run-steps", "4"}), IsEmpty());
   EXPECT_THAT(warnings("generate", {"--max-run-steps", "4", "--device", "cuda:1"}), IsEmpty());
   EXPECT_THAT(warnings("serve", {"--allowed-host", "x", "--api-key", "k"}),
               ElementsAre("--allowed-host: no effect beside --api-key"));

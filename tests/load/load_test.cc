@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "base/mapped_file.h"
 #include "engine/engine.h"
 #include "load/cache_sizing.h"
+#include "load/device_choice.h"
 #include "load/generation_config.h"
 #include "load/loaded_model.h"
 #include "load/model_path.h"
@@ -573,6 +575,64 @@ TEST_F(GpuLimits, ShapesThatNoKernelTakesAreRefusedBeforeTheWeightsAreRead) {
     EXPECT_NO_THROW(load_with(most, "cuda"));
     EXPECT_NO_THROW(load_with(most + 2, "cpu"));
   }
+}
+
+class AutomaticDevice : public LoadTest {
+ protected:
+  // What --device auto does with the dummy weights of a model.
+  DeviceChoice choose(LoadOptions options = {}) {
+    const std::string config = "tests/goldens/models/qwen3_tied/config.json";
+    write("config.json", read_text_file(source_path(config), 1 << 16));
+    options.model = directory_.string();
+    options.load_format = LoadFormat::dummy;
+    ThreadPool threads(1);
+    return choose_device(options, threads);
+  }
+};
+
+TEST_F(AutomaticDevice, IsTheGpuThatTheModelFits) {
+  const EmulatedDevice emulated;
+  const DeviceChoice found = choose();
+  EXPECT_NE(found.device, nullptr);
+  EXPECT_EQ(found.note, "the GPU computes: --device auto found emulation");
+  EXPECT_NE(choose({.device = "cuda"}).device, nullptr);
+  EXPECT_EQ(choose({.device = "cuda"}).note, "");
+  // The note is the model's, too.
+  const auto model = load_model({.model = directory_.string(),
+                                 .load_format = LoadFormat::dummy,
+                                 .kv_cache_memory_bytes = size_t{1} << 20});
+  EXPECT_EQ(model->machine->device_note, found.note);
+  EXPECT_EQ(text_model(*model).device, "emulation");
+}
+
+// The emulation has a GiB.
+TEST_F(AutomaticDevice, IsTheCpuForAModelThatDoesNotFit) {
+  const EmulatedDevice emulated;
+  for (const LoadOptions& options : {LoadOptions{.kv_cache_memory_bytes = size_t{1} << 30},
+                                     LoadOptions{.gpu_memory_utilization = 0.0001},
+                                     LoadOptions{.memory_limit_bytes = size_t{1} << 16}}) {
+    const DeviceChoice found = choose(options);
+    EXPECT_EQ(found.device, nullptr);
+    EXPECT_THAT(found.note, ::testing::StartsWith("the CPU computes: --device auto: emulation: the "
+                                                "model needs at least "));
+  }
+  // Layers that a GPU must compute aren't left for the CPU.
+  EXPECT_NE(choose({.gpu_layers = 99, .gpu_memory_utilization = 0.0001}).device, nullptr);
+}
+
+TEST_F(AutomaticDevice, IsTheCpuWhereAnOptionNeedsIt) {
+  const EmulatedDevice emulated;
+  for (const LoadOptions& options : {LoadOptions{.weights_cache = directory_.string()},
+                                     LoadOptions{.device = "cpu"}, LoadOptions{.gpu_layers = 0}}) {
+    EXPECT_EQ(choose(options).device, nullptr);
+    EXPECT_EQ(choose(options).note, "");
+  }
+}
+
+TEST_F(AutomaticDevice, IsTheCpuWithoutAGpu) {
+  if (cuda::num_cuda_devices() > 0) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(choose().device, nullptr);
+  EXPECT_EQ(choose().note, "");
 }
 
 TEST(GpuOptions, AGpuHasAllLayersOrNone) {

@@ -33,6 +33,15 @@ class DeviceTest(ProgramTest):
                                "Hello", env=EMULATION)
         self.assertIn("--weights-cache: holds weights for the CPU", error)
 
+    @unittest.skipIf(IS_SANITIZED, "the emulation is slow")
+    def test_auto_takes_a_gpu_that_is_there_and_says_so(self):
+        options = ["generate", "-m", BUNDLED, "-p", "Hello", "-n", "1", "--kv-cache-memory", "1M"]
+        found = "the GPU computes: --device auto found emulation"
+        self.assertIn(found, self.succeed(*options, env=EMULATION).stderr)
+        self.assertNotIn("computes:", self.succeed(*options, "--device", "cpu", env=EMULATION).stderr)
+        self.assertIn("the CPU computes: --device auto: emulation: the model needs at least",
+                      self.succeed(*options, "--gpu-memory-utilization", "0.001", env=EMULATION).stderr)
+
     def test_a_gpu_has_all_layers_or_none(self):
         options = ["generate", "-m", BUNDLED, "--device", "cuda", "-p", "Hello", "-n", "1", "-q"]
         error = self.fail_with(1, *options, "-ngl", "5", env=EMULATION)

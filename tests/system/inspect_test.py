@@ -72,6 +72,9 @@ class InspectTest(ProgramTest):
         self.assertGreater(device["memory_bytes"], device["free_bytes"])
         self.assertIn(f"\nDevice\n  {device['name']} ({device['instruction_set']}), ",
                       self.succeed("inspect", "-m", BUNDLED).stdout)
+        chosen = json.loads(self.succeed("inspect", "-m", BUNDLED, "--json", env={"PACELINE_CUDA_EMULATION": "1"}).stdout)["device"]
+        self.assertEqual((chosen["name"], chosen["note"]),
+                         ("emulation", "the GPU computes: --device auto found emulation"))
         emulated = json.loads(self.succeed("inspect", "-m", BUNDLED, "--device", "cuda", "--json",
                                            env={"PACELINE_CUDA_EMULATION": "1"}).stdout)["device"]
         self.assertEqual((emulated["name"], emulated["instruction_set"], emulated["memory_bytes"]),

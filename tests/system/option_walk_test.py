@@ -112,8 +112,8 @@ def rows(nowhere, busy):
         Row("--kv-cache-memory-bytes", "900M", says="--kv-cache-memory-bytes gives them 900", commands=("generate", "serve"))]
     table["memory-limit"] += [Row("--memory-limit", "1K", says="1024 bytes are allowed by --memory-limit")]
     table["gpu-layers"] = [Row("--gpu-layers", "5", says="--gpu-layers: 5, but --device auto computes all layers on the CPU")]
-    table["gpu-memory-utilization"] += idle("gpu-memory-utilization", "0.5", says="no effect without --device cuda")
-    table["max-run-steps"] += idle("max-run-steps", "5", says="no effect without --device cuda")
+    table["gpu-memory-utilization"] += idle("gpu-memory-utilization", "0.5", "--device", "cpu", says="no effect beside --device cpu")
+    table["max-run-steps"] += idle("max-run-steps", "5", "--device", "cpu", says="no effect beside --device cpu")
     table["max-model-len"] = [Row("--max-model-len", "100000", says="the model was made for contexts of up to 1024", but=("quantize",)),
                               *idle("max-model-len", "64", says="no effect without --check", commands=("quantize",))]
     table["activations"] += idle("activations", "int8", says="no effect without --check", commands=("quantize",))

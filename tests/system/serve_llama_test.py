@@ -117,6 +117,7 @@ class LlamaRoutesTest(ServerCase):
         self.assertEqual((params["n_predict"], params["seed"], params["stop"]), (-1, 4294967295, []))
         self.assertEqual(props["total_slots"], 256)
         self.assertEqual((props["max_num_batched_tokens"], props["max_step_slowdown"]), (512, 2.5))
+        self.assertTrue(props["device"])
         self.assertIn("<|im_start|>", props["chat_template"])
         self.assertEqual((props["model_alias"], props["modalities"]), ("paceline-10m", {"vision": False, "audio": False}))
         slots = self.client.get("/slots").json
