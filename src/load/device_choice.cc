@@ -34,8 +34,8 @@ double least_bytes(const ModelSource& source, const DecoderConfig& config,
   const DType kv_dtype = choose_kv_dtype(options.kv_cache_dtype, DType::bf16);
   const int64_t length =
       options.max_model_len.value_or(std::min<int64_t>(config.max_position, kLength));
-  const size_t cached =
-      options.kv_cache_memory_bytes.value_or(sequence_bytes(config, length, kv_dtype));
+  const size_t cached = options.kv_cache_memory_bytes.value_or(
+      sequence_bytes(config, length, kv_dtype, choose_state_dtype(options.state_dtype)));
   const size_t activations = runner_activation_bytes(config, {.max_rows = kRows});
   return kept_weights(source, *stored, config, dtype, options).bytes +
          static_cast<double>(cached + activations);
