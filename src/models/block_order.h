@@ -21,7 +21,8 @@ enum class BranchInput : uint8_t {
   shared,    // what the branch before it reads, which may be the last one of another block
 };
 
-// residual += scale * after(part(input)). Its parts are those of a block, which outlives it.
+// residual += scale * after(part(input)), or residual = after(residual + scale * part(input)). Its
+// parts are those of a block, which outlives it.
 struct BlockBranch {
   const Mixer* mixer = nullptr;               // its part, or
   const FeedForward* feed_forward = nullptr;  // the other
@@ -29,6 +30,7 @@ struct BlockBranch {
   const Norm* before = nullptr;  // of BranchInput::normed, else null
   const Norm* after = nullptr;   // null: none
   float scale = 1.0f;
+  bool norms_sum = false;  // the second of the two
 };
 
 // Those of one block in their order.

@@ -171,13 +171,18 @@ class ServingSteps {
 
   // The norms before and behind the addition are part of it where they can be.
   void add(const BlockBranch& branch, const Tensor& output, const BlockBranch* next) const {
-    const Norm* const after = branch.after;
+    const Norm* const after = branch.norms_sum ? nullptr : branch.after;
     const Norm* const following = next != nullptr ? next->before : nullptr;
     const bool is_scaled = branch.scale != 1.0f;
     const bool is_apart = after != nullptr && (is_scaled || following == nullptr);
     if (is_apart) after->forward(backend_, output, output);
     if (is_scaled) backend_.scale(output, std::array{branch.scale}, output);
-    if (following == nullptr) return backend_.add(residual_, output, residual_);
+    if (following == nullptr || branch.norms_sum) {
+      backend_.add(residual_, output, residual_);
+      if (branch.norms_sum) branch.after->forward(backend_, residual_, residual_);
+      if (following != nullptr) following->forward(backend_, residual_, held_);
+      return;
+    }
     following->add_forward(backend_, residual_, output, is_apart ? nullptr : after, held_);
   }
 
@@ -236,6 +241,21 @@ void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t la
   if (mlp.has_steps() || adapters == AdapterUse::any) scratch.take_rows(rows, mlp.up_width());
 }
 
+std::optional<PositionEmbedding> load_positions(const LoadContext& context,
+                                                const DecoderConfig& config) {
+  if (config.num_positions == 0) return std::nullopt;
+  return PositionEmbedding(context, {.num_positions = config.num_positions,
+                                     .first = config.first_position,
+                                     .num_types = config.num_token_types,
+                                     .width = config.hidden_size});
+}
+
+std::optional<Norm> load_norm_if(bool exists, const LoadContext& context,
+                                 const DecoderConfig& config, const std::string& name) {
+  if (!exists) return std::nullopt;
+  return load_norm(context, config, name);
+}
+
 PackedMatrix load_table(const LoadContext& context, std::string_view name,
                         const DecoderConfig& config) {
   if (auto prepared = prepared_matrix(context, name, config.hidden_size)) {
@@ -251,7 +271,8 @@ PackedMatrix load_table(const LoadContext& context, std::string_view name,
 
 DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& config,
                            int64_t layer_index)
-    : mixer_scale_(mixer_scale(config, layer_index)),
+    : norms_sums_(config.norms_sums),
+      mixer_scale_(mixer_scale(config, layer_index)),
       mlp_scale_(config.residual_scale * config.mlp_output_scale),
       before_mixer_(load_first_norm(context, config, layer_index)),
       mixer_(load_mixer(context, config, layer_index)),
@@ -275,14 +296,16 @@ BlockBranches DecoderBlock::branches() const {
                         .input = mixer_input_,
                         .before = norm(before_mixer_),
                         .after = norm(after_mixer_),
-                        .scale = mixer_scale_});
+                        .scale = mixer_scale_,
+                        .norms_sum = norms_sums_});
   }
   if (mlp_) {
     branches.push_back({.feed_forward = &*mlp_,
                         .input = mlp_input_,
                         .before = norm(before_mlp_),
                         .after = norm(after_mlp_),
-                        .scale = mlp_scale_});
+                        .scale = mlp_scale_,
+                        .norms_sum = norms_sums_});
   }
   return branches;
 }
@@ -304,7 +327,9 @@ void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const
 Decoder::Decoder(const LoadContext& context, DecoderConfig config)
     : config_(std::move(config)),
       embedding_(load_table(context, "embed_tokens.weight", config_)),
-      final_norm_(load_norm(context, config_, config_.final_norm)) {
+      positions_(load_positions(context, config_)),
+      embedding_norm_(load_norm_if(config_.embedding_norm, context, config_, "embed_norm")),
+      final_norm_(load_norm_if(!config_.final_norm.empty(), context, config_, config_.final_norm)) {
   const bool is_untied = config_.has_head && !config_.tied_head;
   if (is_untied || context.weights.contains("lm_head.weight")) {
     head_ = load_table(context, "lm_head.weight", config_);
@@ -336,6 +361,8 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
   const Tensor residual = scratch.take_rows(rows, config_.hidden_size);
   backend.embedding(embedding_, batch.arrays.tokens, config_.embedding_scale, residual);
   const Tensor branch = result.out.slice(0, 0, rows);
+  if (positions_) positions_->add_forward(backend, batch.arrays.positions, residual, branch);
+  if (embedding_norm_) embedding_norm_->forward(backend, residual, residual);
   std::vector<Tensor> rope_tables;
   for (const Rope& rope : ropes_) {
     rope_tables.push_back(rope.table(backend, batch.arrays.positions, batch.stretched, scratch));
@@ -369,7 +396,7 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
   if (result.finite.size() > 0) backend.finite_rows(residual, result.finite);
   const Tensor outputs = result.out.slice(0, 0, batch.arrays.output_rows.size());
   backend.gather_rows(residual, batch.arrays.output_rows, outputs);
-  final_norm_.forward(backend, outputs, outputs);
+  if (final_norm_) final_norm_->forward(backend, outputs, outputs);
 }
 
 void Decoder::logits(Backend& backend, const Tensor& hidden, const Tensor& out) const {

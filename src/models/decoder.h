@@ -12,6 +12,7 @@
 #include "layers/kv_storage.h"
 #include "layers/mixer.h"
 #include "layers/norm.h"
+#include "layers/position_embedding.h"
 #include "layers/rope.h"
 #include "layers/scratch.h"
 #include "models/block_order.h"
@@ -49,6 +50,7 @@ class DecoderBlock {
 
  private:
   BranchInput mixer_input_, mlp_input_;
+  bool norms_sums_;
   float mixer_scale_, mlp_scale_;  // of what they add to the residual stream
   std::optional<Norm> before_mixer_;
   std::optional<Mixer> mixer_;
@@ -93,12 +95,12 @@ class Decoder {
   const PackedMatrix& embedding() const { return embedding_; }
   std::span<const DecoderBlock> blocks() const { return blocks_; }
   std::span<const Rope> ropes() const { return ropes_; }
-  const Norm& final_norm() const { return final_norm_; }
+  const Norm& final_norm() const { return final_norm_.value(); }  // of one that isn't an encoder
   bool has_own_head() const { return head_.has_value(); }  // else the embedding is the head
 
   // The same, for training to replace their values.
   std::span<DecoderBlock> blocks() { return blocks_; }
-  Norm& final_norm() { return final_norm_; }
+  Norm& final_norm() { return final_norm_.value(); }
   // Replace the values of plain matrices, keeping their types.  values [vocab, hidden] float32
   void set_embedding(Backend& backend, const Tensor& values);
   void set_head(Backend& backend, const Tensor& values);  // of a head of its own
@@ -115,11 +117,13 @@ class Decoder {
   DecoderConfig config_;
   int64_t num_parameters_ = 0;
   PackedMatrix embedding_;
+  std::optional<PositionEmbedding> positions_;
+  std::optional<Norm> embedding_norm_;
   std::optional<PackedMatrix> head_;  // when it isn't the embedding
   std::vector<Rope> ropes_;
   std::vector<DecoderBlock> blocks_;
   std::vector<int> block_groups_;  // cache group of each block
-  Norm final_norm_;
+  std::optional<Norm> final_norm_;
 };
 
 enum class AdapterUse : bool { none, any };

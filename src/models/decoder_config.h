@@ -73,6 +73,10 @@ struct DecoderConfig {
   float norm_eps = 1e-6f;
   float norm_weight_offset = 0.0f;  // 1: stored norm weights are w of (1 + w)
   float embedding_scale = 1.0f;
+  int64_t num_positions = 0;    // of a vector each that is added to the embedding; 0: none
+  int64_t first_position = 0;   // rows of embed_positions before the first position's
+  int64_t num_token_types = 0;  // of a vector each, likewise; a text's tokens have the first type
+  bool embedding_norm = false;  // of what the first block reads
   float attention_scale = 1.0f;
   float attention_soft_cap = 0.0f;  // 0: none
   float final_soft_cap = 0.0f;      // 0: none
@@ -84,6 +88,7 @@ struct DecoderConfig {
   QueryGrowth query_growth;
   QkNorm qk_norm = QkNorm::none;
   RopePairs rope_pairs = RopePairs::halves;
+  bool norms_sums = false;      // norms behind attention and MLP are those of the residual stream
   bool parallel_block = false;  // the MLP reads what attention reads; both are added together
   bool qkv_bias = false;
   bool output_bias = false;
@@ -112,7 +117,7 @@ struct DecoderConfig {
 
   BlockNorms norms;
   std::optional<BlockNorms> state_norms;  // of the layers with states, where these have others
-  std::string final_norm = "norm";        // its canonical name
+  std::string final_norm = "norm";        // its canonical name; empty: none
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
   int64_t num_unused_layers = 0;  // whose weights may come after those of `layers` in the files

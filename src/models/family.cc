@@ -79,6 +79,11 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"mamba2", read_mamba2_alone},
     {"bamba", read_bamba},
     {"falcon_h1", read_falcon_h1},
+    {"bert", read_bert},
+    {"roberta", read_roberta},
+    {"camembert", read_roberta},
+    {"xlm-roberta", read_roberta},
+    {"distilbert", read_distilbert},
     {"nemotron_h", read_nemotron_h},
 });
 
@@ -171,7 +176,7 @@ void read_directions(const HfConfig& config, DecoderConfig& decoder) {
         "use_bidirectional_attention",
         fmt::format("true is supported for gemma3_text, not for {}", decoder.family));
   }
-  decoder.bidirectional = both_ways || !is_causal;
+  decoder.bidirectional = decoder.bidirectional || both_ways || !is_causal;
   for (LayerConfig& layer : decoder.layers) {
     if (layer.window == 0) continue;
     if (both_ways) layer.window = layer.window / 2 + 1;
@@ -205,7 +210,7 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   DecoderConfig decoder = family.read(config, weights);
   decoder.family = name;
   read_directions(config, decoder);
-  decoder.has_head = has_head(weights, decoder.tied_head);
+  decoder.has_head = decoder.has_head && has_head(weights, decoder.tied_head);
   decoder.classifies = weights.shape_of("score.weight").has_value();
   if (decoder.has_states() && decoder.bidirectional) {  // a state sees what came before it
     config.unsupported("is_causal", "false isn't supported beside layers with states");
@@ -217,9 +222,10 @@ DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
                           const CommonDefaults& defaults) {
   DecoderConfig decoder;
   decoder.vocab_size = config.integer("vocab_size", defaults.vocab_size);
-  decoder.hidden_size = config.integer("hidden_size");
-  decoder.intermediate_size = config.integer("intermediate_size", defaults.intermediate_size);
-  decoder.num_heads = config.integer("num_attention_heads", defaults.num_heads);
+  const SizeNames& names = defaults.names;
+  decoder.hidden_size = config.integer(names.hidden_size, defaults.hidden_size);
+  decoder.intermediate_size = config.integer(names.intermediate_size, defaults.intermediate_size);
+  decoder.num_heads = config.integer(names.num_heads, defaults.num_heads);
   const auto num_kv_heads = config.integer_or_null(
       "num_key_value_heads", defaults.num_kv_heads.value_or(decoder.num_heads));
   decoder.num_kv_heads = num_kv_heads.value_or(decoder.num_heads);
@@ -227,7 +233,9 @@ DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
       read_head_dim(config, weights, decoder.num_heads,
                     defaults.head_dim.value_or(decoder.hidden_size / decoder.num_heads));
   decoder.max_position = config.integer("max_position_embeddings", defaults.max_position);
-  decoder.norm_eps = static_cast<float>(config.number(defaults.norm_eps_key, defaults.norm_eps));
+  const bool has_eps = !defaults.norm_eps_key.empty();
+  decoder.norm_eps = static_cast<float>(
+      has_eps ? config.number(defaults.norm_eps_key, defaults.norm_eps) : defaults.norm_eps);
   decoder.attention_scale = 1.0f / std::sqrt(static_cast<float>(decoder.head_dim));
   decoder.tied_head = config.boolean(kTiedHead, defaults.tied_head);
   decoder.dtype = read_weight_dtype(config);

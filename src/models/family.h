@@ -29,6 +29,13 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
 // whatever its weights are: a model_type without a family, a refused field.
 void check_model_kind(const Json& json, std::string_view where);
 
+// What a config calls its sizes.
+struct SizeNames {
+  std::string_view hidden_size = "hidden_size";
+  std::string_view intermediate_size = "intermediate_size";
+  std::string_view num_heads = "num_attention_heads";
+};
+
 // transformers' defaults, which published configs of a family rely on; nothing: the field is
 // required, or has the default in the comment.
 struct CommonDefaults {
@@ -39,8 +46,10 @@ struct CommonDefaults {
   std::optional<int64_t> intermediate_size = {};
   int64_t max_position = 2048;
   bool tied_head = false;
-  std::string_view norm_eps_key = "rms_norm_eps";
+  std::string_view norm_eps_key = "rms_norm_eps";  // empty: the config has none
   double norm_eps = 1e-6;
+  std::optional<int64_t> hidden_size = {};
+  SizeNames names = {};
 };
 
 // Reads the fields that all families have, in transformers' spellings. head_dim comes from the
@@ -130,6 +139,9 @@ DecoderConfig read_cohere(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_cohere2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_stablelm(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_starcoder2(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_bert(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_roberta(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_distilbert(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_ministral3(const HfConfig& config, const WeightReader& weights);
 
 }  // namespace paceline

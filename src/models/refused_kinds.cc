@@ -23,9 +23,8 @@ constexpr auto kLatentNames = std::to_array<std::string_view>(
     {"axk1", "deepseek2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "kimi_k2",
      "kimi_k25", "longcat_flash", "minicpm3", "plm", "sarvam_mla", "youtu"});
 constexpr auto kEncoderNames = std::to_array<std::string_view>(
-    {"albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "eurobert",
-     "jina-bert-v2", "modern-bert", "modernbert", "mpnet", "neo-bert", "nomic-bert", "nomic_bert",
-     "roberta", "t5encoder", "xlm-roberta"});
+    {"albert", "deberta", "deberta-v2", "electra", "eurobert", "jina-bert-v2", "modern-bert",
+     "modernbert", "mpnet", "neo-bert", "nomic-bert", "nomic_bert", "t5encoder"});
 constexpr auto kCrossAttentionNames = std::to_array<std::string_view>(
     {"bart", "blenderbot", "bigbird_pegasus", "longt5", "m2m_100", "marian", "mbart", "mllama",
      "mllama_text_model", "moonshine", "mt5", "pegasus", "switch_transformers", "t5", "t5gemma",

@@ -31,7 +31,8 @@ constexpr std::array<std::string_view, 7> kOtherTowers = {
     "vision_tower", "vision_model", "visual", "multi_modal_projector",
     "embed_vision", "connector",    "mtp"};
 
-std::string_view find_embedding(const Checkpoint& checkpoint) {
+std::string_view find_embedding(const Checkpoint& checkpoint, const WeightLayout* layout) {
+  if (layout != nullptr) return layout->embedding;
   const bool is_other = std::ranges::any_of(kPrefixes, [&](std::string_view prefix) {
     return checkpoint.contains(std::string(prefix).append(kOtherEmbedding));
   });
@@ -40,12 +41,33 @@ std::string_view find_embedding(const Checkpoint& checkpoint) {
 
 // The prefix under which the checkpoint has `name`, or `otherwise`.
 std::string find_prefix(const Checkpoint& checkpoint, std::string_view name,
-                        std::string_view otherwise) {
+                        std::string_view otherwise,
+                        std::span<const std::string_view> prefixes = kPrefixes) {
   if (checkpoint.contains(std::string(otherwise).append(name))) return std::string(otherwise);
-  for (const std::string_view prefix : kPrefixes) {
+  for (const std::string_view prefix : prefixes) {
     if (checkpoint.contains(std::string(prefix).append(name))) return std::string(prefix);
   }
   return std::string(otherwise);
+}
+
+// The name in a file, which is another one where TensorFlow's names of a layer norm's weight and
+// bias were kept.
+std::string name_of_old_norm(const Checkpoint& checkpoint, std::string name) {
+  for (const auto& [suffix, old] : {std::pair{"LayerNorm.weight", "LayerNorm.gamma"},
+                                    std::pair{"LayerNorm.bias", "LayerNorm.beta"}}) {
+    if (!name.ends_with(suffix) || checkpoint.contains(name)) continue;
+    std::string other = name.substr(0, name.size() - std::string_view(suffix).size()) + old;
+    if (checkpoint.contains(other)) return other;
+  }
+  return name;
+}
+
+// Whether pre-training alone needed it.
+bool is_unneeded_in(const WeightLayout& layout, std::string_view prefix, std::string_view name) {
+  return std::ranges::any_of(layout.unneeded, [&](std::string_view beginning) {
+    return name.starts_with(beginning) ||
+           (name.starts_with(prefix) && name.substr(prefix.size()).starts_with(beginning));
+  });
 }
 
 bool is_unneeded(std::string_view name) {
@@ -66,8 +88,10 @@ bool is_outside_the_decoder(std::string_view name) {
 
 WeightReader::WeightReader(Checkpoint& checkpoint)
     : checkpoint_(checkpoint),
-      embedding_(find_embedding(checkpoint)),
-      prefix_(find_prefix(checkpoint, embedding_, kUsualPrefix)),
+      layout_(find_layout(checkpoint)),
+      embedding_(find_embedding(checkpoint, layout_)),
+      prefix_(layout_ != nullptr ? find_prefix(checkpoint, embedding_, "", layout_prefixes())
+                                 : find_prefix(checkpoint, embedding_, kUsualPrefix)),
       head_prefix_(find_prefix(checkpoint, kHead,
                                prefix_ == "language_model.model." ? "language_model." : "")),
       score_prefix_(find_prefix(checkpoint, kScore, head_prefix_)),
@@ -77,7 +101,8 @@ std::string WeightReader::file_name(std::string_view name) const {
   if (name == kEmbedding) name = embedding_;
   const std::string& prefix =
       name == kHead ? head_prefix_ : (name == kScore ? score_prefix_ : prefix_);
-  return prefix + std::string(name);
+  if (layout_ == nullptr) return prefix + std::string(name);
+  return name_of_old_norm(checkpoint_, prefix + layout_->in_files(name));
 }
 
 bool WeightReader::contains(std::string_view name) const {
@@ -151,6 +176,7 @@ void WeightReader::expect_all_read() const {
   size_t count = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     if (read_[i] || is_unneeded(entries[i].name)) continue;
+    if (layout_ != nullptr && is_unneeded_in(*layout_, prefix_, entries[i].name)) continue;
     if (++count > kMaxNamed) continue;
     named += fmt::format("{}{}", count == 1 ? "" : ", ", quoted_name(entries[i].name));
   }

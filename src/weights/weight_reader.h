@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weights/checkpoint.h"
+#include "weights/weight_layout.h"
 
 namespace paceline {
 
@@ -17,7 +18,7 @@ namespace paceline {
 // "model.language_model.", "model.text_model.", "language_model.", "backbone." or nothing in front;
 // the prefix is found once, from the embedding's name, which may be "embeddings.weight".
 // lm_head.weight and score.weight stand outside "model." in files ("lm_head.weight",
-// "language_model.lm_head.weight").
+// "language_model.lm_head.weight"). Names of encoders are those of a WeightLayout.
 class WeightReader {
  public:
   explicit WeightReader(Checkpoint& checkpoint);
@@ -53,6 +54,7 @@ class WeightReader {
   void note_read(std::string_view in_file, int64_t num_elements);
 
   Checkpoint& checkpoint_;
+  const WeightLayout* layout_;  // null: canonical names
   std::string_view embedding_;  // its name in files
   std::string prefix_;          // of the decoder's weights, e.g. "model."
   std::string head_prefix_;     // of lm_head.weight

@@ -68,7 +68,8 @@ TEST_P(EmbeddingGolden, IsSentenceTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EmbeddingGolden,
-                         ::testing::Values("qwen3", "gemma3", "qwen3_both_ways"));
+                         ::testing::Values("qwen3", "gemma3", "qwen3_both_ways", "bert",
+                                           "xlm_roberta", "distilbert"));
 
 // Every field that changes what rows see changes the embedding of the long text.
 TEST(EmbeddingFeaturesGolden, DirectionsAndWindowsMatter) {

@@ -67,6 +67,40 @@ TEST(WeightReader, NamesTheHeadAsTheFileWould) {
   EXPECT_EQ(WeightReader(*nested).file_name("lm_head.weight"), "language_model.lm_head.weight");
 }
 
+TEST(WeightReader, FindsTheNamesOfEncoders) {
+  for (const std::string prefix : {"", "bert.", "roberta.", "model."}) {
+    SCOPED_TRACE(prefix);
+    const std::string query = prefix + "encoder.layer.0.attention.self.query.weight";
+    const std::string down = prefix + "encoder.layer.0.output.dense.bias";
+    const std::string embedding = prefix + "embeddings.word_embeddings.weight";
+    NamedCheckpoint checkpoint({query, down, embedding, prefix + "embeddings.LayerNorm.gamma",
+                                prefix + "embeddings.position_ids", prefix + "pooler.dense.weight",
+                                "cls.predictions.bias"});
+    WeightReader reader(*checkpoint);
+    EXPECT_EQ(reader.file_name("embed_tokens.weight"), embedding);
+    EXPECT_EQ(reader.file_name("layers.0.self_attn.q_proj.weight"), query);
+    EXPECT_EQ(reader.file_name("layers.0.mlp.down_proj.bias"), down);
+    EXPECT_EQ(reader.file_name("layers.12.post_attention_layernorm.weight"),
+              prefix + "encoder.layer.12.attention.output.LayerNorm.weight");
+    EXPECT_EQ(reader.file_name("embed_norm.weight"), prefix + "embeddings.LayerNorm.gamma");
+    for (const char* const name : {"embed_tokens.weight", "layers.0.self_attn.q_proj.weight",
+                                   "layers.0.mlp.down_proj.bias", "embed_norm.weight"}) {
+      reader.read(name, {1});
+    }
+    EXPECT_NO_THROW(reader.expect_all_read());
+  }
+  const std::string distilled = "distilbert.transformer.layer.0.attention.q_lin.weight";
+  NamedCheckpoint checkpoint(
+      {distilled, "distilbert.embeddings.word_embeddings.weight", "classifier.weight"});
+  WeightReader reader(*checkpoint);
+  EXPECT_EQ(reader.file_name("layers.0.self_attn.q_proj.weight"), distilled);
+  EXPECT_EQ(reader.file_name("layers.0.post_feedforward_layernorm.bias"),
+            "distilbert.transformer.layer.0.output_layer_norm.bias");
+  reader.read("embed_tokens.weight", {1});
+  reader.read("layers.0.self_attn.q_proj.weight", {1});
+  expect_error(ErrorCode::corrupt, {"classifier.weight"}, [&] { reader.expect_all_read(); });
+}
+
 TEST(WeightReader, FindsAHeadOfLabelsOutsideTheTextModel) {
   for (const std::string decoder : {"model.", "language_model.model.", "model.language_model."}) {
     for (const std::string head : {"", "language_model."}) {

@@ -23,7 +23,8 @@ FAMILIES = ("llama", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", 
             "smollm3", "olmo2", "olmo3", "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2",
             "ministral3", "qwen2_moe", "qwen3_moe", "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared",
             "granitemoehybrid", "bamba", "mamba2", "mamba", "falcon_mamba", "jamba", "falcon_h1", "nemotron_h", "qwen3_5_text",
-            "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3")
+            "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3",
+            "bert", "roberta", "xlm-roberta", "camembert", "distilbert")
 
 
 def fields_of(family: str) -> list[str]:

@@ -149,6 +149,36 @@ def make_both_ways(out: Path) -> None:
     write_golden(out, {"cases": embedding_cases(model, 16)[:4]})
 
 
+def encoder_sizes(vocab_size: int) -> dict:
+    return {"vocab_size": vocab_size, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "max_position_embeddings": 512}
+
+
+def make_encoder(model, pooling: str, out: Path) -> None:
+    """Of the class of `model`, which a vocabulary's size makes: BERT and its relatives."""
+    tokenizer = make_tokenizer("<bos> $ <eos>")
+    tokenizer.model_max_length = 512
+    transformer = randomise(model(len(tokenizer)), 6)
+    embedder = save_embedder(transformer, tokenizer, [Pooling(32, pooling_mode=pooling), Normalize()], out)
+    write_golden(out, {"cases": embedding_cases(embedder, 32)})
+
+
+def make_bert(out: Path) -> None:
+    make_encoder(lambda vocab: transformers.BertModel(transformers.BertConfig(**encoder_sizes(vocab))), "cls", out)
+
+
+def make_xlm_roberta(out: Path) -> None:
+    """Two positions are the padding's, which tokens don't have."""
+    make_encoder(lambda vocab: transformers.XLMRobertaModel(transformers.XLMRobertaConfig(**{
+        **encoder_sizes(vocab), "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5})),
+        "mean", out)
+
+
+def make_distilbert(out: Path) -> None:
+    make_encoder(lambda vocab: transformers.DistilBertModel(transformers.DistilBertConfig(
+        vocab_size=vocab, dim=32, hidden_dim=48, n_layers=2, n_heads=4, max_position_embeddings=512)), "mean", out)
+
+
 FLAT = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
         "{% if add_generation_prompt %}<|im_start|>assistant\n{{ opening }}{% endif %}")
 PARTS = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{% for part in m.content %}{% if part.type == 'text' %}"
@@ -307,17 +337,19 @@ def make_reranker(out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=GOLDENS / "embeddings")
-    out: Path = parser.parse_args().out
+    parser.add_argument("--only", nargs="+", metavar="FOLDER", help="these alone")
+    options = parser.parse_args()
+    out: Path = options.out
     torch.set_num_threads(1)
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    make_qwen3(out / "qwen3")
-    make_gemma3(out / "gemma3")
-    make_both_ways(out / "qwen3_both_ways")
-    make_variants(out / "qwen3", out / "variants.json")
-    make_classifier(out / "classifier", ["bad", "fair", "good"], 6)
-    make_classifier(out / "cross_encoder", ["LABEL_0"], 7)
-    make_reranker(out / "reranker")
+    makers = {"qwen3": make_qwen3, "gemma3": make_gemma3, "qwen3_both_ways": make_both_ways,
+              "variants.json": lambda path: make_variants(out / "qwen3", path),
+              "classifier": lambda path: make_classifier(path, ["bad", "fair", "good"], 6),
+              "cross_encoder": lambda path: make_classifier(path, ["LABEL_0"], 7), "reranker": make_reranker,
+              "bert": make_bert, "xlm_roberta": make_xlm_roberta, "distilbert": make_distilbert}
+    out.mkdir(parents=True, exist_ok=True)
+    for name in options.only or makers:
+        shutil.rmtree(out / name, ignore_errors=True)
+        makers[name](out / name)
     for extra in [*out.rglob("README.md"), *out.rglob("training_args.bin")]:
         extra.unlink()
 

@@ -1,0 +1,38 @@
+// PositionEmbedding adds a learned vector to each row, by its position and the type of its token
+// (Devlin et al., "BERT", 2019).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/operands.h"
+#include "layers/scratch.h"
+#include "tensor/tensor.h"
+
+namespace paceline {
+
+class Backend;
+struct LoadContext;
+
+struct PositionEmbeddingConfig {
+  int64_t num_positions = 0;
+  int64_t first = 0;      // rows of embed_positions before the first position's
+  int64_t num_types = 0;  // rows of embed_types; 0: there is none
+  int64_t width = 0;
+};
+
+class PositionEmbedding {
+ public:
+  // embed_positions.weight [first + num_positions, width], embed_types.weight [num_types, width].
+  PositionEmbedding(const LoadContext& context, const PositionEmbeddingConfig& config);
+
+  // x += the vectors of the rows' positions, all of the first type.
+  //                                       x, scratch [rows, width]
+  void add_forward(Backend& backend, Indices<int32_t> positions, const Tensor& x,
+                   const Tensor& scratch) const;
+
+ private:
+  OwnedTensor table_;  // [num_positions * width]: the sums of both
+  Tensor rows_;        // the same as [num_positions, width]
+};
+
+}  // namespace paceline

@@ -1,0 +1,87 @@
+#include "weights/weight_layout.h"
+
+#include <algorithm>
+#include <array>
+
+namespace paceline {
+namespace {
+
+// BERT, RoBERTa and XLM-R (transformers' modeling_bert, modeling_roberta).
+constexpr auto kBertParts = std::to_array<NamePart>({
+    {"embed_tokens.", "embeddings.word_embeddings."},
+    {"embed_positions.", "embeddings.position_embeddings."},
+    {"embed_types.", "embeddings.token_type_embeddings."},
+    {"embed_norm.", "embeddings.LayerNorm."},
+    {"layers.", "encoder.layer."},
+    {".self_attn.q_proj.", ".attention.self.query."},
+    {".self_attn.k_proj.", ".attention.self.key."},
+    {".self_attn.v_proj.", ".attention.self.value."},
+    {".self_attn.o_proj.", ".attention.output.dense."},
+    {".post_attention_layernorm.", ".attention.output.LayerNorm."},
+    {".mlp.up_proj.", ".intermediate.dense."},
+    {".mlp.down_proj.", ".output.dense."},
+    {".post_feedforward_layernorm.", ".output.LayerNorm."},
+});
+
+// DistilBERT (modeling_distilbert).
+constexpr auto kDistilBertParts = std::to_array<NamePart>({
+    {"embed_tokens.", "embeddings.word_embeddings."},
+    {"embed_positions.", "embeddings.position_embeddings."},
+    {"embed_norm.", "embeddings.LayerNorm."},
+    {"layers.", "transformer.layer."},
+    {".self_attn.q_proj.", ".attention.q_lin."},
+    {".self_attn.k_proj.", ".attention.k_lin."},
+    {".self_attn.v_proj.", ".attention.v_lin."},
+    {".self_attn.o_proj.", ".attention.out_lin."},
+    {".post_attention_layernorm.", ".sa_layer_norm."},
+    {".mlp.up_proj.", ".ffn.lin1."},
+    {".mlp.down_proj.", ".ffn.lin2."},
+    {".post_feedforward_layernorm.", ".output_layer_norm."},
+});
+
+constexpr std::string_view kWordEmbedding = "embeddings.word_embeddings.weight";
+constexpr auto kUnneeded =
+    std::to_array<std::string_view>({"pooler.", "embeddings.position_ids", "cls.", "lm_head.",
+                                     "vocab_transform.", "vocab_layer_norm.", "vocab_projector."});
+
+constexpr auto kLayoutPrefixes =
+    std::to_array<std::string_view>({"bert.", "roberta.", "distilbert.", "model.", ""});
+
+constexpr auto kLayouts = std::to_array<WeightLayout>({
+    {.embedding = kWordEmbedding,
+     .sign = "encoder.layer.0.attention.self.query.weight",
+     .parts = kBertParts,
+     .unneeded = kUnneeded},
+    {.embedding = kWordEmbedding,
+     .sign = "transformer.layer.0.attention.q_lin.weight",
+     .parts = kDistilBertParts,
+     .unneeded = kUnneeded},
+});
+
+}  // namespace
+
+std::string WeightLayout::in_files(std::string_view canonical) const {
+  std::string name(canonical);
+  for (const NamePart& part : parts) {
+    const size_t at = name.find(part.canonical);
+    const bool begins = part.canonical.front() != '.';
+    if (at == name.npos || (begins && at != 0)) continue;
+    name.replace(at, part.canonical.size(), part.in_files);
+  }
+  return name;
+}
+
+std::span<const std::string_view> layout_prefixes() { return kLayoutPrefixes; }
+
+const WeightLayout* find_layout(const Checkpoint& checkpoint) {
+  if (checkpoint.entries().empty()) return nullptr;  // it has whatever is asked for
+  for (const WeightLayout& layout : kLayouts) {
+    const bool fits = std::ranges::any_of(kLayoutPrefixes, [&](std::string_view prefix) {
+      return checkpoint.contains(std::string(prefix).append(layout.sign));
+    });
+    if (fits) return &layout;
+  }
+  return nullptr;
+}
+
+}  // namespace paceline
