@@ -48,6 +48,23 @@ TEST(CudaMath, Exponential) {
   EXPECT_TRUE(std::isnan(exponential(kNan)));
 }
 
+TEST(CudaMath, PowersOfTwo) {
+  const auto exact = [](double x) { return std::exp2(x); };
+  EXPECT_LE(worst_ulps(-126.0f, 1.0f, power_of_two, exact), 1.25);
+  EXPECT_LE(worst_ulps(-1.0f, 1.0f, power_of_two, exact), 1.25);
+  EXPECT_LE(worst_ulps(-126.0f, 1.0f, rough_power_of_two, exact), 2.9e-6 * 0x1p24);
+  EXPECT_LE(worst_ulps(-1.0f, 1.0f, rough_power_of_two, exact), 2.9e-6 * 0x1p24);
+  for (const auto function : {power_of_two, rough_power_of_two}) {
+    EXPECT_EQ(function(0.0f), 1.0f);
+    EXPECT_EQ(function(-126.0f), 0x1p-126f);
+    for (const float x : {-126.6f, -127.0f, -127.4f, -200.0f, -1e30f, -kInfinite}) {
+      EXPECT_EQ(bits_of_float(function(x)), 0u) << x;
+    }
+    EXPECT_TRUE(std::isnan(function(kNan)));
+    EXPECT_TRUE(std::isnan(function(-kNan)));
+  }
+}
+
 TEST(CudaMath, HyperbolicTangentAndErrorFunction) {
   EXPECT_LE(worst_ulps(-9.0f, 9.0f, hyperbolic_tangent, [](double x) { return std::tanh(x); }),
             2.0);

@@ -14,7 +14,7 @@
 namespace paceline::cuda {
 namespace {
 
-constexpr int64_t kChunk = 64;
+constexpr int64_t kChunk = 128;
 
 double rounded(double value) { return double{to_float(to_bfloat16(static_cast<float>(value)))}; }
 
@@ -156,7 +156,8 @@ void expect_attention(EmulatedBackend& cuda, AttentionShape shape) {
 }
 
 // Decoded rows, and prompts from the beginning and from the middle of a block and a chunk on.
-const std::vector<SliceShape> kSlices = {{0, 1}, {130, 1}, {60, 39}, {63, 1}, {64, 2}, {0, 5}};
+const std::vector<SliceShape> kSlices = {{0, 1},  {130, 1}, {60, 39}, {63, 1},
+                                         {64, 2}, {0, 5},   {120, 15}};
 
 TEST(CudaAttention, FollowsItsRule) {
   EmulatedBackend cuda({.num_threads = 2});

@@ -41,7 +41,7 @@ struct AttentionPlan {
 constexpr int kPromptWarps = 4;
 // Blocks of a number of warps on a multiprocessor.
 template <int kWarps>
-inline constexpr int64_t kTileBlocks = kWarps == 1 ? 8 : 3;
+inline constexpr int64_t kTileBlocks = kWarps == 1 ? 6 : 3;
 
 struct AttentionSizes {
   int64_t kv_heads = 1;

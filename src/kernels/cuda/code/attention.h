@@ -138,8 +138,8 @@ struct MergeChunks {
       max = lane >= distance ? Maximum::combine(max, before) : max;
     }
     const float before = shuffle(max, static_cast<uint32_t>(lane - 1) % kWarpLanes);
-    const MergeShares shares = {exponential_below_one((lane > 0 ? before : state.max) - max),
-                                exponential_below_one(own_max - max)};
+    const MergeShares shares = {power_of_two((lane > 0 ? before : state.max) - max),
+                                power_of_two(own_max - max)};
     int32_t i = 0;
     do {  // a branch before the loop would be a second wait, for the sums
       state.sum = of_lane(shares, i).merge(shuffle(own_sum, static_cast<uint32_t>(i)), state.sum);

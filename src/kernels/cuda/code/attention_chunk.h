@@ -1,5 +1,5 @@
-// Attention of one row and head over one chunk of keys: 64 absolute positions give a maximum, a sum
-// of exponentials and weighted values of their own.
+// Attention of one row and head over one chunk of keys: 128 absolute positions give a maximum, a
+// sum of exponentials and weighted values of their own.
 #pragma once
 
 #include "kernels/cuda/code/block_reduce.h"
@@ -9,7 +9,7 @@
 
 namespace paceline::cuda {
 
-constexpr int64_t kChunkKeys = 64;
+constexpr int64_t kChunkKeys = 128;
 constexpr uint32_t kAttentionThreads = 128;
 constexpr int64_t kMostHeadDim = 512;
 constexpr int kValuesPerThread = kMostHeadDim / kAttentionThreads;
@@ -66,9 +66,13 @@ struct AttentionShared {
   float weights[kChunkKeys];       // the exponential, times the value's scale where there is one
 };
 
+// Scores are in powers of two: a score's exponential is 2 to the score times log2 e.
+constexpr float kLog2E = 0x1.715476p+0f;
+constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+
 // Of one chunk, or of those up to some position.
 struct SoftmaxState {
-  float max = -kInfinity;
+  float max = -kInfinity;  // a power of two
   float sum = 0.0f;
 };
 
@@ -83,22 +87,21 @@ struct MergeShares {
 };
 PL_DEVICE MergeShares merge_softmax(const SoftmaxState& added, SoftmaxState& state) {
   const float max = Maximum::combine(added.max, state.max);
-  const MergeShares shares = {exponential_below_one(state.max - max),
-                              exponential_below_one(added.max - max)};
+  const MergeShares shares = {power_of_two(state.max - max), power_of_two(added.max - max)};
   state = {max, shares.merge(added.sum, state.sum)};
   return shares;
 }
 
 PL_DEVICE float log_of_sum(const SoftmaxState& state) {
   const double log = logarithm(static_cast<double>(state.sum));
-  return static_cast<float>(log + static_cast<double>(state.max));
+  return static_cast<float>(log + static_cast<double>(state.max) * kLn2);
 }
 
-// A score from the dot product of a query and a key.
+// A score from the dot product of a query and a key, as a power of two.
 PL_DEVICE float capped(float score, float cap) { return hyperbolic_tangent(score / cap) * cap; }
 PL_DEVICE float score_of(const AttentionKernelParams& p, float dot) {
   const float score = dot * p.scale;
-  return p.soft_cap > 0.0f ? capped(score, p.soft_cap) : score;
+  return (p.soft_cap > 0.0f ? capped(score, p.soft_cap) : score) * kLog2E;
 }
 
 // The visible positions of a chunk, from its first.
@@ -159,7 +162,7 @@ PL_DEVICE SoftmaxState weigh_chunk(const AttentionKernelParams& p, const Attenti
     state.max = Maximum::combine(state.max, shared.scores[i]);
   }
   if (is_visible) {
-    const float share = exponential(shared.scores[own] - state.max);
+    const float share = power_of_two(shared.scores[own] - state.max);
     shared.exponentials[own] = share;
     shared.weights[own] = kHasScales<Stored> ? share * *slot.value_scale : share;
   }

@@ -10,6 +10,8 @@ namespace paceline::cuda {
 
 constexpr int32_t kTileRows = 16;  // of a warp
 constexpr auto kTiledKeys = static_cast<int32_t>(kChunkKeys);
+constexpr auto kHalfKeys = static_cast<int32_t>(kTileWidth);  // of a chunk: those of a tile
+static_assert(kTiledKeys == 2 * kHalfKeys);
 constexpr int64_t kMostTiledHeadDim = 256;
 
 // Values of more dimensions than two blocks of 64 are of two blocks of threads, along y of the
@@ -27,15 +29,20 @@ struct RowPlace {
   int32_t head;
 };
 
+// Halves of a chunk's keys that are in shared memory at once: 99 KiB don't hold two of longer heads
+// beside their values.
+template <int kBlocks>
+inline constexpr int kKeySlots = kBlocks > 2 ? 1 : 2;
+
 // kBlocks: 64 dimensions each.
 template <class Stored, int kBlocks, int kWarps>
 struct AttentionTileShared {
-  StoredTile<Stored> keys[kBlocks];                  // rows are dimensions
-  StoredTile<Stored> values[kValueBlocks<kBlocks>];  // rows are positions
+  StoredTile<Stored> keys[kKeySlots<kBlocks>][kBlocks];  // rows are dimensions
+  StoredTile<Stored> values[2][kValueBlocks<kBlocks>];   // of halves; rows are positions
   Words4 queries[kWarps][kBlocks * 4][kWarpLanes];
-  RowPlace places[kWarps][2][kWarpLanes];  // of a lane's rows, which registers have no room for
-  Floats4 key_scales[kTileWidth / 4];
-  Floats4 value_scales[kTileWidth / 4];
+  RowPlace places[kWarps][kTileRows];  // which registers have no room for
+  Floats4 key_scales[2][kTileWidth / 4];
+  Floats4 value_scales[2][kTileWidth / 4];
 };
 
 // What a block computes: packed rows of one kv head, and the positions that they see.
@@ -79,8 +86,8 @@ PL_DEVICE TiledRows tiled_rows(const AttentionKernelParams& p, uint32_t kv_head)
   return rows;
 }
 
-// Copies of a chunk's keys and values to shared memory. Positions that no row sees are zero, or
-// for keys whatever their block holds.
+// Copies of half a chunk's keys and of its values to shared memory. Positions that no row sees are
+// zero, or for keys whatever their block holds.
 template <class Stored, int kBlocks, int kWarps>
 struct ChunkCopies {
   using Shared = AttentionTileShared<Stored, kBlocks, kWarps>;
@@ -119,8 +126,18 @@ struct ChunkCopies {
   PL_DEVICE static uint32_t own_row() { return thread_index() / Chunks::kChunks; }
   PL_DEVICE static uint32_t own_chunk() { return thread_index() % Chunks::kChunks; }
 
-  // A thread takes the same positions of several dimensions.
-  PL_DEVICE void begin_keys(int32_t first_position, int32_t blocks) const {
+  // Whether any row may see a key of the half.
+  PL_DEVICE bool sees_half(int32_t first_position) const {
+    return first_position < rows.end && first_position + kHalfKeys > rows.begin;
+  }
+
+  // A thread takes the same positions of several dimensions. Keys that no row sees aren't copied.
+  PL_DEVICE void begin_keys(int32_t first_position, uint32_t half, int32_t blocks) const {
+    if (sees_half(first_position)) copy_keys(first_position, half, blocks);
+    commit_copies();
+  }
+
+  PL_DEVICE void copy_keys(int32_t first_position, uint32_t half, int32_t blocks) const {
     constexpr auto kPerChunk = static_cast<int32_t>(Chunks::kPerChunk);
     const uint32_t own = own_chunk() * Chunks::kPerChunk;
     const int32_t position = first_position + static_cast<int32_t>(own);
@@ -136,19 +153,27 @@ struct ChunkCopies {
       for (uint32_t i = 0; i < kStep; i += kRowsOfThreads) {
         const uint32_t d = first + i + own_row(), spread = (own_row() / 4 + i / 4) % 4;
         if (kStep > 16 && d >= dims) continue;
-        copy_async(shared.keys[d / kTileWidth].chunk(d % kTileWidth, own_chunk(), spread), from,
-                   is_present);
+        copy_async(shared.keys[half % kKeySlots<kBlocks>][d / kTileWidth].chunk(
+                       d % kTileWidth, own_chunk(), spread),
+                   from, is_present);
         from += kRowsOfThreads * block_size;
       }
     }
     if constexpr (kHasScales<Stored>) {
-      begin_scales(p.kv.key_scales, first_position, blocks, shared.key_scales);
+      begin_scales(p.kv.key_scales, first_position, blocks, shared.key_scales[half]);
+    }
+  }
+
+  // A thread takes the same dimensions of several positions. `blocks`: of both halves.
+  PL_DEVICE void begin_values(int32_t first_position, const int32_t (&blocks)[2]) const {
+    PL_UNROLL
+    for (uint32_t half = 0; half < 2; ++half) {
+      copy_values(first_position + static_cast<int32_t>(half) * kHalfKeys, half, blocks[half]);
     }
     commit_copies();
   }
 
-  // A thread takes the same dimensions of several positions.
-  PL_DEVICE void begin_values(int32_t first_position, int32_t blocks) const {
+  PL_DEVICE void copy_values(int32_t first_position, uint32_t half, int32_t blocks) const {
     constexpr uint32_t kChunks = Chunks::kChunks, kOfPart = kValueBlocks<kBlocks> * kChunks;
     const uint32_t first_chunk = block_index().y % kValueParts<kBlocks> * kOfPart;
     const auto dims = static_cast<uint32_t>(p.kv.head_dim);
@@ -159,7 +184,7 @@ struct ChunkCopies {
     for (uint32_t first = 0; first < kTileWidth; first += kStep) {
       PL_UNROLL
       for (uint32_t i = 0; i < kStep; i += kRowsOfThreads) {
-        const uint32_t row = first + i + own_row(), spread = first / 16 + own_row() / 16;
+        const uint32_t row = first + i + own_row(), spread = row / (kHasScales<Stored> ? 4 : 2) % 4;
         const int32_t position = first_position + static_cast<int32_t>(row);
         const Stored* const from =
             values + head_place(blocks, row, p.kv.value_block_stride, p.kv.value_head_stride) +
@@ -167,15 +192,14 @@ struct ChunkCopies {
         PL_UNROLL
         for (uint32_t block = 0; block < kValueBlocks<kBlocks>; ++block) {
           if (block * kChunks + own_chunk() >= chunks) continue;
-          copy_async(shared.values[block].chunk(row, own_chunk(), spread),
+          copy_async(shared.values[half][block].chunk(row, own_chunk(), spread),
                      from + block * kTileWidth, is_visible(position));
         }
       }
     }
     if constexpr (kHasScales<Stored>) {
-      begin_scales(p.kv.value_scales, first_position, blocks, shared.value_scales);
+      begin_scales(p.kv.value_scales, first_position, blocks, shared.value_scales[half]);
     }
-    commit_copies();
   }
 
   PL_DEVICE void begin_scales(const float* scales, int32_t first_position, int32_t blocks,

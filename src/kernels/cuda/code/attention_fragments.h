@@ -1,22 +1,22 @@
 // Operands of attention's matrix instructions: stored rows of 64 elements, which an instruction
 // walks down, so that its pairs are elements of neighbouring rows (keys are stored by dimension,
-// values by position).
+// values by position). A tile has 64 keys and 64 dimensions: half of a chunk's keys.
 #pragma once
 
 #include "kernels/cuda/code/element_types.h"
 
 namespace paceline::cuda {
 
-constexpr uint32_t kTileWidth = 64;  // elements of a row, and rows: a chunk's keys, or dimensions
+constexpr uint32_t kTileWidth = 64;  // elements of a row, and rows
 
 template <int kCount>
 struct alignas(4 * kCount) Words {
   uint32_t words[kCount];
 };
 
-// Rows in chunks of 16 bytes. `spread` is 0 to 3, a different number for the four rows that lanes
-// read at once, which then stand in different banks (8-bit codes: in two), as do the pairs of rows
-// that load_transposed() reads.
+// Rows in chunks of 16 bytes. `spread` is 0 to 3, a different number for the four rows (with
+// load_transposed(), pairs of rows) that lanes read at once, which then stand in different banks
+// (8-bit codes: in two).
 template <class Stored>
 struct StoredTile {
   static constexpr uint32_t kPerChunk = 16 / sizeof(Stored);
@@ -73,19 +73,33 @@ PL_DEVICE void multiply_rows(StoredTile<Stored>& tile, uint32_t first, uint32_t 
   }
 }
 
-// The same by load_transposed(): column i of instruction j is element 8 (begin + j) + i.
-template <int kCount>
-PL_DEVICE void multiply_loaded_rows(StoredTile<Bf16>& tile, uint32_t first, uint32_t begin,
-                                    const uint32_t (&a)[4], float (&d)[kCount][4],
-                                    const KeptBits& kept = {}) {
-  // Matrices: the pairs of rows first and first + 1, those of the two after them, and both of the
-  // next instruction.
+// The rows of a lane, and those whose pairs it gets, in an instruction's 16.
+struct LoadedRow {
+  uint32_t row;     // among the 16
+  uint32_t spread;  // of the tile's chunk
+};
+// Lane t gets rows 2 t and 2 t + 1, and 8 + 2 t and the next: positions, as the weights stand.
+PL_DEVICE LoadedRow loaded_position() {
+  const uint32_t row = lane_index() % 16;
+  return {row, row / 2 % 4};
+}
+// Lane t gets rows 4 t to 4 t + 3: dimensions, as queries stand.
+PL_DEVICE LoadedRow loaded_dimension() {
   const uint32_t lane = lane_index(), quarter = lane % 8 / 2;
-  const uint32_t row = 16 * quarter + first + lane / 8 % 2 * 2 + lane % 2;
+  return {4 * quarter + lane / 8 % 2 * 2 + lane % 2, quarter};
+}
+
+// The same of 16 rows from `first` on by load_transposed(): column i of instruction j is element
+// 8 (begin + j) + i.
+template <int kCount>
+PL_DEVICE void multiply_loaded_rows(StoredTile<Bf16>& tile, const LoadedRow& own, uint32_t first,
+                                    uint32_t begin, const uint32_t (&a)[4], float (&d)[kCount][4],
+                                    const KeptBits& kept = {}) {
   PL_UNROLL
   for (uint32_t j = 0; j < kCount; j += 2) {
+    // Matrices: the first eight rows, the others, and both for the next instruction.
     uint32_t b[4];
-    load_transposed(b, tile.chunk(row, begin + j + lane / 16, quarter));
+    load_transposed(b, tile.chunk(first + own.row, begin + j + lane_index() / 16, own.spread));
     PL_UNROLL
     for (uint32_t i = 0; i < 2; ++i) {
       const uint32_t kept_b[2] = {b[2 * i] & kept.of_pairs[0], b[2 * i + 1] & kept.of_pairs[1]};
@@ -94,16 +108,57 @@ PL_DEVICE void multiply_loaded_rows(StoredTile<Bf16>& tile, uint32_t first, uint
   }
 }
 
-// Step `step` of a chunk's products with 64 dimensions of the values, by instructions begin to
-// begin + 3 of eight: keys 4 step to 4 step + 3 of each 16.
+// Where a key of a lane stands in each 16: 2 t, 2 t + 1, 8 + 2 t, 9 + 2 t, or with codes, whose
+// columns no instruction loads, 4 t to 4 t + 3.
+template <class Stored>
+struct LaneKeys {
+  static constexpr int32_t kOfLane = kHasScales<Stored> ? 4 : 2;  // times t
+
+  // Key i, of four in each 16.
+  PL_DEVICE static constexpr int32_t offset(int i) {
+    return i / 4 * 16 + (kHasScales<Stored> || i % 4 < 2 ? i % 4 : i % 4 + 6);
+  }
+};
+
+// d += a times 16 dimensions of 64 keys, those of step `step` of the tile's 64: queries stand as
+// loaded_dimension() says. A lane's columns are its LaneKeys: column i of instruction j is key
+// 8 j + i, or of codes key 16 (j / 2) + 2 i + j % 2.
+PL_DEVICE void multiply_keys_of_step(StoredTile<Bf16>& tile, uint32_t step, const uint32_t (&a)[4],
+                                     float (&d)[8][4]) {
+  multiply_loaded_rows(tile, loaded_dimension(), 16 * step, 0, a, d);
+}
+PL_DEVICE void multiply_keys_of_step(StoredTile<int8_t>& tile, uint32_t step,
+                                     const uint32_t (&a)[4], float (&d)[8][4]) {
+  const uint32_t t = lane_index() % 4, first = 16 * step + 4 * t, g = lane_index() / 4;
+  PL_UNROLL
+  for (uint32_t keys = 0; keys < 4; ++keys) {
+    uint32_t pairs[4];  // of codes
+    PL_UNROLL
+    for (uint32_t i = 0; i < 4; ++i) {
+      const auto* const codes = reinterpret_cast<const char*>(tile.chunk(first + i, keys, t));
+      pairs[i] = load_as<uint16_t>(codes + 2 * g);
+    }
+    PL_UNROLL
+    for (uint32_t j = 0; j < 2; ++j) {
+      const auto code = [&pairs, j](uint32_t i) {
+        return static_cast<float>(static_cast<int8_t>(pairs[i] >> 8 * j & 0xFFu));
+      };
+      const uint32_t b[2] = {pack_bf16(code(0), code(1)), pack_bf16(code(2), code(3))};
+      mma_bf16(d[2 * keys + j], a, b);
+    }
+  }
+}
+
+// d += a times keys 16 step to 16 step + 15 of 64 dimensions of the values, by instructions begin
+// to begin + 3 of eight.
 PL_DEVICE void multiply_values(StoredTile<Bf16>& tile, uint32_t step, uint32_t begin,
                                const uint32_t (&a)[4], float (&d)[4][4]) {
-  multiply_loaded_rows(tile, 4 * step, begin, a, d);
+  multiply_loaded_rows(tile, loaded_position(), 16 * step, begin, a, d);
 }
 PL_DEVICE void multiply_values(StoredTile<int8_t>& tile, uint32_t step, uint32_t begin,
                                const uint32_t (&a)[4], float (&d)[4][4]) {
   const uint32_t t = lane_index() % 4;
-  multiply_rows(tile, 16 * t + 4 * step, t, begin, a, d);
+  multiply_rows(tile, 16 * step + 4 * t, t, begin, a, d);
 }
 
 // Two neighbouring columns of a row that a lane has of them, of four times eight: row g, or g + 8.

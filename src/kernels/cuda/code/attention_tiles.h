@@ -1,19 +1,19 @@
-// Attention by matrix instructions, over stored bfloat16 or int8: tiles of 16 packed rows (rows
-// times the heads of a kv head) for each warp, times chunks of 64 keys. Queries are rounded to
-// bfloat16, as are the softmax's weights relative to the chunk's maximum. A chunk's products with
-// values are four steps: step s takes keys 4 s to 4 s + 3 of each 16. Chunks are merged in
-// ascending order as in attention.h, so that a row's bits depend on what it sees alone. A key that
-// only other rows of a tile see has a weight of exactly 0. Where its value isn't finite, the row is
-// multiplied again without it (multiply_alone). Zero times a finite value changes no bit of a sum
-// unless the value is 2^100 times as large.
+// Attention by matrix instructions of a warp, over stored bfloat16 or int8: tiles of 16 packed rows
+// (rows times the heads of a kv head) for each warp, times chunks of 128 keys. Queries are rounded
+// to bfloat16, as are the softmax's weights relative to the chunk's maximum. A chunk's products
+// with values are eight steps of 16 keys in ascending order. Chunks are merged in ascending order
+// as in attention.h, so that a row's bits depend on what it sees alone. A key that only other rows
+// of a tile see has a weight of exactly 0. Where its value isn't finite, the row is multiplied
+// again without it (multiply_alone). Zero times a finite value changes no bit of a sum unless the
+// value is 2^100 times as large.
 //
-// Lane 4 g + t has rows g and g + 8 of the tile and keys 16 t to 16 t + 15 of a chunk: the weights
+// Lane 4 g + t has rows g and g + 8 of the tile and four of each 16 keys (LaneKeys): the weights
 // that an instruction leaves to a lane are what the next one takes from it. Keys and values stand
-// in shared memory as they are stored; a lane makes pairs of neighbouring dimensions of keys, and
-// load_transposed() of values of bfloat16 (attention_fragments.h).
+// in shared memory as they are stored, keys half a chunk at a time; load_transposed() makes pairs
+// of neighbouring dimensions of keys, and of neighbouring values (attention_fragments.h).
 //
-// A block of one warp decodes: a chunk of keys and values is 16 KB with heads of 64 (32 KB with
-// 128), and a multiprocessor's shared memory holds 11 (5) such blocks with their queries, 176 KB in
+// A block of one warp decodes: a chunk of keys and values is 32 KB with heads of 64 (64 KB with
+// 128), and a multiprocessor's shared memory holds 6 (3) such blocks with their queries, 190 KB in
 // flight where 23 KB keep its share of an H200's memory busy. A block of four warps has 64 packed
 // rows of a prompt.
 #pragma once
@@ -46,12 +46,24 @@ PL_DEVICE TiledRow tiled_row(const AttentionKernelParams& p, const TiledRows& ro
           {}};
 }
 
-// A chunk's scores of a lane, then their exponentials and weights: key 16 t + i of row g + 8 h.
+// A chunk's scores of a lane, then their exponentials and weights.
+template <class Stored>
 struct ChunkScores {
-  float of[8][4];
+  static constexpr int kKeys = kTiledKeys / 4;
+  float of_half[2][8][4];  // as instructions leave them
 
-  PL_DEVICE float& key(int row, int i) { return of[i % 8][2 * row + i / 8]; }
+  // Key i of LaneKeys, of row g + 8 row.
+  PL_DEVICE float& key(int row, int i) {
+    const int j = kHasScales<Stored> ? i % 2 : i / 2 % 2,
+              column = kHasScales<Stored> ? i / 2 % 2 : i % 2;
+    return of_half[i / 16][i / 4 % 4 * 2 + j][2 * row + column];
+  }
 };
+
+// What scores are multiplied by to be powers of two; with a soft cap they have their scale before.
+PL_DEVICE float power_factor(const AttentionKernelParams& p) {
+  return p.soft_cap > 0.0f ? kLog2E : p.scale * kLog2E;
+}
 
 // The numbers of four lanes that share a row.
 template <class How>
@@ -86,6 +98,10 @@ struct AttentionTiles {
   using Copies = ChunkCopies<Stored, kBlocks, kWarps>;
   static constexpr uint32_t kParts = kValueParts<kBlocks>;
   static constexpr int kOwnBlocks = kValueBlocks<kBlocks>;
+  static constexpr bool kHasTwoSlots = kKeySlots<kBlocks> == 2;
+  static constexpr int kValueSteps = kTiledKeys / 16;
+  using Scores = ChunkScores<Stored>;
+  using Keys = LaneKeys<Stored>;
 
   // Merged values of a lane, as its instructions leave the products.
   struct Values {
@@ -123,7 +139,7 @@ struct AttentionTiles {
     return static_cast<int32_t>(warp_index() * kTileRows + lane_index() / 4) + 8 * row;
   }
   PL_DEVICE static RowPlace& place_of(Shared& shared, int row) {
-    return shared.places[warp_index()][row][lane_index()];
+    return shared.places[warp_index()][8 * row + static_cast<int>(lane_index()) / 4];
   }
   // Whether any lane has such a row.
   PL_DEVICE static bool has_rows(const TiledRows& tile, int row) {
@@ -158,59 +174,95 @@ struct AttentionTiles {
     }
   }
 
-  // Both copies of a chunk are under way when the one before has been multiplied.
+  // The copies of a chunk are under way when the one before has been multiplied; of longer heads,
+  // whose halves take turns, those of its first half and its values.
   PL_DEVICE static void attend(const Params& p, const TiledRows& tile, int32_t first, int32_t end,
                                TiledRow (&rows)[2], Shared& shared, Values& values) {
     const Copies copies{p, tile, shared};
-    int32_t blocks = copies.load_blocks(first * kTiledKeys);
-    copies.begin_keys(first * kTiledKeys, blocks);
+    int32_t blocks[2], next_blocks[2];
+    load_blocks(copies, first, blocks);
+    copies.begin_keys(first * kTiledKeys, 0, blocks[0]);
+    if constexpr (kHasTwoSlots) copies.begin_keys(first * kTiledKeys + kHalfKeys, 1, blocks[1]);
     copies.begin_values(first * kTiledKeys, blocks);
     load_queries(p, tile, shared);
     for (int32_t chunk = first; chunk < end; ++chunk) {
       const int32_t next = chunk + 1;
-      if (next < end) blocks = copies.load_blocks(next * kTiledKeys);
-      wait_copies<1>();
-      sync_threads();  // keys are there
-      ChunkScores scores{};
-      if (has_rows(tile, 0)) multiply_keys(p, shared, scores);
-      sync_threads();  // keys have been read
-      next < end ? copies.begin_keys(next * kTiledKeys, blocks) : commit_copies();
-      wait_copies<1>();
+      if (next < end) load_blocks(copies, next, next_blocks);
+      Scores scores{};
+      PL_UNROLL
+      for (uint32_t half = 0; half < 2; ++half) {
+        wait_copies<kHasTwoSlots ? 2 : 1>();
+        if constexpr (!kHasTwoSlots) {
+          if (half > 0) wait_copies();
+        }
+        sync_threads();  // keys are there
+        const int32_t position = chunk * kTiledKeys + static_cast<int32_t>(half) * kHalfKeys;
+        if (has_rows(tile, 0) && copies.sees_half(position)) {
+          multiply_keys(p, shared, half, scores);
+        }
+        sync_threads();  // keys have been read
+        if (!kHasTwoSlots && half == 0) {
+          copies.begin_keys(position + kHalfKeys, 1, blocks[1]);
+        } else if (next < end) {
+          const uint32_t slot_half = kHasTwoSlots ? half : 0;
+          copies.begin_keys(next * kTiledKeys + static_cast<int32_t>(slot_half) * kHalfKeys,
+                            slot_half, next_blocks[slot_half]);
+        } else {
+          commit_copies();
+        }
+      }
+      wait_copies<kHasTwoSlots ? 2 : 1>();
       sync_threads();  // values are there
       if (has_rows(tile, 0)) add_chunk(p, tile, chunk, rows, shared, scores, values);
       if (next == end) break;
       sync_threads();  // values have been read
-      copies.begin_values(next * kTiledKeys, blocks);
+      copies.begin_values(next * kTiledKeys, next_blocks);
+      blocks[0] = next_blocks[0];
+      blocks[1] = next_blocks[1];
     }
   }
 
-  PL_DEVICE static void multiply_keys(const Params& p, Shared& shared, ChunkScores& scores) {
+  PL_DEVICE static void load_blocks(const Copies& copies, int32_t chunk, int32_t (&blocks)[2]) {
+    blocks[0] = copies.load_blocks(chunk * kTiledKeys);
+    blocks[1] = copies.load_blocks(chunk * kTiledKeys + kHalfKeys);
+  }
+
+  PL_DEVICE static void multiply_keys(const Params& p, Shared& shared, uint32_t half,
+                                      Scores& scores) {
     const uint32_t t = lane_index() % 4, steps = static_cast<uint32_t>(p.kv.head_dim) / 16;
+    auto& keys = shared.keys[half % kKeySlots<kBlocks>];
+    auto& of_half = scores.of_half[half];
     const auto multiply_step = [&](uint32_t step) {
       const auto query = load_as<Words4>(&shared.queries[warp_index()][step][lane_index()]);
       const uint32_t a[4] = {query.words[0], query.words[1], query.words[2], query.words[3]};
-      multiply_rows(shared.keys[step / 4], 16 * (step % 4) + 4 * t, t, 0, a, scores.of);
+      multiply_keys_of_step(keys[step / 4], step % 4, a, of_half);
     };
-    PL_ROLLED
-    for (uint32_t step = 0; step + 1 < steps; step += 2) {
-      multiply_step(step);
-      multiply_step(step + 1);
+    if constexpr (kHasScales<Stored>) {  // making pairs of codes takes registers
+      PL_ROLLED
+      for (uint32_t step = 0; step < steps; ++step) multiply_step(step);
+    } else {
+      PL_ROLLED
+      for (uint32_t step = 0; step + 1 < steps; step += 2) {
+        multiply_step(step);
+        multiply_step(step + 1);
+      }
+      if (steps % 2 > 0) multiply_step(steps - 1);
     }
-    if (steps % 2 > 0) multiply_step(steps - 1);
     if constexpr (kHasScales<Stored>) {
       PL_UNROLL
       for (int i = 0; i < 16; ++i) {
-        const float scale = shared.key_scales[4 * t + i / 4].of[i % 4];
-        scores.key(0, i) = scores.key(0, i) * scale;
-        scores.key(1, i) = scores.key(1, i) * scale;
+        const float scale = shared.key_scales[half][static_cast<uint32_t>(i / 4 * 4) + t].of[i % 4];
+        const int key = static_cast<int>(half) * 16 + i;
+        scores.key(0, key) = scores.key(0, key) * scale;
+        scores.key(1, key) = scores.key(1, key) * scale;
       }
     }
   }
 
   PL_DEVICE static void add_chunk(const Params& p, const TiledRows& tile, int32_t chunk,
-                                  TiledRow (&rows)[2], Shared& shared, ChunkScores& scores,
+                                  TiledRow (&rows)[2], Shared& shared, Scores& scores,
                                   Values& values) {
-    uint32_t a[4][4] = {};
+    uint32_t a[kValueSteps][4] = {};
     MergeShares shares[2] = {{1.0f, 0.0f}, {1.0f, 0.0f}};
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
@@ -218,7 +270,7 @@ struct AttentionTiles {
       const SoftmaxState added = weigh(p, chunk, rows[row], row, shared, scores);
       if (rows[row].sees(chunk)) shares[row] = merge_softmax(added, rows[row].softmax);
       PL_UNROLL
-      for (int i = 0; i < 8; ++i) {
+      for (int i = 0; i < Scores::kKeys / 2; ++i) {
         a[i / 2][row + i % 2 * 2] = pack_bf16(scores.key(row, 2 * i), scores.key(row, 2 * i + 1));
       }
     }
@@ -233,55 +285,67 @@ struct AttentionTiles {
   }
 
   // Four at a time, each time the first ones: their code is long, and registers have no index.
-  PL_DEVICE static void cap_scores(const Params& p, int row, ChunkScores& scores) {
+  PL_DEVICE static void cap_scores(const Params& p, int row, Scores& scores) {
     PL_ROLLED
-    for (int turn = 0; turn < 4; ++turn) {
+    for (int turn = 0; turn < Scores::kKeys / 4; ++turn) {
       float four[4];
       PL_UNROLL
-      for (int i = 0; i < 4; ++i) four[i] = capped(scores.key(row, i), p.soft_cap);
+      for (int i = 0; i < 4; ++i) four[i] = capped(scores.key(row, i) * p.scale, p.soft_cap);
       PL_UNROLL
-      for (int i = 0; i < 12; ++i) scores.key(row, i) = scores.key(row, i + 4);
+      for (int i = 0; i < Scores::kKeys - 4; ++i) scores.key(row, i) = scores.key(row, i + 4);
       PL_UNROLL
-      for (int i = 0; i < 4; ++i) scores.key(row, 12 + i) = four[i];
+      for (int i = 0; i < 4; ++i) scores.key(row, Scores::kKeys - 4 + i) = four[i];
     }
   }
 
   // Makes weights of the dot products of a lane's row.
   PL_DEVICE static SoftmaxState weigh(const Params& p, int32_t chunk, const TiledRow& own, int row,
-                                      const Shared& shared, ChunkScores& scores) {
-    const uint32_t t = lane_index() % 4;
-    const int32_t first_key = chunk * kTiledKeys + static_cast<int32_t>(16 * t);
+                                      const Shared& shared, Scores& scores) {
+    const int32_t first_key = chunk * kTiledKeys + own_key();
     const int32_t begin = own.first - first_key, end = own.end - first_key;
-    const auto is_visible = [begin, end](int i) { return i >= begin && i < end; };
-    PL_UNROLL
-    for (int i = 0; i < 16; ++i) scores.key(row, i) = scores.key(row, i) * p.scale;
+    const auto is_visible = [begin, end](int i) {
+      return Keys::offset(i) >= begin && Keys::offset(i) < end;
+    };
     if (p.soft_cap > 0.0f) cap_scores(p, row, scores);
-    const bool hides = !all(begin <= 0 && end >= 16);
+    const bool hides = !all(begin <= 0 && end > Keys::offset(Scores::kKeys - 1));
     if (hides) {
       PL_UNROLL
-      for (int i = 0; i < 16; ++i) {
+      for (int i = 0; i < Scores::kKeys; ++i) {
         scores.key(row, i) = is_visible(i) ? scores.key(row, i) : -kInfinity;
       }
     }
     float max = -kInfinity;
     PL_UNROLL
-    for (int i = 0; i < 16; ++i) max = Maximum::combine(max, scores.key(row, i));
+    for (int i = 0; i < Scores::kKeys; ++i) max = Maximum::combine(max, scores.key(row, i));
     max = reduce_row<Maximum>(max);
+    const float factor = power_factor(p), power = max == -kInfinity ? 0.0f : max * factor;
     float sum = 0.0f;
     PL_UNROLL
-    for (int i = 0; i < 16; ++i) {
-      const float share = exponential_below_one(scores.key(row, i) - max);
+    for (int i = 0; i < Scores::kKeys; ++i) {
+      const float share =
+          rough_power_of_two(fused_multiply_add(scores.key(row, i), factor, -power));
       sum = sum + share;
       scores.key(row, i) = share;
     }
     if constexpr (kHasScales<Stored>) {
+      const uint32_t t = lane_index() % 4;
       PL_UNROLL
-      for (int i = 0; i < 16; ++i) {
-        const float scale = shared.value_scales[4 * t + i / 4].of[i % 4];
-        scores.key(row, i) = is_visible(i) ? scores.key(row, i) * scale : 0.0f;
+      for (int i = 0; i < Scores::kKeys; i += 4) {
+        const auto scales = load_as<Floats4>(
+            &shared.value_scales[i / 16][static_cast<uint32_t>(i / 4 % 4 * 4) + t]);
+        PL_UNROLL
+        for (int k = 0; k < 4; ++k) {
+          float& weight = scores.key(row, i + k);
+          weight = is_visible(i + k) ? weight * scales.of[k] : 0.0f;
+        }
       }
     }
-    return {max, reduce_row<Sum>(sum)};
+    return {power, reduce_row<Sum>(sum)};
+  }
+
+  // The first key of a lane in a chunk.
+  PL_DEVICE static int32_t own_key() {
+    return Keys::kOfLane * static_cast<int32_t>(lane_index() % 4);
   }
 
   // Whether a row of the warp that sees the chunk doesn't see all of its keys that are there.
@@ -320,10 +384,9 @@ struct AttentionTiles {
   // Multiplies the weights `a` with the values again, row by row. A value that the row doesn't see
   // counts as zero, so the row has the bits that it has alone.
   PL_DEVICE static void multiply_alone(int32_t chunk, const TiledRow (&rows)[2],
-                                       const uint32_t (&a)[4][4], StoredTile<Stored>& tile,
-                                       uint32_t begin_of_four, float (&products)[4][4]) {
-    const uint32_t t = lane_index() % 4;
-    const int32_t first_key = chunk * kTiledKeys + static_cast<int32_t>(16 * t);
+                                       const uint32_t (&a)[kValueSteps][4], Shared& shared,
+                                       int block, uint32_t begin_of_four, float (&products)[4][4]) {
+    const int32_t first_key = chunk * kTiledKeys + own_key();
     PL_ROLLED
     for (uint32_t row = 0; row < kTileRows; ++row) {
       const uint32_t lane = row % 8 * 4;
@@ -339,10 +402,11 @@ struct AttentionTiles {
       for (int first = 0; first < 4; first += 2) {
         float alone[2][4] = {};
         PL_UNROLL
-        for (int step = 0; step < 4; ++step) {
-          multiply_loaded_rows(tile, 4 * static_cast<uint32_t>(step),
+        for (int step = 0; step < kValueSteps; ++step) {
+          multiply_loaded_rows(shared.values[step / 4][block], loaded_position(),
+                               16 * static_cast<uint32_t>(step % 4),
                                begin_of_four + static_cast<uint32_t>(first), a[step], alone,
-                               {{kept(4 * step), kept(4 * step + 2)}});
+                               {{kept(Keys::offset(4 * step)), kept(Keys::offset(4 * step + 2))}});
         }
         PL_UNROLL
         for (int i = 0; i < 8; ++i) {
@@ -357,24 +421,25 @@ struct AttentionTiles {
   // Multiplies the chunk's values with the weights `a` and merges them with those of the chunks
   // before.
   PL_DEVICE static void merge(const Params& p, const TiledRows& tile, int32_t chunk,
-                              const TiledRow (&rows)[2], const uint32_t (&a)[4][4],
+                              const TiledRow (&rows)[2], const uint32_t (&a)[kValueSteps][4],
                               const MergeShares (&shares)[2], Shared& shared, Values& values) {
     // Codes are finite.
     const bool hides_keys = !kHasScales<Stored> && hides_any_key(tile, chunk, rows);
     // Four instructions of eight at a time, as registers are few here.
     PL_UNROLL
     for (int part = 0; part < 2 * kOwnBlocks; ++part) {
+      if constexpr (kHasScales<Stored>) keep_loads_behind();  // those of the next part's codes
       const int block = part / 2, first = part % 2 * 4;
       const auto begin = static_cast<uint32_t>(first);
-      StoredTile<Stored>& tile_of_values = shared.values[block];
       float products[4][4] = {};
       PL_UNROLL
-      for (int step = 0; step < 4; ++step) {
-        multiply_values(tile_of_values, static_cast<uint32_t>(step), begin, a[step], products);
+      for (int step = 0; step < kValueSteps; ++step) {
+        multiply_values(shared.values[step / 4][block], static_cast<uint32_t>(step % 4), begin,
+                        a[step], products);
       }
       if constexpr (!kHasScales<Stored>) {
         if (hides_keys && any(!are_finite(p, block, begin, products))) {
-          multiply_alone(chunk, rows, a, tile_of_values, begin, products);
+          multiply_alone(chunk, rows, a, shared, block, begin, products);
         }
       }
       PL_UNROLL

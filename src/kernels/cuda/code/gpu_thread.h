@@ -183,6 +183,8 @@ PL_DEVICE uint32_t multiply_add_bf16_pairs(uint32_t a, uint32_t b, uint32_t c) {
   return result;
 }
 
+PL_DEVICE void keep_loads_behind() { __syncwarp(); }
+
 template <class T>
 PL_DEVICE T load_as(const void* from) {
   return *static_cast<const T*>(from);

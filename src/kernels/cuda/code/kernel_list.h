@@ -48,8 +48,6 @@
   X(attention_bf16_192_prompt, AttentionTiles<Bf16, 3, 4>) \
   X(attention_bf16_256_decode, AttentionTiles<Bf16, 4, 1>) \
   X(attention_bf16_256_prompt, AttentionTiles<Bf16, 4, 4>) \
-  X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>)  \
-  X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>)  \
   X(attention_chunks_bf16, AttentionChunks<Bf16>)          \
   X(attention_chunks_f16, AttentionChunks<F16>)            \
   X(attention_chunks_f32, AttentionChunks<float>)          \
@@ -63,8 +61,6 @@
   X(attention_i8_192_prompt, AttentionTiles<int8_t, 3, 4>) \
   X(attention_i8_256_decode, AttentionTiles<int8_t, 4, 1>) \
   X(attention_i8_256_prompt, AttentionTiles<int8_t, 4, 4>) \
-  X(attention_i8_64_decode, AttentionTiles<int8_t, 1, 1>)  \
-  X(attention_i8_64_prompt, AttentionTiles<int8_t, 1, 4>)  \
   X(clear, Clear)                                          \
   X(codes_32_rows, MatmulCodes<4, false>)                  \
   X(codes_64_rows, MatmulCodes<8, false>)                  \
@@ -142,13 +138,17 @@
 
 // Those whose threads need more registers than the compiler would give them for several blocks on a
 // multiprocessor.
-#define PACELINE_CUDA_LARGE_KERNELS(X) \
-  X(advance_slots, AdvanceSlots)       \
-  X(expand_lora, ExpandLora)           \
-  X(draw_rows, DrawRows)               \
-  X(finite_rows, FiniteRows)           \
-  X(log_sum_exp, LogSumExp)            \
-  X(selective_scan, SelectiveScan)     \
+#define PACELINE_CUDA_LARGE_KERNELS(X)                    \
+  X(advance_slots, AdvanceSlots)                          \
+  X(attention_bf16_64_decode, AttentionTiles<Bf16, 1, 1>) \
+  X(attention_bf16_64_prompt, AttentionTiles<Bf16, 1, 4>) \
+  X(attention_i8_64_decode, AttentionTiles<int8_t, 1, 1>) \
+  X(attention_i8_64_prompt, AttentionTiles<int8_t, 1, 4>) \
+  X(expand_lora, ExpandLora)                              \
+  X(draw_rows, DrawRows)                                  \
+  X(finite_rows, FiniteRows)                              \
+  X(log_sum_exp, LogSumExp)                               \
+  X(selective_scan, SelectiveScan)                        \
   X(shrink_lora, ShrinkLora)
 
 #define PACELINE_CUDA_TILE_KERNELS(X)                        \

@@ -225,6 +225,10 @@ inline uint32_t multiply_add_bf16_pairs(uint32_t a, uint32_t b, uint32_t c) {
          emulation::multiply_add_bf16(a >> 16, b >> 16, c >> 16) << 16;
 }
 
+// Keeps a compiler from loading what follows early, for which registers wouldn't suffice. All lanes
+// call it.
+inline void keep_loads_behind() {}
+
 // Memory as another type, at a multiple of T's alignment.
 template <class T>
 T load_as(const void* from, emulation::CallSite site = emulation::CallSite::here()) {
