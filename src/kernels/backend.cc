@@ -26,13 +26,17 @@ void check_store(ShapeCheck& check, const KvStore& store) {
   const DType dtype = store.keys.dtype();
   PL_CHECK(is_float(dtype) || dtype == DType::i8, "a KV store holds floats or int8 codes");
   check.tensor("keys", store.keys, {"blocks", "kv_heads", "head_dim", "block_size"}, dtype);
-  check.tensor("values", store.values, {"blocks", "kv_heads", "block_size", "head_dim"}, dtype);
   // Inside a block the elements of one head are one piece.
   const int64_t head_dim = check.size("head_dim"), block_size = check.size("block_size");
   PL_CHECK(head_dim == 1 || store.keys.stride(2) == block_size,
            "keys of a block must be contiguous");
-  PL_CHECK(block_size == 1 || store.values.stride(2) == head_dim,
-           "values of a block must be contiguous");
+  if (store.values_in_keys > 0) {
+    PL_CHECK(store.values_in_keys <= head_dim, "values are a part of their keys");
+  } else {
+    check.tensor("values", store.values, {"blocks", "kv_heads", "block_size", "head_dim"}, dtype);
+    PL_CHECK(block_size == 1 || store.values.stride(2) == head_dim,
+             "values of a block must be contiguous");
+  }
   if (store.has_scales()) check_scales(check, store);
 }
 
@@ -420,7 +424,7 @@ void check_stored(ShapeCheck& check, const Tensor& k, const Tensor& v, Indices<i
                   const KvStore& store) {
   check.dimension("slots", "rows", slots.size());
   check.tensor("k", k, {"rows", "kv_heads", "head_dim"});
-  check.tensor("v", v, {"rows", "kv_heads", "head_dim"});
+  if (store.values_in_keys == 0) check.tensor("v", v, {"rows", "kv_heads", "head_dim"});
   check_store(check, store);
   const int64_t num_slots = check.size("blocks") * check.size("block_size");
   for (const int64_t slot : checkable(slots)) {
@@ -477,7 +481,8 @@ void Backend::attention(const Tensor& q, const KvStore& store, const AttentionSl
                         const Tensor* log_sum_exp) {
   ShapeCheck check("attention");
   check.tensor("q", q, {"rows", "heads", "head_dim"});
-  check.tensor("out", out, {"rows", "heads", "head_dim"});
+  check.dimension("values", "value_dim", store.value_dim());
+  check.tensor("out", out, {"rows", "heads", "value_dim"});
   if (log_sum_exp != nullptr) check.tensor("log_sum_exp", *log_sum_exp, {"rows", "heads"});
   check_store(check, store);
   PL_CHECK(check.size("kv_heads") > 0 && check.size("heads") % check.size("kv_heads") == 0,

@@ -28,6 +28,7 @@ class RowSampler;
 struct BackendLimits {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   int64_t head_dim = kAny;     // of attention
+  bool values_in_keys = true;  // attention takes KvStore::values_in_keys
   int64_t state_keys = kAny;   // elements of a key of a layer with a state
   int64_t scan_states = kAny;  // elements of a channel's state in a selective scan
   int64_t num_experts = kAny;  // of a mixture
@@ -176,7 +177,8 @@ class Backend {
   // Writes row r's keys and values to flat slot slots[r] (= block * block_size + offset), rounded
   // to the store's dtype. In int8 the scale of a row's head is its largest magnitude / 127, and
   // codes are elements / scale, ties to even (a scale that underflows to 0 has codes 0); where an
-  // element isn't finite the scale is NaN. k, v [rows, kv_heads, head_dim], slots [rows]
+  // element isn't finite the scale is NaN. With KvStore::values_in_keys v isn't read.
+  //                                       k, v [rows, kv_heads, head_dim], slots [rows]
   void store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> slots, const KvStore& store);
 
   // q and k become what `placement` says, q in place; then store_kv of k and v. The bits are those
@@ -189,7 +191,8 @@ class Backend {
   // absolute positions combined in position order, in place. K and V are read as stored; the
   // slices' own keys must be stored already. Head h reads kv head h / (heads / kv_heads). Where
   // there is a log_sum_exp, it becomes the log of the sum of exp(score), with no other bit of out.
-  //                                       q, out [rows, heads, head_dim], log_sum_exp [rows, heads]
+  //                                       q [rows, heads, head_dim], out [rows, heads, value_dim],
+  // log_sum_exp [rows, heads]
   void attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
                  const AttentionParams& params, const Tensor& out,
                  const Tensor* log_sum_exp = nullptr);

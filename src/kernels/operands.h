@@ -43,11 +43,15 @@ struct HeadPlacement {
 // positions are neighbouring lanes.
 struct KvStore {
   Tensor keys;    // [num_blocks, kv_heads, head_dim, block_size]; float32, float16, bfloat16, int8
-  Tensor values;  // [num_blocks, kv_heads, block_size, head_dim]
+  Tensor values;  // [num_blocks, kv_heads, block_size, head_dim]; empty with values_in_keys
   // With int8 codes alone: an element is its code times the scale of its token and kv head.
   Tensor key_scales{};    // [num_blocks, kv_heads, block_size]
   Tensor value_scales{};  // [num_blocks, kv_heads, block_size]
+  // > 0: a value is so many first elements of its key, which are stored once (latent attention).
+  // Their scales are the value's; those of the key are of its other elements.
+  int64_t values_in_keys = 0;
   int64_t block_size() const { return keys.size(3); }
+  int64_t value_dim() const { return values_in_keys > 0 ? values_in_keys : values.size(3); }
   bool has_scales() const { return keys.dtype() == DType::i8; }
 };
 

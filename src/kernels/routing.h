@@ -28,9 +28,11 @@ struct RoutingParams {
   bool normalise = false;
   float scale = 1.0f;  // of the weights, at last
   // Experts stand in groups of equal size (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024). They
-  // are chosen from the `groups_kept` groups whose two highest scores have the highest sums.
+  // are chosen from the `groups_kept` groups with the highest values: the sum of a group's two
+  // highest scores, or the highest one (DeepSeek V2).
   int64_t num_groups = 1;
   int64_t groups_kept = 1;
+  bool groups_by_highest = false;
   SharedExpert shared = SharedExpert::none;  // its index is num_experts
 
   int64_t num_logits() const { return num_experts + (shared == SharedExpert::gated ? 1 : 0); }

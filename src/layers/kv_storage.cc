@@ -11,11 +11,14 @@ KvStore store_at(char* bytes, const KvLayer& layer, int64_t block_size, DType dt
   const size_t all_scales = static_cast<size_t>(vectors) * scale_bytes(dtype);
   char* const keys = bytes + 2 * all_scales;
   char* const values = keys + static_cast<size_t>(vectors * layer.head_dim) * dtype_bytes(dtype);
-  KvStore store{
-      .keys =
-          Tensor(keys, dtype, {layer.num_blocks, layer.num_kv_heads, layer.head_dim, block_size}),
-      .values = Tensor(values, dtype,
-                       {layer.num_blocks, layer.num_kv_heads, block_size, layer.head_dim})};
+  KvStore store{.keys = Tensor(keys, dtype,
+                               {layer.num_blocks, layer.num_kv_heads, layer.head_dim, block_size}),
+                .values = {},
+                .values_in_keys = layer.values_in_keys};
+  if (layer.values_in_keys == 0) {
+    store.values =
+        Tensor(values, dtype, {layer.num_blocks, layer.num_kv_heads, block_size, layer.head_dim});
+  }
   if (!store.has_scales()) return store;
   const Extents shape = {layer.num_blocks, layer.num_kv_heads, block_size};
   store.key_scales = Tensor(bytes, DType::f32, shape);
@@ -67,8 +70,10 @@ size_t open_rows_bytes(const LayerStateElements& states) {
 
 size_t kv_block_bytes(const KvLayer& layer, int64_t block_size, DType dtype) {
   if (layer.has_states()) return state_bytes(layer.states, layer.state_dtype);
-  return static_cast<size_t>(2 * layer.num_kv_heads * block_size) *
-         (static_cast<size_t>(layer.head_dim) * dtype_bytes(dtype) + scale_bytes(dtype));
+  const int64_t vectors = layer.num_kv_heads * block_size;
+  const int64_t vectors_of_elements = layer.values_in_keys > 0 ? vectors : 2 * vectors;
+  return static_cast<size_t>(vectors_of_elements * layer.head_dim) * dtype_bytes(dtype) +
+         static_cast<size_t>(2 * vectors) * scale_bytes(dtype);
 }
 
 KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType dtype,

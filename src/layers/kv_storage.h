@@ -40,6 +40,7 @@ struct KvLayer {
   LayerStateElements states{};     // where a block is a state; empty: keys and values
   int64_t num_open_blocks = 0;     // of open rows, where there are states
   DType state_dtype = DType::f32;  // of matrices, float32 or bfloat16; all else is float32
+  int64_t values_in_keys = 0;      // as KvStore::values_in_keys
 
   bool has_states() const { return states.state() > 0; }
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -18,7 +19,8 @@ constexpr uint64_t kSeed = 11;
 class Attention : public IsaTest {
  protected:
   std::vector<float> attend(Backend& backend, const AttentionInputs& inputs, const Tensor& q) {
-    const OwnedTensor out = allocate_tensor(memory_, DType::f32, q.shape());
+    const OwnedTensor out =
+        allocate_tensor(memory_, DType::f32, {q.size(0), q.size(1), inputs.shape.value_dim()});
     backend.attention(q, inputs.store(), inputs.slices, inputs.shape.params, out.view);
     return to_vector(out.view);
   }
@@ -29,8 +31,9 @@ class Attention : public IsaTest {
   std::vector<float> attend_in_place(Backend& backend, const AttentionInputs& inputs) {
     const OwnedTensor q = allocate_tensor(memory_, DType::f32, inputs.q.view.shape());
     copy_elements(inputs.q.view, q.view);
-    backend.attention(q.view, inputs.store(), inputs.slices, inputs.shape.params, q.view);
-    return to_vector(q.view);
+    const Tensor out = q.view.slice(2, 0, inputs.shape.value_dim());
+    backend.attention(q.view, inputs.store(), inputs.slices, inputs.shape.params, out);
+    return to_vector(out);
   }
 
   // Rows [begin, end) of the only slice, on a store where nothing beyond them exists yet.
@@ -61,10 +64,47 @@ std::vector<AttentionShape> shapes() {
   return cases_to_run(shapes, 0, 4);
 }
 
+// Values that are the first elements of their keys, of one kv head and of two.
+std::vector<AttentionShape> shared_shapes() {
+  std::vector<AttentionShape> shapes;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    shapes.push_back({.heads = 6,
+                      .kv_heads = 1,
+                      .head_dim = 44,
+                      .dtype = dtype,
+                      .params = {.scale = 0.2f, .window = dtype == DType::f16 ? 70 : 0},
+                      .values_in_keys = 37});
+    shapes.push_back({.heads = 6,
+                      .kv_heads = 2,
+                      .head_dim = 80,
+                      .dtype = dtype,
+                      .params = {.scale = 0.2f, .soft_cap = dtype == DType::f32 ? 4.0f : 0.0f},
+                      .values_in_keys = 64});
+  }
+  return shapes;
+}
+
+// So many query heads that tasks have a part of them.
+AttentionShape wide_shared_shape() {
+  return {.heads = 70,
+          .kv_heads = 1,
+          .head_dim = 576,
+          .dtype = DType::bf16,
+          .params = {.scale = 0.04f},
+          .slices = {{63, 2}, {200, 1}, {0, 5}},
+          .values_in_keys = 512};
+}
+
+std::vector<AttentionShape> all_shapes() {
+  std::vector<AttentionShape> all = shapes();
+  for (const AttentionShape& shape : shared_shapes()) all.push_back(shape);
+  return all;
+}
+
 TEST_P(Attention, PrefillInPiecesGivesTheSameBits) {
   constexpr int64_t kRows = 203;
-  for (AttentionShape shape : shapes()) {
-    const int64_t row_elements = shape.heads * shape.head_dim;
+  for (AttentionShape shape : all_shapes()) {
+    const int64_t row_elements = shape.heads * shape.value_dim();
     for (const int64_t first : {0, 37}) {
       shape.slices = {{first, kRows}};
       const AttentionInputs whole(shape, kSeed, 1, memory_);
@@ -85,7 +125,7 @@ TEST_P(Attention, PrefillInPiecesGivesTheSameBits) {
 }
 
 TEST_P(Attention, BlockSizeAndPlacementChangeNoBit) {
-  for (AttentionShape shape : shapes()) {
+  for (AttentionShape shape : all_shapes()) {
     shape.slices = {{20, 150}, {333, 1}, {0, 3}, {63, 2}};
     const AttentionInputs first(shape, kSeed, 1, memory_);
     const std::vector<float> expected = attend(backend(), first);
@@ -99,7 +139,8 @@ TEST_P(Attention, BlockSizeAndPlacementChangeNoBit) {
 }
 
 TEST_P(Attention, ThreadsAndPlaceChangeNoBit) {
-  std::vector<AttentionShape> all = shapes();
+  std::vector<AttentionShape> all = all_shapes();
+  all.push_back(wide_shared_shape());
   // One long sequence on one kv head: its chunks are shared out.
   for (const DType dtype : {DType::bf16, DType::i8}) {
     for (const int64_t rows : {1, 3}) {
@@ -123,12 +164,12 @@ TEST_P(Attention, ThreadsAndPlaceChangeNoBit) {
 
 // Whole sequences, whose rows see keys behind their own.
 TEST_P(Attention, BothWaysNothingAroundASequenceChangesABit) {
-  for (AttentionShape shape : shapes()) {
+  for (AttentionShape shape : all_shapes()) {
     shape.params.bidirectional = true;
     shape.slices = {{0, 1}, {0, 150}, {0, 64}, {0, 67}};
     const AttentionInputs batch(shape, kSeed, 1, memory_);
     const std::vector<float> together = attend(backend(), batch);
-    const int64_t row_elements = shape.heads * shape.head_dim;
+    const int64_t row_elements = shape.heads * shape.value_dim();
     for (const AttentionSlice& slice : batch.slices) {
       AttentionInputs alone(shape, kSeed, 1, memory_);
       alone.slices = {slice};
@@ -152,7 +193,7 @@ TEST_P(Attention, BothWaysNothingAroundASequenceChangesABit) {
 }
 
 TEST_P(Attention, SequencesOfABatchDontMeet) {
-  for (AttentionShape shape : shapes()) {
+  for (AttentionShape shape : all_shapes()) {
     shape.slices = {{0, 5}, {70, 1}, {64, 30}, {190, 1}};
     const AttentionInputs batch(shape, kSeed, 1, memory_);
     const std::vector<float> together = attend(backend(), batch);
@@ -162,7 +203,7 @@ TEST_P(Attention, SequencesOfABatchDontMeet) {
       alone.slices = {slice};
       alone.slices[0].first_row = 0;
       const Tensor q = batch.q.view.slice(0, slice.first_row, slice.first_row + slice.num_rows);
-      const int64_t row_elements = shape.heads * shape.head_dim;
+      const int64_t row_elements = shape.heads * shape.value_dim();
       const auto begin = together.begin() + slice.first_row * row_elements;
       const std::vector<float> expected(begin, begin + slice.num_rows * row_elements);
       EXPECT_SAME_BITS(attend(backend(), alone, q), expected) << shape.name();
@@ -240,6 +281,45 @@ TEST_P(Attention, StoredKeysAreWhatTheReferenceStores) {
       stored.push_back(store.elements());
     }
     EXPECT_SAME_BITS(stored[0], stored[1]) << dtype_name(dtype);
+  }
+}
+
+TEST_P(Attention, ValuesInKeysAreReadAsTheReferenceReadsThem) {
+  const auto reference = make_reference_backend();
+  std::vector<AttentionShape> all = shared_shapes();
+  all.push_back(wide_shared_shape());
+  for (AttentionShape& shape : all) {
+    if (shape.slices.empty()) shape.slices = {{0, 70}, {200, 1}, {63, 2}};
+    const AttentionInputs inputs(shape, kSeed, 1, memory_);
+    const std::vector<float> expected = attend(*reference, inputs);
+    const std::vector<float> found = attend(backend(), inputs);
+    float largest = 0.0f;
+    for (size_t i = 0; i < found.size(); ++i) {
+      largest = std::max(largest, std::abs(found[i] - expected[i]));
+    }
+    EXPECT_LE(largest, 4e-6f) << shape.name();
+  }
+}
+
+// A key's first elements have a scale of their own.
+TEST_P(Attention, ValuesInKeysAreStoredOnce) {
+  const auto reference = make_reference_backend();
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    const OwnedTensor k = random_tensor(memory_, DType::f32, {4, 2, 37}, 5, 70.0f);
+    fill_with_specials(k.view);
+    const std::vector<int64_t> slots = {14, 15, 16, 3};
+    std::vector<OwnedStore> stores;
+    for (Backend* const each : {reference.get(), &backend()}) {
+      stores.emplace_back(memory_, dtype, 2, 2, 37, 16, 20);
+      each->store_kv(k.view, Tensor(), slots, stores.back().view());
+    }
+    const Tensor expected = stores[0].keys.view, found = stores[1].keys.view;
+    EXPECT_EQ(std::memcmp(expected.raw(), found.raw(), expected.size_bytes()), 0);
+    if (dtype != DType::i8) continue;
+    for (const auto tensor : {&OwnedStore::key_scales, &OwnedStore::value_scales}) {
+      EXPECT_SAME_BITS(to_vector((stores[1].*tensor).view), to_vector((stores[0].*tensor).view));
+    }
+    EXPECT_NE(to_vector(stores[1].key_scales.view), to_vector(stores[1].value_scales.view));
   }
 }
 

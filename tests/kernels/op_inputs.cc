@@ -232,9 +232,12 @@ std::vector<float> to_vector(const Tensor& tensor) {
 }
 
 OwnedStore::OwnedStore(Memory& memory, DType dtype, int64_t num_blocks, int64_t kv_heads,
-                       int64_t head_dim, int64_t block_size) {
+                       int64_t head_dim, int64_t block_size, int64_t shared)
+    : values_in_keys(shared) {
   keys = allocate_tensor(memory, dtype, {num_blocks, kv_heads, head_dim, block_size});
-  values = allocate_tensor(memory, dtype, {num_blocks, kv_heads, block_size, head_dim});
+  if (shared == 0) {
+    values = allocate_tensor(memory, dtype, {num_blocks, kv_heads, block_size, head_dim});
+  }
   if (dtype != DType::i8) return;
   key_scales = allocate_tensor(memory, DType::f32, {num_blocks, kv_heads, block_size});
   value_scales = allocate_tensor(memory, DType::f32, {num_blocks, kv_heads, block_size});
@@ -292,6 +295,7 @@ std::string AttentionShape::name() const {
   if (params.window > 0) name += fmt::format(" window {}", params.window);
   if (params.soft_cap > 0) name += fmt::format(" cap {}", params.soft_cap);
   if (params.bidirectional) name += " both ways";
+  if (values_in_keys > 0) name += fmt::format(" values {}", values_in_keys);
   for (const SliceShape& slice : slices) {
     name += fmt::format(" {}+{}", slice.first_position, slice.num_rows);
   }
@@ -335,8 +339,8 @@ AttentionInputs::AttentionInputs(const AttentionShape& wanted, uint64_t seed,
   Draws placement(placement_seed);
   int64_t num_blocks = 0;
   block_tables = place_blocks(shape, placement, num_blocks);
-  stored =
-      OwnedStore(memory, shape.dtype, num_blocks, shape.kv_heads, shape.head_dim, shape.block_size);
+  stored = OwnedStore(memory, shape.dtype, num_blocks, shape.kv_heads, shape.head_dim,
+                      shape.block_size, shape.values_in_keys);
   stored.fill_with_nan();
 
   const auto reference = make_reference_backend();

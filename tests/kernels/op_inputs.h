@@ -76,14 +76,17 @@ std::vector<float> to_vector(const Tensor& tensor);
 struct OwnedStore {
   OwnedStore() = default;
   OwnedStore(Memory& memory, DType dtype, int64_t num_blocks, int64_t kv_heads, int64_t head_dim,
-             int64_t block_size);
+             int64_t block_size, int64_t shared = 0);
 
   OwnedTensor keys, values, key_scales, value_scales;
+  int64_t values_in_keys = 0;  // as of KvStore
 
-  KvStore view() const { return {keys.view, values.view, key_scales.view, value_scales.view}; }
+  KvStore view() const {
+    return {keys.view, values.view, key_scales.view, value_scales.view, values_in_keys};
+  }
   // Every byte 0xFF: NaN, or codes under scales of NaN.
   void fill_with_nan() const;
-  // All keys, then all values, as numbers.
+  // All keys, then all values, as numbers; of a store that has both.
   std::vector<float> elements() const;
 };
 
@@ -100,8 +103,11 @@ struct AttentionShape {
   DType dtype = DType::f32;
   AttentionParams params;
   std::vector<SliceShape> slices;
+  int64_t values_in_keys = 0;  // as of KvStore
 
   int64_t num_rows() const;
+  int64_t value_dim() const { return values_in_keys > 0 ? values_in_keys : head_dim; }
+  Extents out_shape() const { return {num_rows(), heads, value_dim()}; }
   std::string name() const;
 };
 

@@ -20,6 +20,10 @@ TEST(KvStorage, TakesWhatItsBlocksTake) {
   EXPECT_EQ(kv_block_bytes(layer, 16, DType::f32), vectors * 64 * 4);
   EXPECT_EQ(kv_block_bytes(layer, 16, DType::bf16), vectors * 64 * 2);
   EXPECT_EQ(kv_block_bytes(layer, 16, DType::i8), vectors * (64 + 4));
+  // Values that are a part of their keys are stored once, with scales of their own.
+  const KvLayer shared{.num_kv_heads = 1, .head_dim = 64, .num_blocks = 5, .values_in_keys = 48};
+  EXPECT_EQ(kv_block_bytes(shared, 16, DType::bf16), size_t{16} * 64 * 2);
+  EXPECT_EQ(kv_block_bytes(shared, 16, DType::i8), size_t{16} * (64 + 8));
   Memory memory;
   for (const DType dtype : kTypes) {
     for (const int64_t block_size : {1, 5, 16}) {

@@ -36,7 +36,7 @@ PL_INLINE MaxAndSum exponentiate(const AttentionTask& task, KeyRange keys, float
 PL_INLINE void add_values(const AttentionTask& task, const TileBuffers& buffers, float* values,
                           int64_t begin, int64_t end, int64_t first, int64_t pairs) {
   if (begin >= end) return;
-  const int64_t padded = padded_head_dim(task.head_dim);
+  const int64_t padded = padded_value_dim(task);
   multiply_small<Start::out>(padded / kLanes, pairs,
                              {.a = buffers.scores + first * kChunkLength + begin,
                               .a_stride = kChunkLength,
@@ -98,7 +98,7 @@ static void exponentiate_chunk(const AttentionTask& task, const TileBuffers& buf
 
 static void weigh_chunk(const AttentionTask& task, const TileBuffers& buffers, PairRange pairs,
                         const Partial& partial) {
-  const int64_t padded = padded_head_dim(task.head_dim);
+  const int64_t padded = padded_value_dim(task);
   for (int64_t i = pairs.begin * padded; i < pairs.end * padded; i += kLanes) {
     store(partial.values + i, Vec{});
   }

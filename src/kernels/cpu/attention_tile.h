@@ -9,6 +9,10 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 // A pair is one query head of one row, on one kv head: pair = row * group + head.
 PL_INLINE int64_t num_pairs(const AttentionTask& task) { return task.num_rows * task.group; }
 PL_INLINE int64_t padded_head_dim(int64_t head_dim) { return round_up(head_dim, kLanes); }
+PL_INLINE int64_t padded_value_dim(const AttentionTask& task) {
+  return padded_head_dim(task.value_dim);
+}
+PL_INLINE bool has_values_in_keys(const AttentionTask& task) { return task.values == nullptr; }
 
 // Keys [begin, end) of a chunk, counted from its first position.
 struct KeyRange {
@@ -67,11 +71,11 @@ PL_INLINE int64_t last_chunk(const AttentionTask& task) {
 struct Partial {
   float* max;     // [pairs]
   float* sum;     // [pairs]
-  float* values;  // [pairs][padded head_dim]
+  float* values;  // [pairs][padded value_dim]
 };
 
-PL_INLINE int64_t partial_floats(int64_t head_dim, int64_t pairs) {
-  return 2 * round_up(pairs, kLanes) + pairs * padded_head_dim(head_dim);
+PL_INLINE int64_t partial_floats(int64_t value_dim, int64_t pairs) {
+  return 2 * round_up(pairs, kLanes) + pairs * padded_head_dim(value_dim);
 }
 
 PL_INLINE Partial partial_at(float* floats, int64_t pairs) {
@@ -82,7 +86,7 @@ PL_INLINE Partial partial_at(float* floats, int64_t pairs) {
 // One thread's buffers for one kv head of a tile; only `queries` and `total` are the head's own.
 struct TileBuffers {
   // First the chunk's keys, [head_dim][kChunkLength], then its values, [kChunkLength][padded
-  // head_dim]: one at a time stays in the first-level cache.
+  // value_dim]: one at a time stays in the first-level cache.
   float* widened;
   float* scores;      // [pairs][kChunkLength], then their exponentials
   KeyRange* visible;  // [pairs], of the current chunk
@@ -99,7 +103,7 @@ struct ScratchLayout {
     const int64_t pairs = num_pairs(task), padded = padded_head_dim(task.head_dim);
     static_assert(sizeof(KeyRange) == 2 * sizeof(float));
     return {kChunkLength * padded, kChunkLength * pairs, round_up(2 * pairs, kLanes),
-            partial_floats(task.head_dim, pairs), pairs * padded};
+            partial_floats(task.value_dim, pairs), pairs * padded};
   }
 };
 

@@ -79,7 +79,7 @@ void clear_total(const AttentionTask& task, const Partial& total) {
     total.max[pair] = -__builtin_inff();
     total.sum[pair] = 0.0f;
   }
-  const int64_t count = pairs * padded_head_dim(task.head_dim);
+  const int64_t count = pairs * padded_value_dim(task);
   for (int64_t i = 0; i < count; i += kLanes) store(total.values + i, Vec{});
 }
 
@@ -110,7 +110,7 @@ PL_INLINE void combine_sums(const Partial& chunk, int64_t first, int64_t count,
 }
 
 void combine(const AttentionTask& task, const Partial& chunk, RowRange rows, const Partial& total) {
-  const int64_t padded = padded_head_dim(task.head_dim);
+  const int64_t padded = padded_value_dim(task);
   const int64_t begin = rows.begin * task.group;
   CombineFactors factors;
   for_each_vector((rows.end - rows.begin) * task.group, [&](int64_t i, int64_t count) {
@@ -132,7 +132,7 @@ PL_INLINE float log_sum_exp_of(float max, float sum) {
 }
 
 void write_out(const AttentionTask& task, int64_t kv_head, const Partial& total) {
-  const int64_t padded = padded_head_dim(task.head_dim);
+  const int64_t padded = padded_value_dim(task);
   for_each_pair(task, kv_head, [&](int64_t pair, int64_t row, int64_t head) {
     if (task.log_sum_exp != nullptr) {
       task.log_sum_exp[row * task.log_sum_exp_stride + head] =
@@ -140,7 +140,7 @@ void write_out(const AttentionTask& task, int64_t kv_head, const Partial& total)
     }
     float* const to = task.out + row * task.out_row_stride + head * task.out_head_stride;
     const Vec inverse = splat(1.0f / total.sum[pair]);
-    for_each_vector(task.head_dim, [&](int64_t i, int64_t count) {
+    for_each_vector(task.value_dim, [&](int64_t i, int64_t count) {
       store_upto(to + i, load(total.values + pair * padded + i) * inverse, count);
     });
   });
@@ -152,7 +152,7 @@ struct NoSession {
 };
 
 int64_t attention_partial(const AttentionTask& task) {
-  return task.num_kv_heads * partial_floats(task.head_dim, num_pairs(task));
+  return task.num_kv_heads * partial_floats(task.value_dim, num_pairs(task));
 }
 
 // Loops over heads inside chunks, which reads the blocks of a chunk in the longest pieces.
@@ -184,7 +184,7 @@ void attend_chunks(const AttentionTask& task, int64_t first, int64_t last, float
   for (int64_t i = first; i < last; ++i) {
     for (int64_t head = 0; head < task.num_kv_heads; ++head) {
       Head(task, head).attend(first_chunk(task) + i, partial_at(partials, pairs));
-      partials += partial_floats(task.head_dim, pairs);
+      partials += partial_floats(task.value_dim, pairs);
     }
   }
 }
@@ -194,7 +194,7 @@ void combine_chunks(const AttentionTask& task, const float* partials) {
   const int64_t pairs = num_pairs(task);
   for (int64_t head = 0; head < task.num_kv_heads; ++head) {
     const Partial total = Head(task, head).total();
-    const float* next = partials + head * partial_floats(task.head_dim, pairs);
+    const float* next = partials + head * partial_floats(task.value_dim, pairs);
     clear_total(task, total);
     for (int64_t chunk = first_chunk(task); chunk <= last_chunk(task); ++chunk) {
       const Partial partial = partial_at(const_cast<float*>(next), pairs);

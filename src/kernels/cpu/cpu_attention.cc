@@ -8,6 +8,10 @@ namespace {
 // Rows of queries that a tile holds: enough to pay for widening the keys, few enough for the
 // first-level cache. Counted in floats of queries.
 constexpr int64_t kTileFloats = 6144;
+// Where keys and values are one memory, tiles are larger: each reads it twice.
+constexpr int64_t kSharedTileFloats = 6 * kTileFloats;
+// The most query heads of one kv head that such a tile has, where they alone fill it.
+constexpr int64_t kSharedTileHeads = 32;
 // Rows whose keys one thread stores at a time.
 constexpr int64_t kStoreRows = 64;
 // Fewer tasks than this are cut into spans of chunks.
@@ -18,15 +22,22 @@ constexpr int64_t kSmallAttention = 65536;
 // The limit for the partials of all chunks of a call: 32 MiB.
 constexpr int64_t kMaxPartialFloats = int64_t{8} << 20;
 
+// nullptr where a store has none.
 char* head_of(const Tensor& store, int64_t kv_head) {
+  if (store.raw() == nullptr) return nullptr;
   return static_cast<char*>(store.raw()) +
          kv_head * store.stride(1) * static_cast<int64_t>(dtype_bytes(store.dtype()));
 }
 
-// nullptr where a store has none.
 float* scales_of(const Tensor& scales, int64_t kv_head, int64_t block = 0, int64_t offset = 0) {
   if (scales.raw() == nullptr) return nullptr;
   return scales.row<float>(block) + kv_head * scales.stride(1) + offset;
+}
+
+// The query heads that tasks have of each kv head: all, or parts of many.
+int64_t heads_of_task(const KvStore& store, int64_t group, int64_t head_dim) {
+  if (store.values_in_keys == 0 || group * head_dim <= kSharedTileFloats) return group;
+  return divide_up(group, divide_up(group, kSharedTileHeads));
 }
 
 // The rows from `row` on, before `end`, that go to consecutive slots of one block.
@@ -47,17 +58,24 @@ void CpuBackend::do_store_kv(const Tensor& k, const Tensor& v, Indices<int64_t> 
   const int64_t rows = k.size(0), heads = k.size(1), head_dim = k.size(2);
   const int64_t block_size = store.block_size();
 
+  const int64_t shared = store.values_in_keys;
   const auto store_run = [&](int64_t row, int64_t count, int64_t head) {
     const int64_t slot = slots.host()[static_cast<size_t>(row)];
     const int64_t block = slot / block_size, offset = slot % block_size;
-    kernels_.store_keys[dtype]({.rows = k.row<float>(row) + head * k.stride(1),
-                                .row_stride = k.stride(0),
-                                .count = count,
-                                .head_dim = head_dim,
-                                .block_size = block_size,
-                                .slot = head_of(store.keys, head) +
-                                        (block * store.keys.stride(0) + offset) * element_bytes,
-                                .scales = scales_of(store.key_scales, head, block, offset)});
+    const auto store_key_part = [&](int64_t first, int64_t part_dim, const Tensor& scales) {
+      kernels_.store_keys[dtype](
+          {.rows = k.row<float>(row) + head * k.stride(1) + first,
+           .row_stride = k.stride(0),
+           .count = count,
+           .head_dim = part_dim,
+           .block_size = block_size,
+           .slot = head_of(store.keys, head) +
+                   (block * store.keys.stride(0) + first * block_size + offset) * element_bytes,
+           .scales = scales_of(scales, head, block, offset)});
+    };
+    if (shared > 0) store_key_part(0, shared, store.value_scales);
+    store_key_part(shared, head_dim - shared, store.key_scales);
+    if (shared > 0) return;
     kernels_.store_values[dtype](
         {.rows = v.row<float>(row) + head * v.stride(1),
          .row_stride = v.stride(0),
@@ -85,33 +103,41 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                                 const Tensor* log_sum_exp) {
   const int64_t kv_heads = store.keys.size(1), head_dim = q.size(2);
   const int64_t group = q.size(1) / kv_heads;
-  const int64_t tile_rows = std::max<int64_t>(1, kTileFloats / (group * head_dim));
+  const int64_t part_heads = heads_of_task(store, group, head_dim);
+  const int64_t tile_floats = store.values_in_keys > 0 ? kSharedTileFloats : kTileFloats;
+  const int64_t tile_rows = std::max<int64_t>(1, tile_floats / (part_heads * head_dim));
   int64_t num_tiles = 0;
   for (const AttentionSlice& slice : slices) num_tiles += divide_up(slice.num_rows, tile_rows);
   // A task takes several heads where that leaves each thread a few tasks.
   const int64_t spare = num_tiles * kv_heads / (kTasksPerThread * threads_.num_threads());
   const int64_t scale_block_stride = store.has_scales() ? store.key_scales.stride(0) : 0;
   const int64_t scale_head_stride = store.has_scales() ? store.key_scales.stride(1) : 0;
+  const bool has_values = store.values_in_keys == 0;
+  const int64_t value_block_stride = has_values ? store.values.stride(0) : 0;
+  const int64_t value_head_stride = has_values ? store.values.stride(1) : 0;
   tasks_.clear();
   for (const AttentionSlice& slice : slices) {
     for (int64_t first = 0; first < slice.num_rows; first += tile_rows) {
       const int64_t num_rows = std::min(tile_rows, slice.num_rows - first);
-      const int64_t fitting = kTileFloats / (num_rows * group * head_dim);
-      const int64_t most_heads = std::clamp<int64_t>(std::min(fitting, spare), 1, kv_heads);
+      const int64_t fitting = tile_floats / (num_rows * group * head_dim);
+      const int64_t most_heads =
+          part_heads < group ? 1 : std::clamp<int64_t>(std::min(fitting, spare), 1, kv_heads);
       const int64_t num_heads = divide_up(kv_heads, divide_up(kv_heads, most_heads));
-      for (int64_t head = 0; head < kv_heads; head += num_heads) {
+      for (int64_t query_head = 0; query_head < q.size(1);) {
+        const int64_t head = query_head / group, end_of_group = (head + 1) * group;
         const int64_t row = slice.first_row + first;
         float* const row_sums =
-            log_sum_exp != nullptr ? log_sum_exp->row<float>(row) + head * group : nullptr;
+            log_sum_exp != nullptr ? log_sum_exp->row<float>(row) + query_head : nullptr;
         tasks_.push_back({.head_dim = head_dim,
+                          .value_dim = store.value_dim(),
                           .num_kv_heads = std::min(num_heads, kv_heads - head),
-                          .group = group,
+                          .group = std::min(part_heads, end_of_group - query_head),
                           .num_rows = num_rows,
                           .first_position = slice.first_position + first,
-                          .q = q.row<float>(row) + head * group * q.stride(1),
+                          .q = q.row<float>(row) + query_head * q.stride(1),
                           .q_row_stride = q.stride(0),
                           .q_head_stride = q.stride(1),
-                          .out = out.row<float>(row) + head * group * out.stride(1),
+                          .out = out.row<float>(row) + query_head * out.stride(1),
                           .out_row_stride = out.stride(0),
                           .out_head_stride = out.stride(1),
                           .log_sum_exp = row_sums,
@@ -120,8 +146,8 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                           .key_block_stride = store.keys.stride(0),
                           .key_head_stride = store.keys.stride(1),
                           .values = head_of(store.values, head),
-                          .value_block_stride = store.values.stride(0),
-                          .value_head_stride = store.values.stride(1),
+                          .value_block_stride = value_block_stride,
+                          .value_head_stride = value_head_stride,
                           .key_scales = scales_of(store.key_scales, head),
                           .value_scales = scales_of(store.value_scales, head),
                           .scale_block_stride = scale_block_stride,
@@ -132,6 +158,8 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                           .soft_cap = params.soft_cap,
                           .window = params.window,
                           .num_keys = params.bidirectional ? slice.num_rows : 0});
+        query_head = part_heads < group ? std::min(query_head + part_heads, end_of_group)
+                                        : query_head + num_heads * group;
       }
     }
   }
@@ -155,16 +183,17 @@ void CpuBackend::do_attention(const Tensor& q, const KvStore& store, const Atten
   const bool has_few_tiles = num_threads > 1 && num_tasks < kTasksPerThread * num_threads;
   if (has_few_tiles && need.chunks >= kSpansPerThread * num_threads &&
       need.partials <= kMaxPartialFloats) {
-    attend_by_chunks(store.keys.dtype(), need);
+    attend_by_chunks(store, need);
   } else {
-    attend_by_tiles(store.keys.dtype(), need);
+    attend_by_tiles(store, need);
   }
 }
 
-void CpuBackend::attend_by_tiles(DType dtype, const AttentionNeed& need) {
+void CpuBackend::attend_by_tiles(const KvStore& store, const AttentionNeed& need) {
   const auto num_tasks = static_cast<int64_t>(tasks_.size());
   auto* const scratch = thread_scratch_.reserve_as<float>(need.scratch * threads_.num_threads());
-  const auto kernel = kernels_.attention[static_cast<size_t>(dtype)];
+  const auto& kernels = store.values_in_keys > 0 ? kernels_.shared_attention : kernels_.attention;
+  const auto kernel = kernels[static_cast<size_t>(store.keys.dtype())];
   const int64_t grain = need.work < kSmallAttention ? num_tasks : 1;
   threads_.parallel_for(num_tasks, grain, [&](int64_t begin, int64_t end, int thread_index) {
     for (int64_t i = begin; i < end; ++i) {
@@ -175,11 +204,13 @@ void CpuBackend::attend_by_tiles(DType dtype, const AttentionNeed& need) {
   });
 }
 
-void CpuBackend::attend_by_chunks(DType dtype, const AttentionNeed& need) {
+void CpuBackend::attend_by_chunks(const KvStore& store, const AttentionNeed& need) {
   const int64_t num_threads = threads_.num_threads();
   auto* const scratch = thread_scratch_.reserve_as<float>(need.scratch * num_threads);
   auto* const partials = chunk_partials_.reserve_as<float>(need.partials);
-  const auto kernel = kernels_.attention_chunks[static_cast<size_t>(dtype)];
+  const auto& kernels =
+      store.values_in_keys > 0 ? kernels_.shared_attention_chunks : kernels_.attention_chunks;
+  const auto kernel = kernels[static_cast<size_t>(store.keys.dtype())];
   // Chunks are counted through all tasks, whose partials lie in the same order.
   const int64_t grain = std::max<int64_t>(1, need.chunks / (kSpansPerThread * num_threads));
   threads_.parallel_for(need.chunks, grain, [&](int64_t begin, int64_t end, int thread_index) {

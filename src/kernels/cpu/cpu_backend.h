@@ -124,9 +124,9 @@ class CpuBackend final : public Backend {
     int64_t chunks = 0;
     int64_t work = 0;  // multiply-adds
   };
-  void attend_by_tiles(DType dtype, const AttentionNeed& need);
+  void attend_by_tiles(const KvStore& store, const AttentionNeed& need);
   // For few tiles: threads take chunks, whose partial results are combined at the end.
-  void attend_by_chunks(DType dtype, const AttentionNeed& need);
+  void attend_by_chunks(const KvStore& store, const AttentionNeed& need);
 
   const KernelTable& kernels_;
   ThreadPool& threads_;

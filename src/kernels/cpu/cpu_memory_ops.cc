@@ -131,7 +131,7 @@ void CpuBackend::do_pool_rows(RowPooling how, const Tensor& x, int64_t first_pos
 void CpuBackend::do_copy_blocks(const KvStore& store, std::span<const BlockMove> moves) {
   for (const BlockMove& move : moves) {
     copy_block(store.keys, move);
-    copy_block(store.values, move);
+    if (store.values_in_keys == 0) copy_block(store.values, move);
     if (!store.has_scales()) continue;
     copy_block(store.key_scales, move);
     copy_block(store.value_scales, move);

@@ -16,7 +16,7 @@ constexpr float kLeastSum = 1e-20f;
 struct RoutingScratch {
   float* scores;  // [experts]
   float* values;  // [experts] of the choice
-  float* sums;    // [groups] of the two highest values
+  float* sums;    // [groups] of the two highest values, or the highest
   int32_t* kept;  // [groups]
 
   static int64_t bytes(const RoutingParams& params) {
@@ -56,7 +56,9 @@ float sum_of_two_highest(const float* values, int64_t count) {
 void keep_groups(const RoutingParams& params, const RoutingScratch& scratch) {
   const int64_t size = params.num_experts / params.num_groups;
   for (int64_t group = 0; group < params.num_groups; ++group) {
-    scratch.sums[group] = sum_of_two_highest(scratch.values + group * size, size);
+    const float* const values = scratch.values + group * size;
+    scratch.sums[group] = params.groups_by_highest ? *std::max_element(values, values + size)
+                                                   : sum_of_two_highest(values, size);
   }
   find_highest(scratch.sums, params.num_groups, params.groups_kept, scratch.kept);
   int64_t next = 0;  // of the kept groups

@@ -3,6 +3,7 @@
 #include "kernels/cpu/attention_chunk.h"
 #include "kernels/cpu/attention_walk.h"
 #include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/transpose.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
 namespace {
@@ -39,9 +40,40 @@ void widen_keys(const AttentionTask& task, int64_t kv_head, int64_t chunk, KeyRa
   });
 }
 
+// The first elements of keys, transposed: to[key][element] of `count` keys.
+template <class T>
+PL_INLINE void widen_transposed(const AttentionTask& task, const T* from, int64_t count,
+                                float* to) {
+  const int64_t padded = padded_value_dim(task);
+  for (int64_t d = 0; d < task.value_dim; d += kLanes) {
+    const int64_t rows = min_of(kLanes, task.value_dim - d);
+    for_each_vector(count, [&](int64_t i, int64_t num_lanes) {
+      Vec square[kLanes] = {};
+      for (int64_t row = 0; row < rows; ++row) {
+        square[row] = load_upto(from + (d + row) * task.block_size + i, num_lanes);
+      }
+      transpose_square(square);
+      for (int64_t key = 0; key < num_lanes; ++key) store(to + (i + key) * padded + d, square[key]);
+    });
+  }
+}
+
+template <class T>
+void widen_values_of_keys(const AttentionTask& task, int64_t kv_head, int64_t chunk, KeyRange keys,
+                          float* widened) {
+  const T* const head = static_cast<const T*>(task.keys) + kv_head * task.key_head_stride;
+  for_each_run(task, chunk, keys, [&](const SlotRun& run) {
+    widen_transposed(task, head + run.block * task.key_block_stride + run.offset, run.count,
+                     widened + run.index * padded_value_dim(task));
+  });
+}
+
 template <class T>
 void widen_values(const AttentionTask& task, int64_t kv_head, int64_t chunk, KeyRange keys,
                   float* widened) {
+  if (has_values_in_keys(task)) {
+    return widen_values_of_keys<T>(task, kv_head, chunk, keys, widened);
+  }
   const int64_t head_dim = task.head_dim, padded = padded_head_dim(head_dim);
   const T* const head = static_cast<const T*>(task.values) + kv_head * task.value_head_stride;
   for_each_run(task, chunk, keys, [&](const SlotRun& run) {
@@ -55,19 +87,38 @@ void widen_values(const AttentionTask& task, int64_t kv_head, int64_t chunk, Key
   });
 }
 
+// The scales of a chunk's keys, of `head_scales`.
+PL_INLINE void copy_scales(const AttentionTask& task, const float* head_scales, int64_t chunk,
+                           KeyRange keys, float (&scales)[kChunkLength]) {
+  for_each_run(task, chunk, keys, [&](const SlotRun& run) {
+    const float* const from = head_scales + run.block * task.scale_block_stride + run.offset;
+    widen_elements(from, run.count, scales + run.index);
+  });
+}
+
 // Multiplies each pair's number for a key (a score made of key codes, or the weight of value codes)
 // by the key's scale in `head_scales`.
 PL_INLINE void apply_scales(const AttentionTask& task, const float* head_scales, int64_t chunk,
                             KeyRange keys, const TileBuffers& buffers, PairRange pairs) {
   float scales[kChunkLength] = {};
-  for_each_run(task, chunk, keys, [&](const SlotRun& run) {
-    const float* const from = head_scales + run.block * task.scale_block_stride + run.offset;
-    widen_elements(from, run.count, scales + run.index);
-  });
+  copy_scales(task, head_scales, chunk, keys, scales);
   for (int64_t pair = pairs.begin; pair < pairs.end; ++pair) {
     float* const scores = buffers.scores + pair * kChunkLength;
     for (int64_t i = 0; i < kChunkLength; i += kLanes) {
       store(scores + i, load(scores + i) * load(scales + i));
+    }
+  }
+}
+
+// Multiplies the codes of elements [first, last) of all keys by the keys' scales.
+PL_INLINE void scale_keys(const AttentionTask& task, const float* head_scales, int64_t chunk,
+                          KeyRange keys, float* widened, int64_t first, int64_t last) {
+  float scales[kChunkLength] = {};
+  copy_scales(task, head_scales, chunk, keys, scales);
+  for (int64_t d = first; d < last; ++d) {
+    float* const elements = widened + d * kChunkLength;
+    for (int64_t i = 0; i < kChunkLength; i += kLanes) {
+      store(elements + i, load(elements + i) * load(scales + i));
     }
   }
 }
@@ -97,8 +148,15 @@ void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t
   prefetch_blocks(task, next,
                   static_cast<const T*>(task.keys) + next.kv_head * task.key_head_stride,
                   task.key_block_stride);
+  // Values that are a part of their keys have another scale than the rest of these.
+  if (kHasScales<T> && has_values_in_keys(task)) {
+    scale_keys(task, task.value_scales + scale_offset, chunk, keys, buffers.widened, 0,
+               task.value_dim);
+    scale_keys(task, task.key_scales + scale_offset, chunk, keys, buffers.widened, task.value_dim,
+               task.head_dim);
+  }
   score_chunk(task, buffers, pairs);
-  if constexpr (kHasScales<T>) {
+  if (kHasScales<T> && !has_values_in_keys(task)) {
     apply_scales(task, task.key_scales + scale_offset, chunk, keys, buffers, pairs);
   }
   exponentiate_chunk(task, buffers, pairs, partial);
@@ -106,9 +164,11 @@ void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t
   if constexpr (kHasScales<T>) {
     apply_scales(task, task.value_scales + scale_offset, chunk, keys, buffers, pairs);
   }
-  prefetch_blocks(task, next,
-                  static_cast<const T*>(task.values) + next.kv_head * task.value_head_stride,
-                  task.value_block_stride);
+  if (!has_values_in_keys(task)) {
+    prefetch_blocks(task, next,
+                    static_cast<const T*>(task.values) + next.kv_head * task.value_head_stride,
+                    task.value_block_stride);
+  }
   weigh_chunk(task, buffers, pairs, partial);
 }
 
@@ -152,6 +212,11 @@ void add_attention_kernels(KernelTable& table) {
   table.attention_chunks[2] = attend_chunks<VectorHead<Bf16>>;
   table.attention_chunks[3] = attend_chunks<VectorHead<int8_t>>;
   table.attention_combine = attention_combine;
+  // Kernels in tiles replace some of these, and don't take values that are a part of their keys.
+  for (int type = 0; type < kNumKvTypes; ++type) {
+    table.shared_attention[type] = table.attention[type];
+    table.shared_attention_chunks[type] = table.attention_chunks[type];
+  }
 }
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

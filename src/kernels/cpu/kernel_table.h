@@ -83,6 +83,7 @@ struct InputColumnsTask {
 // in a block. Each kv head serves `group` query heads. Strides count elements.
 struct AttentionTask {
   int64_t head_dim = 0;
+  int64_t value_dim = 0;  // of a value and of a head's output
   int64_t num_kv_heads = 0;
   int64_t group = 0;
   int64_t num_rows = 0;
@@ -98,7 +99,8 @@ struct AttentionTask {
   const void* keys = nullptr;  // block 0 of the first kv head, [head_dim][block_size]
   int64_t key_block_stride = 0;
   int64_t key_head_stride = 0;
-  const void* values = nullptr;  // [block_size][head_dim]
+  // [block_size][head_dim]; nullptr: values are the first elements of the keys
+  const void* values = nullptr;
   int64_t value_block_stride = 0;
   int64_t value_head_stride = 0;
   const float* key_scales = nullptr;    // of int8 keys, [block_size]
@@ -449,6 +451,10 @@ struct KernelTable {
   void (*attention_chunks[kNumKvTypes])(const AttentionTask& task, int64_t first, int64_t last,
                                         float* partials);
   void (*attention_combine)(const AttentionTask& task, const float* partials);
+  // Those two where values are a part of their keys.
+  void (*shared_attention[kNumKvTypes])(const AttentionTask& task);
+  void (*shared_attention_chunks[kNumKvTypes])(const AttentionTask& task, int64_t first,
+                                               int64_t last, float* partials);
 
   AttentionGradientKernels attention_gradients[kNumRoundings];  // by OperandRounding
 

@@ -88,6 +88,7 @@ void CudaBackend::do_route(const Tensor& logits, const RoutingParams& params,
                 fmt::format("{}: a mixture of {} experts, expected at most {}; use --device cpu",
                             name_, params.num_experts, kMostExperts));
   }
+  PL_CHECK(!params.groups_by_highest, "route: of models that don't run on GPUs");
   run<RouteRows>({static_cast<uint32_t>(logits.size(0))},
                  {.logits = const_rows_of(logits),
                   .choice_bias = choice_bias != nullptr ? choice_bias->elements<float>() : nullptr,

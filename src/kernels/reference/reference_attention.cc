@@ -38,7 +38,8 @@ float* scale_of(const Tensor& scales, int64_t block, int64_t head, int64_t offse
 // What is stored, as a number.
 double stored_key(const KvStore& store, int64_t block, int64_t head, int64_t d, int64_t offset) {
   if (store.has_scales()) {
-    return double{*scale_of(store.key_scales, block, head, offset)} *
+    const Tensor& scales = d < store.values_in_keys ? store.value_scales : store.key_scales;
+    return double{*scale_of(scales, block, head, offset)} *
            int{*key_element<int8_t>(store, block, head, d, offset)};
   }
   return with_float_dtype(store.keys.dtype(), [&]<class T>() {
@@ -47,6 +48,7 @@ double stored_key(const KvStore& store, int64_t block, int64_t head, int64_t d, 
 }
 
 double stored_value(const KvStore& store, int64_t block, int64_t head, int64_t offset, int64_t d) {
+  if (store.values_in_keys > 0) return stored_key(store, block, head, d, offset);
   if (store.has_scales()) {
     return double{*scale_of(store.value_scales, block, head, offset)} *
            int{*value_element<int8_t>(store, block, head, offset, d)};
@@ -89,7 +91,8 @@ int64_t last_visible(const Query& query, const AttentionParams& params) {
 
 // Returns the log of the sum of exp(score).
 double attend(const Query& query, const KvStore& store, const AttentionParams& params, float* out) {
-  const int64_t head_dim = store.values.size(3), block_size = store.block_size();
+  const int64_t head_dim = store.keys.size(2), block_size = store.block_size();
+  const int64_t value_dim = store.value_dim();
   const int64_t first =
       params.window > 0 ? std::max<int64_t>(0, query.position - params.window + 1) : 0;
   const int64_t last = last_visible(query, params);
@@ -111,16 +114,16 @@ double attend(const Query& query, const KvStore& store, const AttentionParams& p
 
   const double max = *std::max_element(scores.begin(), scores.end());
   double sum = 0.0;
-  std::vector<double> mixed(static_cast<size_t>(head_dim));
+  std::vector<double> mixed(static_cast<size_t>(value_dim));
   for (int64_t p = first; p <= last; ++p) {
     const double weight = std::exp(scores[static_cast<size_t>(p - first)] - max);
     sum += weight;
-    for (int64_t d = 0; d < head_dim; ++d) {
+    for (int64_t d = 0; d < value_dim; ++d) {
       mixed[static_cast<size_t>(d)] +=
           weight * stored_value(store, block_of(p), query.kv_head, p % block_size, d);
     }
   }
-  for (int64_t d = 0; d < head_dim; ++d) {
+  for (int64_t d = 0; d < value_dim; ++d) {
     out[d] = static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
   }
   return std::log(sum) + max;
@@ -129,7 +132,7 @@ double attend(const Query& query, const KvStore& store, const AttentionParams& p
 // One head of one row of keys and values, and the slot that they go to.
 struct NewSlot {
   const float* key;
-  const float* value;
+  const float* value;  // nullptr: it is in the key
   int64_t block;
   int64_t offset;
   int64_t head;
@@ -137,21 +140,24 @@ struct NewSlot {
 
 template <class T>
 void store_rounded(const NewSlot& slot, const KvStore& store) {
-  for (int64_t d = 0; d < store.values.size(3); ++d) {
+  for (int64_t d = 0; d < store.keys.size(2); ++d) {
     *key_element<T>(store, slot.block, slot.head, d, slot.offset) = round_to<T>(slot.key[d]);
+    if (slot.value == nullptr) continue;
     *value_element<T>(store, slot.block, slot.head, slot.offset, d) = round_to<T>(slot.value[d]);
   }
 }
 
 void store_codes(const NewSlot& slot, const KvStore& store) {
-  const int64_t head_dim = store.values.size(3);
-  const float key_scale = choose_scale(slot.key, head_dim);
-  const float value_scale = choose_scale(slot.value, head_dim);
+  const int64_t head_dim = store.keys.size(2), shared = store.values_in_keys;
+  const float key_scale = choose_scale(slot.key + shared, head_dim - shared);
+  const float value_scale =
+      shared > 0 ? choose_scale(slot.key, shared) : choose_scale(slot.value, head_dim);
   *scale_of(store.key_scales, slot.block, slot.head, slot.offset) = key_scale;
   *scale_of(store.value_scales, slot.block, slot.head, slot.offset) = value_scale;
   for (int64_t d = 0; d < head_dim; ++d) {
     *key_element<int8_t>(store, slot.block, slot.head, d, slot.offset) =
-        choose_code(slot.key[d], key_scale);
+        choose_code(slot.key[d], d < shared ? value_scale : key_scale);
+    if (shared > 0) continue;
     *value_element<int8_t>(store, slot.block, slot.head, slot.offset, d) =
         choose_code(slot.value[d], value_scale);
   }
@@ -164,11 +170,12 @@ void ReferenceBackend::do_store_kv(const Tensor& k, const Tensor& v, Indices<int
   const int64_t block_size = store.block_size();
   for (int64_t r = 0; r < k.size(0); ++r) {
     for (int64_t h = 0; h < k.size(1); ++h) {
-      const NewSlot slot = {.key = k.row<float>(r) + h * k.stride(1),
-                            .value = v.row<float>(r) + h * v.stride(1),
-                            .block = slots.host()[static_cast<size_t>(r)] / block_size,
-                            .offset = slots.host()[static_cast<size_t>(r)] % block_size,
-                            .head = h};
+      const NewSlot slot = {
+          .key = k.row<float>(r) + h * k.stride(1),
+          .value = store.values_in_keys > 0 ? nullptr : v.row<float>(r) + h * v.stride(1),
+          .block = slots.host()[static_cast<size_t>(r)] / block_size,
+          .offset = slots.host()[static_cast<size_t>(r)] % block_size,
+          .head = h};
       if (store.has_scales()) {
         store_codes(slot, store);
       } else {

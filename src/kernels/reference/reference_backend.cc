@@ -178,7 +178,7 @@ void ReferenceBackend::do_copy_blocks(const KvStore& store, std::span<const Bloc
   };
   for (const BlockMove& move : moves) {
     copy(store.keys, move);
-    copy(store.values, move);
+    if (store.values_in_keys == 0) copy(store.values, move);
     if (!store.has_scales()) continue;
     copy(store.key_scales, move);
     copy(store.value_scales, move);

@@ -44,7 +44,7 @@ void keep_groups(std::vector<double>& values, const RoutingParams& params) {
   for (int64_t group = 0; group < params.num_groups; ++group) {
     std::vector<double> members(values.begin() + group * size, values.begin() + (group + 1) * size);
     std::sort(members.rbegin(), members.rend());
-    sums.push_back(members[0] + (size > 1 ? members[1] : 0.0));
+    sums.push_back(members[0] + (size > 1 && !params.groups_by_highest ? members[1] : 0.0));
   }
   const std::vector<int64_t> kept = highest(sums, params.groups_kept);
   for (int64_t i = 0; i < params.num_experts; ++i) {
