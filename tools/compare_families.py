@@ -39,7 +39,9 @@ FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3
             "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared", "qwen3_5_text", "qwen3_5_moe_text",
             "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",
             "mamba2", "mamba", "falcon_mamba", "jamba", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
-            "gemma", "mellum", "cohere", "solar_open", "dots1", "minimax_m2")
+            "gemma", "mellum", "cohere", "solar_open", "dots1", "minimax_m2", "deepseek_v2", "deepseek_v3",
+            "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
+LATENTS = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
 MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
 FIRST_MAMBAS = ("mamba", "falcon_mamba", "jamba")
@@ -83,9 +85,11 @@ def random_shape(draw: random.Random, family: str) -> Config:
 def random_rope(draw: random.Random, family: str) -> Config:
     theta = any_of(draw, 100.0, 10_000.0, 1e6)
     kinds = [plain_rope(theta), linear_rope(theta, 3.0), llama3_rope(theta), yarn_rope(theta)]
+    if family == "mistral4":  # the others rotate another part of a head than its files have
+        kinds = kinds[-1:]
     if family in ("bamba", "mamba2", *FIRST_MAMBAS):  # half a head rotates, which may be odd, or nothing
         return plain_rope(theta)
-    if family not in (*DEPENDS_ON_LAYERS, "ministral3"):
+    if family not in (*DEPENDS_ON_LAYERS, "ministral3", "mistral4"):
         kinds.append({"rope_type": "dynamic", "factor": draw.uniform(1, 5), "rope_theta": theta})
     rope = plain_rope(theta) if family == "phi3" else draw.choice(kinds)
     return dict(rope)
@@ -225,12 +229,23 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         return fields | {"num_local_experts": count, "shared_intermediate_size": any_of(draw, 0, draw.randint(3, 40))}
     if family == "minimax_m2":
         return fields | {"num_local_experts": count}
-    if family in ("glm4_moe", "nemotron_h", "solar_open", "dots1"):
+    if family in ("glm4_moe", "nemotron_h", "solar_open", "dots1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "mistral4"):
         groups, in_group = draw.randint(1, 4), draw.randint(2, 4)
         chosen = draw.randint(1, groups)
         fields = {"n_routed_experts": groups * in_group, "n_group": groups, "topk_group": chosen,
                   "num_experts_per_tok": draw.randint(1, chosen * in_group), "moe_intermediate_size": draw.randint(3, 40),
                   "norm_topk_prob": flip(), "routed_scaling_factor": draw.uniform(0.5, 3)}
+        if family == "deepseek_v2":
+            grouped = flip()
+            chosen = chosen if grouped else groups
+            return fields | {"n_shared_experts": draw.randint(1, 2), "first_k_dense_replace": draw.randint(0, layers),
+                             "topk_method": "group_limited_greedy" if grouped else "greedy", "norm_topk_prob": False}
+        if family in ("deepseek_v3", "mistral4"):
+            fields |= {"n_shared_experts": draw.randint(1, 2), "first_k_dense_replace": draw.randint(0, layers)}
+            return fields | ({"num_mtp_layers": 0} if family == "deepseek_v3" else {})
+        if family == "glm4_moe_lite":
+            return fields | {"n_shared_experts": draw.randint(1, 2),
+                             "mlp_layer_types": [any_of(draw, "dense", "sparse") for _ in range(layers)]}
         if family == "solar_open":
             return fields | {"n_shared_experts": draw.randint(1, 2)}
         if family == "dots1":
@@ -243,10 +258,34 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
     return {}
 
 
+def random_latents(draw: random.Random, family: str, shape: Config) -> Config:
+    """The sizes of latent attention; heads of keys are those of queries."""
+    del shape["head_dim"]
+    shape["num_key_value_heads"] = shape["num_attention_heads"]
+    rope, nope = 2 * draw.randint(1, 8), draw.randint(1, 20)
+    rank = draw.randint(1, 50)
+    if family == "deepseek_v2":  # transformers views elements as complex numbers, which begin at even ones
+        nope, rank = 2 * nope, 2 * rank
+    if family == "mistral4":
+        nope = rope * any_of(draw, 1, 3)
+    fields: Config = {"q_lora_rank": any_of(draw, None, draw.randint(1, 40)), "kv_lora_rank": rank,
+                      "qk_nope_head_dim": nope, "qk_rope_head_dim": rope, "v_head_dim": draw.randint(1, 30),
+                      "attention_bias": draw.random() < 0.5}
+    if family == "minicpm3":
+        fields |= {"scale_emb": draw.uniform(0.5, 3), "scale_depth": any_of(draw, None, draw.uniform(0.5, 2)),
+                   "dim_model_base": any_of(draw, None, draw.randint(3, 40)), "mlp_bias": draw.random() < 0.5}
+    elif family != "deepseek_v2":
+        fields["rope_interleave"] = draw.random() < 0.7
+    return fields
+
+
 def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     states = random_states(draw, family, shape) if family in HYBRIDS else {}
+    if family in LATENTS:
+        states = random_latents(draw, family, shape)
     layers = shape["num_hidden_layers"]
     head_dim = shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
+    head_dim = states.get("qk_rope_head_dim", head_dim)
     rope = random_rope(draw, family)
     if family == "gpt_oss":
         rope = gpt_oss_rope(any_of(draw, 1000.0, 150_000.0), draw.uniform(2, 10), any_of(draw, 16, 32, 64))
@@ -324,7 +363,9 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
         fields |= {"use_qkv_bias": flip(), "qk_layernorm": flip(), "use_parallel_residual": flip()}
     if family == "starcoder2":
         fields |= {"use_bias": flip(), "hidden_act": any_of(draw, "gelu_pytorch_tanh", "gelu", "silu")}
-    if family == "ministral3":
+    if family in LATENTS and rope["rope_type"] == "yarn" and flip():
+        rope |= {"mscale": draw.uniform(0.5, 1.5), "mscale_all_dim": draw.uniform(0.5, 1.5)}
+    if family in ("ministral3", "mistral4"):
         rope |= {"llama_4_scaling_beta": draw.uniform(0, 0.5)}
         rope.setdefault("original_max_position_embeddings", 16)
     if rope["rope_type"] == "dynamic":
@@ -375,7 +416,8 @@ FIXED_FIELDS = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_he
                 "block_auto_adjust_ff_dim", "block_ffn_dim_multiplier", "block_multiple_of",
                 "moe_intermediate_size", "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
                 "shared_expert_intermediate_size", "shared_intermediate_size", "decoder_sparse_step", "mlp_only_layers",
-                "first_k_dense_replace", "qkv_bias", "use_qk_norm", "attention_bias", "mlp_bias", "use_bias", "use_qkv_bias", "qk_layernorm", "use_parallel_residual",
+                "first_k_dense_replace", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
+                "mlp_layer_types", "num_mtp_layers", "num_nextn_predict_layers", "qkv_bias", "use_qk_norm", "attention_bias", "mlp_bias", "use_bias", "use_qkv_bias", "qk_layernorm", "use_parallel_residual",
                 "model_type", "architectures", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
                 "num_attention_heads", "num_key_value_heads", "head_dim", "dtype", "tie_word_embeddings")
 

@@ -18,7 +18,8 @@ class Backend;
 class DecodeSlots;
 
 // The products of a block that adapters may change. Those of scans are within Mamba 1; that of the
-// router and those around latent columns are a mixture's.
+// router and those around latent columns are a mixture's; `queries` is that of the queries'
+// latents.
 enum class BlockProduct : uint8_t {
   qkv,
   output,
@@ -28,9 +29,10 @@ enum class BlockProduct : uint8_t {
   scan_parts,
   scan_steps,
   to_latent,
-  from_latent
+  from_latent,
+  queries
 };
-constexpr size_t kNumBlockProducts = 9;
+constexpr size_t kNumBlockProducts = 10;
 
 // Of the products of all blocks: DecodeSlots count them.
 constexpr int64_t product_index(size_t block, BlockProduct product) {

@@ -12,6 +12,7 @@
 #include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/kv_storage.h"
+#include "layers/latent_attention.h"
 #include "layers/mamba1.h"
 #include "layers/mamba2.h"
 
@@ -28,15 +29,16 @@ struct MixerInputs {
 
 class Mixer {
  public:
-  using Part = std::variant<SelfAttention, GatedDeltaNet, GatedConvolution, Mamba1, Mamba2>;
+  using Part =
+      std::variant<SelfAttention, LatentAttention, GatedDeltaNet, GatedConvolution, Mamba1, Mamba2>;
 
   explicit Mixer(Part part) : part_(std::move(part)) {}
 
   // In place; x, out [rows, hidden].
   void forward(Backend& backend, const Tensor& x, const MixerInputs& in, Scratch& scratch,
                const Tensor& out) const {
-    const auto run = [&](const auto& part) {
-      if constexpr (std::is_same_v<decltype(part), const SelfAttention&>) {
+    const auto run = [&]<class Kind>(const Kind& part) {
+      if constexpr (std::is_same_v<Kind, SelfAttention> || std::is_same_v<Kind, LatentAttention>) {
         part.forward(backend, x, in.positions, in.group, in.adapters, in.memory.layer(in.layer),
                      scratch, out);
       } else {
@@ -49,12 +51,16 @@ class Mixer {
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const {
-    if (const Mamba1* const mamba = std::get_if<Mamba1>(&part_)) {
-      return mamba->list_weights(weights);
-    }
-    for (const Linear* const product : products()) {
-      for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
-    }
+    const auto list = [&](const auto& part) {
+      if constexpr (requires { part.list_weights(weights); }) {
+        part.list_weights(weights);
+      } else {
+        for (const Linear* const product : part.products()) {
+          for (const PackedMatrix& weight : product->weights()) weights.push_back(&weight);
+        }
+      }
+    };
+    std::visit(list, part_);
   }
 
   // Its parts, for a pass that computes them in another way (training). The products are the first

@@ -23,7 +23,8 @@ size_t group_block_bytes(const DecoderConfig& config, size_t group, const CacheR
     const KvLayer layer{.num_kv_heads = config.num_kv_heads,
                         .head_dim = config.head_dim,
                         .states = state_elements(config, i),
-                        .state_dtype = request.state_dtype};
+                        .state_dtype = request.state_dtype,
+                        .values_in_keys = config.values_in_keys()};
     bytes += kv_block_bytes(layer, request.block_size, request.dtype);
   }
   return bytes;
@@ -169,7 +170,9 @@ StateBytes state_bytes_of(const DecoderConfig& config, DType dtype) {
 }
 
 size_t kv_token_bytes(const DecoderConfig& config, DType dtype) {
-  const KvLayer layer{.num_kv_heads = config.num_kv_heads, .head_dim = config.head_dim};
+  const KvLayer layer{.num_kv_heads = config.num_kv_heads,
+                      .head_dim = config.head_dim,
+                      .values_in_keys = config.values_in_keys()};
   const auto num_layers =
       std::ranges::count(config.layers, MixerKind::attention, &LayerConfig::mixer);
   return static_cast<size_t>(num_layers) * kv_block_bytes(layer, 1, dtype);

@@ -21,6 +21,12 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
   const auto has = [&](MixerKind kind) {
     return std::ranges::count(config.layers, kind, &LayerConfig::mixer) > 0;
   };
+  if (config.latent && !limits.values_in_keys) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: kv_lora_rank: multi-head latent attention has no kernels for "
+                            "GPUs; --device cpu runs the model",
+                            where));
+  }
   if (has(MixerKind::attention)) check("head_dim", config.head_dim, limits.head_dim);
   if (config.delta_net) {
     check("linear_key_head_dim", config.delta_net->key_dim, limits.state_keys);

@@ -105,6 +105,34 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config) 
   return parts;
 }
 
+// Adapters don't change kv_b_proj, whose matrices of a head queries and values are multiplied by.
+std::vector<BlockProjection> latent_attention_projections(const DecoderConfig& config) {
+  const LatentConfig& latent = *config.latent;
+  const int64_t hidden = config.hidden_size, heads = config.num_heads;
+  const std::string layer = config.attention_names.layer + ".";
+  const bool has_rank = latent.query_rank > 0;
+  const int64_t queries = heads * latent.query_dim();
+  const int64_t first = has_rank ? latent.query_rank : queries;
+  std::vector<BlockProjection> parts = {
+      {.part = layer + (has_rank ? "q_a_proj" : "q_proj"),
+       .product = BlockProduct::qkv,
+       .first_column = 0,
+       .out_features = first,
+       .in_features = hidden,
+       .has_bias = has_rank},
+      {layer + "kv_a_proj_with_mqa", BlockProduct::qkv, first, latent.row_dim(), hidden}};
+  if (has_rank) {
+    parts.push_back({.part = layer + "q_b_proj",
+                     .product = BlockProduct::queries,
+                     .first_column = 0,
+                     .out_features = queries,
+                     .in_features = latent.query_rank,
+                     .has_bias = false});
+  }
+  parts.push_back({layer + "o_proj", BlockProduct::output, 0, hidden, heads * latent.value_dim});
+  return parts;
+}
+
 std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) {
   const DeltaNetConfig& delta = *config.delta_net;
   const std::string name(kDeltaNetName);
@@ -163,7 +191,7 @@ std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, Mixe
     case MixerKind::mamba2:
       return mamba2_projections(config);
   }
-  return attention_projections(config);
+  return config.latent ? latent_attention_projections(config) : attention_projections(config);
 }
 
 }  // namespace

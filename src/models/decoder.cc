@@ -117,7 +117,9 @@ Mixer::Part load_mixer_part(const LoadContext& context, const DecoderConfig& con
     case MixerKind::mamba2:
       return Mamba2(context, name, config.hidden_size, config.mamba2.value());
   }
-  return SelfAttention(context, name, attention_config(config, layer_index));
+  const AttentionConfig attention = attention_config(config, layer_index);
+  if (config.latent) return LatentAttention(context, name, attention, *config.latent);
+  return SelfAttention(context, name, attention);
 }
 
 std::optional<Mixer> load_mixer(const LoadContext& context, const DecoderConfig& config,
@@ -201,6 +203,10 @@ void take_mixer(Scratch& scratch, const DecoderConfig& config, int64_t layer_ind
     case MixerKind::none:
       break;
     case MixerKind::attention:
+      if (config.latent) {
+        LatentScratch(scratch, *config.latent, config.num_heads, rows);
+        break;
+      }
       AttentionScratch(scratch, attention_config(config, layer_index), rows);
       break;
     case MixerKind::delta_net:
@@ -436,7 +442,8 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
                   .head_dim = config_.head_dim,
                   .num_blocks = group_num_blocks[group],
                   .states = state_elements(config_, i),
-                  .state_dtype = state_dtype};
+                  .state_dtype = state_dtype,
+                  .values_in_keys = config_.values_in_keys()};
     if (layer.has_states()) layer.num_open_blocks = group_num_blocks[group + 1];
     layers.push_back(layer);
   }

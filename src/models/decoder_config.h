@@ -12,6 +12,7 @@
 #include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/gated_mlp.h"
+#include "layers/latent_attention.h"
 #include "layers/mamba1.h"
 #include "layers/mamba2.h"
 #include "layers/mixture_config.h"
@@ -109,6 +110,9 @@ struct DecoderConfig {
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
   bool has_head = true;    // false: neither, so the model makes vectors or labels of texts only
 
+  // Of all layers that are attention: they have one kv head of its row_dim() elements, whose values
+  // are the first ones.
+  std::optional<LatentConfig> latent;
   std::optional<MixtureConfig> mixture;               // of the layers that are mixtures
   std::optional<DeltaNetConfig> delta_net;            // of the layers that are one
   std::optional<GatedConvolutionConfig> convolution;  // of the layers that are one
@@ -136,6 +140,8 @@ struct DecoderConfig {
   // The layer of the files that a layer is, or is a part of.
   int64_t stored_layer(int64_t layer_index) const;
   int64_t num_stored_layers() const { return stored_layer(num_layers()); }
+  // Of the stores of the layers that are attention.
+  int64_t values_in_keys() const { return latent ? latent->rank : 0; }
   // Whether some layers have states instead of keys and values.
   bool has_states() const;
   // More than the last inputs of convolutions.

@@ -113,6 +113,13 @@ DecoderConfig read_solar_open(const HfConfig& config, const WeightReader& weight
 DecoderConfig read_dots1(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_minimax_m2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_glm4_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_deepseek_v2(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_deepseek_v3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_sarvam_mla(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_glm4_moe_lite(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_youtu(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_mistral4(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_minicpm3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gpt_oss(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights);

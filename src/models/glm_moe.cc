@@ -22,7 +22,7 @@ constexpr CommonDefaults kDotsDefaults = {
 MixtureConfig read_deepseek_mixture(const HfConfig& config, const MixtureDefaults& defaults,
                                     int64_t num_shared) {
   MixtureConfig mixture = read_mixture(config, defaults);
-  read_grouped_routing(config, mixture.routing);
+  read_grouped_routing(config, {}, mixture.routing);
   mixture.has_choice_bias = true;
   if (num_shared > 0) {
     mixture.routing.shared = SharedExpert::plain;

@@ -34,12 +34,31 @@ void mix_sparse_layers(const HfConfig& config, std::vector<LayerConfig>& layers)
   }
 }
 
-void read_grouped_routing(const HfConfig& config, RoutingParams& routing) {
+void mix_listed_layers(const HfConfig& config, std::vector<LayerConfig>& layers) {
+  constexpr std::string_view kKey = "mlp_layer_types";
+  const auto found = config.find(kKey);
+  if (!found) return;
+  const auto types = found->items();
+  if (types.size() != layers.size()) {
+    config.invalid(kKey, fmt::format("{} entries for {} layers", types.size(), layers.size()));
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const std::string& kind = types[i].string();
+    if (kind != "sparse" && kind != "dense") {
+      types[i].fail(ErrorCode::unsupported,
+                    fmt::format("{} isn't supported; sparse and dense are", shown_text(kind)));
+    }
+    layers[i].is_mixture = kind == "sparse";
+  }
+}
+
+void read_grouped_routing(const HfConfig& config, const GroupedDefaults& defaults,
+                          RoutingParams& routing) {
   routing.score = ExpertScore::sigmoid;
-  routing.normalise = config.boolean("norm_topk_prob", true);
-  routing.scale = static_cast<float>(config.number("routed_scaling_factor", 1.0));
-  routing.num_groups = config.integer("n_group", 1);
-  routing.groups_kept = config.integer("topk_group", 1);
+  routing.normalise = config.boolean("norm_topk_prob", defaults.normalise);
+  routing.scale = static_cast<float>(config.number("routed_scaling_factor", defaults.scale));
+  routing.num_groups = config.integer("n_group", defaults.num_groups);
+  routing.groups_kept = config.integer("topk_group", defaults.groups_kept);
   if (routing.num_experts % routing.num_groups != 0) {
     config.invalid("n_group",
                    fmt::format("{} groups of {} experts", routing.num_groups, routing.num_experts));

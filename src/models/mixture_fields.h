@@ -21,11 +21,21 @@ struct MixtureDefaults {
 // that contradicts another.
 MixtureConfig read_mixture(const HfConfig& config, const MixtureDefaults& defaults);
 
-// Reads the fields of DeepSeek V3's router: sigmoids, groups of experts, a factor.
-void read_grouped_routing(const HfConfig& config, RoutingParams& routing);
+// Defaults of the fields of DeepSeek V3's router.
+struct GroupedDefaults {
+  int64_t num_groups = 1;
+  int64_t groups_kept = 1;
+  bool normalise = true;
+  double scale = 1.0;
+};
+// Reads them: sigmoids, groups of experts, a factor.
+void read_grouped_routing(const HfConfig& config, const GroupedDefaults& defaults,
+                          RoutingParams& routing);
 
 // Makes all layers mixtures.
 void mix_all_layers(std::vector<LayerConfig>& layers);
+// Those that `mlp_layer_types` calls sparse, and no others; without it nothing changes.
+void mix_listed_layers(const HfConfig& config, std::vector<LayerConfig>& layers);
 // Every `decoder_sparse_step`-th layer, unless `mlp_only_layers` lists it.
 void mix_sparse_layers(const HfConfig& config, std::vector<LayerConfig>& layers);
 

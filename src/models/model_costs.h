@@ -46,6 +46,10 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
       costs.block_weights += part.out_features * part.in_features;
     }
     const LayerConfig& layer = config.layers[static_cast<size_t>(i)];
+    if (layer.mixer == MixerKind::attention && config.latent) {  // kv_b_proj
+      const LatentConfig& latent = *config.latent;
+      costs.block_weights += config.num_heads * (latent.nope_dim + latent.value_dim) * latent.rank;
+    }
     if (!layer.is_mixture) continue;
     const RoutingParams& routing = config.mixture->routing;
     costs.num_experts = routing.num_experts;

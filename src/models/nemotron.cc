@@ -102,7 +102,7 @@ MixtureConfig read_nemotron_mixture(const HfConfig& config) {
                                                 .num_experts = 8,
                                                 .experts_per_token = 2,
                                                 .expert_size = kExpertSize});
-  read_grouped_routing(config, mixture.routing);
+  read_grouped_routing(config, {}, mixture.routing);
   mixture.gated = false;
   mixture.has_choice_bias = true;
   mixture.routing.shared = SharedExpert::plain;

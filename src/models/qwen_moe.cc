@@ -46,25 +46,6 @@ DecoderConfig read_qwen_moe(const HfConfig& config, const WeightReader& weights,
   return decoder;
 }
 
-// The layers that mlp_layer_types calls sparse; all without it.
-void mix_listed_layers(const HfConfig& config, std::vector<LayerConfig>& layers) {
-  constexpr std::string_view kKey = "mlp_layer_types";
-  const auto found = config.find(kKey);
-  if (found && found->items().size() != layers.size()) {
-    config.invalid(kKey,
-                   fmt::format("{} entries for {} layers", found->items().size(), layers.size()));
-  }
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const std::string kind = found ? found->items()[i].string() : "sparse";
-    if (kind != "sparse" && kind != "dense") {
-      found->items()[i].fail(
-          ErrorCode::unsupported,
-          fmt::format("{} isn't supported; sparse and dense are", shown_text(kind)));
-    }
-    layers[i].is_mixture = kind == "sparse";
-  }
-}
-
 }  // namespace
 
 DecoderConfig read_qwen2_moe(const HfConfig& config, const WeightReader& weights) {
@@ -106,6 +87,7 @@ DecoderConfig read_mellum(const HfConfig& config, const WeightReader& weights) {
   const std::vector<bool> none(static_cast<size_t>(num_layers), false);
   decoder.layers = windowed_layers(config, read_sliding_layers(config, num_layers).value_or(none),
                                    config.integer_or_null("sliding_window", kWindow));
+  mix_all_layers(decoder.layers);
   mix_listed_layers(config, decoder.layers);
   read_ropes(config, {{.default_theta = 5e5}, {.layer_type = "sliding_attention", .scaled = false}},
              decoder);

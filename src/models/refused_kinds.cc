@@ -18,10 +18,9 @@ constexpr auto kRecurrentNames =
     std::to_array<std::string_view>({"bailing_hybrid", "minimax", "plamo2", "recurrent_gemma",
                                      "rwkv", "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"});
 constexpr auto kKimiNames = std::to_array<std::string_view>({"kimi-linear", "kimi_linear"});
-// Keys and values are kept as one compressed vector.
-constexpr auto kLatentNames = std::to_array<std::string_view>(
-    {"axk1", "deepseek2", "deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "kimi_k2",
-     "kimi_k25", "longcat_flash", "minicpm3", "plm", "sarvam_mla", "youtu"});
+// Beside multi-head latent attention they have parts that no family has.
+constexpr auto kLatentNames =
+    std::to_array<std::string_view>({"axk1", "kimi_k25", "longcat_flash", "plm"});
 constexpr auto kEncoderNames = std::to_array<std::string_view>(
     {"albert", "deberta", "deberta-v2", "electra", "eurobert", "jina-bert-v2", "modern-bert",
      "modernbert", "mpnet", "neo-bert", "nomic-bert", "nomic_bert", "t5encoder"});
@@ -34,7 +33,7 @@ constexpr auto kOtherInputNames = std::to_array<std::string_view>(
 
 // From here on names of types alone, which say little as a word in a repository's name.
 constexpr auto kIndexerNames = std::to_array<std::string_view>(
-    {"axk2", "deepseek_v4", "dots3_note", "dots3_note_text", "glm_moe_dsa", "hy_v4",
+    {"axk2", "deepseek_v32", "deepseek_v4", "dots3_note", "dots3_note_text", "glm_moe_dsa", "hy_v4",
      "minimax_m3_vl_text", "qwen4_exp", "qwen4_exp_text"});
 constexpr auto kPositionNames = std::to_array<std::string_view>(
     {"biogpt", "bloom", "cpmant", "ctrl", "gpt-sw3", "gpt2", "gpt_bigcode", "gpt_neo", "mpt",
@@ -111,7 +110,8 @@ constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
      "attention"},
     {kRecurrentNames,
      "some of its layers aren't attention (state space, linear attention, convolution)"},
-    {kLatentNames, "its attention is multi-head latent attention"},
+    {kLatentNames,
+     "its blocks differ from those of the families with multi-head latent attention that run"},
     {kEncoderNames, "it is an encoder, whose tokens see later ones"},
     {kCrossAttentionNames, "its decoder attends to the output of an encoder"},
     {kOtherInputNames, "its inputs are images or sound"},
@@ -131,8 +131,6 @@ constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
     {kOtherBlockNames, "its blocks differ from those of the families that run", false},
 });
 
-// What repositories are called whose model_type is in the table under another name.
-constexpr auto kLatentRepositories = std::to_array<std::string_view>({"deepseek-r1"});
 // Methods of quantisation in names of repositories.
 constexpr auto kMethodNames = std::to_array<std::string_view>(
     {"gptq", "awq", "autoround", "bnb", "nf4", "fp8", "nvfp4", "exl2", "exl3", "hqq", "aqlm",
@@ -180,7 +178,6 @@ std::optional<std::string> refusal_by_name(std::string_view repository) {
            "one that mlx_lm.convert quantised can)";
   }
   if (words.find(kDistilled) != std::string::npos) return std::nullopt;
-  if (names_one(words, kLatentRepositories)) return "its attention is multi-head latent attention";
   for (const RefusedKind& kind : kRefusedKinds) {
     if (!kind.names_repositories) continue;
     if (names_one(words, kind.names)) return std::string(kind.reason);

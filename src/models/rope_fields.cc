@@ -152,7 +152,18 @@ const HfConfig& share_holder(const RopeSource& source) {
 }
 
 std::string read_rope_type(const RopeSource& source) {
-  return source.rope.string("rope_type", source.rope.string("type", "default"));
+  const std::string type = source.rope.string("rope_type", source.rope.string("type", "default"));
+  return type == "deepseek_yarn" ? "yarn" : type;
+}
+
+// Of a stretched rope with mscale_all_dim, whose factor is given then (transformers'
+// yarn_apply_mscale in modeling_deepseek_v3).
+double read_score_factor(const RopeSource& source) {
+  const double share = source.rope.number("mscale_all_dim");
+  if (read_rope_type(source) == "default" || share == 0.0) return 1.0;
+  const double stretch = source.rope.number("factor");
+  const double factor = stretch <= 1.0 ? 1.0 : 0.1 * share * std::log(stretch) + 1.0;
+  return factor * factor;
 }
 
 bool is_proportional(const RopeSource& source) {
@@ -285,6 +296,10 @@ void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
     decoder.rotary_dim = source.rotary_dim;
     decoder.ropes.push_back(read_rope(source));
     if (share % 2 != 0) decoder.ropes.back().exponent_divisor = share;
+    if (kind.scales_scores) {
+      decoder.attention_scale =
+          static_cast<float>(double{decoder.attention_scale} * read_score_factor(source));
+    }
     if (kind.grows_queries) {
       decoder.query_growth = {.beta = source.rope.number("llama_4_scaling_beta"),
                               .context = static_cast<int64_t>(read_original_context(source))};

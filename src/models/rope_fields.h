@@ -20,6 +20,7 @@ struct RopeFields {
   int64_t default_original_context = 0;  // before scaling; 0: max_position_embeddings
   const Json* otherwise = nullptr;       // the rope of files that describe none; it outlives them
   bool grows_queries = false;            // llama_4_scaling_beta applies
+  bool scales_scores = false;            // mscale_all_dim multiplies attention_scale
   // The family's types "su" and "yarn" mean longrope, and it has no other.
   bool every_scaling_is_longrope = false;
   bool may_be_of_images = false;  // the type "mrope" is the default one for text

@@ -163,6 +163,8 @@ Array DecoderPass::mix(const Prepared& prepared, size_t index, const Mixer& mixe
                            .steps = trained.scan_steps,
                            .own_weights = trained.own_weights},
                           prepared.dropout, states(), x);
+    } else if constexpr (std::is_same_v<Part, LatentAttention>) {
+      PL_CHECK(false, "latent attention isn't trained");
     } else {
       const PositionTables positions = {
           .rope = rope == kNoRope ? nullptr : &prepared.tables[static_cast<size_t>(rope)],

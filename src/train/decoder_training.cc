@@ -18,6 +18,11 @@ void expect_trainable(const Decoder& decoder) {
                 "trained; if its embedding is the head, set tie_word_embeddings to true in its "
                 "config.json");
   }
+  if (decoder.config().latent) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model has multi-head latent attention (kv_lora_rank), whose gradient "
+                "isn't computed");
+  }
 }
 
 void expect_all_trainable(const Decoder& decoder) {

@@ -68,7 +68,8 @@ std::vector<LoraProjection>& projections_of(BlockTraining& block, const BlockPro
     case BlockProduct::router:
     case BlockProduct::to_latent:
     case BlockProduct::from_latent:
-      PL_CHECK(false, "routers don't train, and latent columns are a mixture's");
+    case BlockProduct::queries:
+      PL_CHECK(false, "routers and queries of latents don't train, latent columns are a mixture's");
     case BlockProduct::down:
       break;
   }

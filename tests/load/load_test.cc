@@ -106,13 +106,14 @@ TEST_F(ModelPath, ADownloadIsNotAdvisedForWhatCannotBeRun) {
   ::setenv("HF_HOME", directory_.c_str(), 1);
   ::unsetenv("HF_HUB_CACHE");
   for (const char* name : {"acme/Tiny-1B-GPTQ", "acme/tiny-AWQ", "acme/tiny-FP8-dynamic",
-                           "acme/DeepSeek-V3-0324", "acme/DeepSeek-R1", "acme/rwkv-7",
+                           "acme/longcat-flash-chat", "acme/Kimi-Linear-48B", "acme/rwkv-7",
                            "acme/bert-base-uncased", "acme/t5-small", "acme/zamba2-1b"}) {
     const std::string text = error_text([&] { find_model(name); });
     EXPECT_EQ(text.find("hf download"), std::string::npos) << text;
     EXPECT_NE(text.find("by its name it could not be run either"), std::string::npos) << text;
   }
-  for (const char* name : {"acme/DeepSeek-R1-Distill-Qwen-7B", "acme/Albertus-1b", "mamba/tiny"}) {
+  for (const char* name : {"acme/DeepSeek-R1-Distill-Qwen-7B", "acme/DeepSeek-V3-0324",
+                           "acme/DeepSeek-R1", "acme/Albertus-1b", "mamba/tiny"}) {
     EXPECT_NE(error_text([&] { find_model(name); }).find("hf download"), std::string::npos);
   }
   ::unsetenv("HF_HOME");
@@ -614,7 +615,7 @@ TEST_F(AutomaticDevice, IsTheCpuForAModelThatDoesNotFit) {
     const DeviceChoice found = choose(options);
     EXPECT_EQ(found.device, nullptr);
     EXPECT_THAT(found.note, ::testing::StartsWith("the CPU computes: --device auto: emulation: the "
-                                                "model needs at least "));
+                                                  "model needs at least "));
   }
   // Layers that a GPU must compute aren't left for the CPU.
   EXPECT_NE(choose({.gpu_layers = 99, .gpu_memory_utilization = 0.0001}).device, nullptr);

@@ -65,7 +65,8 @@ TEST(Families, OtherKindsOfModelsAreRefusedWithTheReasonAndWhatRuns) {
   };
   expect_reason("zamba2", "aren't attention");
   expect_reason("kimi_linear", "Kimi delta attention");
-  expect_reason("deepseek_v3", "multi-head latent attention");
+  expect_reason("longcat_flash", "differ from those");
+  expect_reason("deepseek_v32", "an indexer");
   expect_reason("electra", "an encoder");
   expect_reason("t5", "attends to the output of an encoder");
   expect_reason("siglip", "images or sound");

@@ -124,6 +124,19 @@ const std::map<std::string, std::string>& fields_of_family() {
       {"camembert", ""},
       {"distilbert", ""},
       {"lfm3", R"("layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8)"},
+      {"deepseek_v2", R"("n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 4,
+                         "topk_group": 3, "topk_method": "group_limited_greedy")"},
+      {"deepseek_v3", R"("n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 4,
+                         "topk_group": 3, "first_k_dense_replace": 1, "norm_topk_prob": false)"},
+      {"sarvam_mla", R"("n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 4,
+                        "topk_group": 3, "norm_topk_prob": false)"},
+      {"glm4_moe_lite", R"("n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 4,
+                           "topk_group": 3, "norm_topk_prob": false)"},
+      {"mistral4", R"("n_routed_experts": 8, "num_experts_per_tok": 2, "n_group": 4,
+                      "topk_group": 3, "norm_topk_prob": false, "qk_nope_head_dim": 64,
+                      "qk_rope_head_dim": 64)"},
+      {"youtu", ""},
+      {"minicpm3", ""},
   };
   return fields;
 }
@@ -323,6 +336,19 @@ const std::map<std::string, std::string>& another_value() {
       {"expert_layer_offset", "0"},
       {"use_mambapy", "true"},
       {"use_associative_scan", "false"},
+      {"topk_method", R"("greedy")"},
+      {"moe_layer_freq", "2"},
+      {"q_lora_rank", "24"},
+      {"kv_lora_rank", "24"},
+      {"qk_nope_head_dim", "24"},
+      {"qk_rope_head_dim", "24"},
+      {"v_head_dim", "24"},
+      {"rope_interleave", "false"},
+      {"scale_emb", "3"},
+      {"scale_depth", "3"},
+      {"dim_model_base", "24"},
+      {"embedding_initializer_range", "0.5"},
+      {"deepseek_v2.n_shared_experts", "1"},
   };
   return values;
 }

@@ -109,7 +109,12 @@ const std::map<std::string, ModelChanges>& features_off() {
       {"query_growth", {.config = [](DecoderConfig& c) { c.query_growth = {}; }}},
       {"residual_scale", {.config = [](DecoderConfig& c) { c.residual_scale = 1; }}},
       {"logits_scale", {.config = [](DecoderConfig& c) { c.logits_scale = 1; }}},
-      {"rope_pairs", {.config = [](DecoderConfig& c) { c.rope_pairs = RopePairs::halves; }}},
+      {"rope_pairs",
+       {.config =
+            [](DecoderConfig& c) {
+              const bool is_halves = c.rope_pairs == RopePairs::halves;
+              c.rope_pairs = is_halves ? RopePairs::neighbours : RopePairs::halves;
+            }}},
       {"parallel_block",
        {.config =
             [](DecoderConfig& c) {
@@ -134,8 +139,16 @@ const std::map<std::string, ModelChanges>& features_off() {
             [](DecoderConfig& c) {
               c.qkv_bias = false;
               c.output_bias = false;
+              if (c.latent) c.latent->has_bias = false;
             },
-        .hidden_weights = {"q_proj.bias", "k_proj.bias", "v_proj.bias", "o_proj.bias"}}},
+        .hidden_weights = {"q_proj.bias", "k_proj.bias", "v_proj.bias", "o_proj.bias",
+                           "q_a_proj.bias", "kv_a_proj_with_mqa.bias"}}},
+      {"latent_norms", {.config = [](DecoderConfig& c) { c.latent->norm_eps = 100.0f; }}},
+      {"score_scale",
+       {.config =
+            [](DecoderConfig& c) {
+              c.attention_scale = 1.0f / std::sqrt(static_cast<float>(c.latent->query_dim()));
+            }}},
       {"embedding_scale", {.config = [](DecoderConfig& c) { c.embedding_scale = 1; }}},
       {"local_rope_theta",
        {.config =

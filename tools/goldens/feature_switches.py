@@ -216,6 +216,26 @@ def _default_rope(config: PreTrainedConfig) -> None:
     config.rope_parameters = {"rope_type": "default", "rope_theta": 10_000.0}
 
 
+def _no_score_scale(config: PreTrainedConfig) -> None:
+    config.rope_parameters["mscale"] = config.rope_parameters["mscale_all_dim"] = 0.0
+
+
+def _other_pairs(config: PreTrainedConfig) -> None:
+    config.rope_interleave = not config.rope_interleave
+
+
+def _usual_depth(config: PreTrainedConfig) -> None:
+    config.scale_depth = config.num_hidden_layers**0.5
+
+
+def _greedy_choice(config: PreTrainedConfig) -> None:
+    config.topk_method = "greedy"
+
+
+def _base_of_hidden(config: PreTrainedConfig) -> None:
+    config.dim_model_base = config.hidden_size
+
+
 def _open_gates(config: PreTrainedConfig) -> None:
     config.use_attention_gate = False
 
@@ -291,12 +311,19 @@ SWITCHES: dict[str, Switch] = {
     "step_norms": Switch(model=_without_modules("dt_layernorm", "b_layernorm", "c_layernorm")),
     "step_limit": Switch(config=_unlimited_steps),
     "state_bias": Switch(model=_zero_biases("mamba.in_proj", "mamba.out_proj")),
+    "latent_norms": Switch(model=_without_modules("q_a_layernorm", "kv_a_layernorm")),
+    "score_scale": Switch(config=_no_score_scale),
     "shared_gate": Switch(model=_zero_weights("shared_expert_gate")),
 }
 
 
 # Where a family has a way of its own.
 OF_FAMILY: dict[tuple[str, str], Switch] = {
+    **{(family, "rope_pairs"): Switch(config=_other_pairs)
+       for family in ("deepseek_v3", "glm4_moe_lite", "youtu", "mistral4")},
+    ("deepseek_v2", "expert_groups"): Switch(config=_greedy_choice),
+    ("minicpm3", "residual_scale"): Switch(config=_usual_depth),
+    ("minicpm3", "logits_scale"): Switch(config=_base_of_hidden),
     ("cohere", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),

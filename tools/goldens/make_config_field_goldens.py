@@ -24,7 +24,8 @@ FAMILIES = ("llama", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", 
             "ministral3", "qwen2_moe", "qwen3_moe", "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared",
             "granitemoehybrid", "bamba", "mamba2", "mamba", "falcon_mamba", "jamba", "falcon_h1", "nemotron_h", "qwen3_5_text",
             "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3",
-            "bert", "roberta", "xlm-roberta", "camembert", "distilbert")
+            "bert", "roberta", "xlm-roberta", "camembert", "distilbert",
+            "deepseek_v2", "deepseek_v3", "sarvam_mla", "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
 
 
 def fields_of(family: str) -> list[str]:

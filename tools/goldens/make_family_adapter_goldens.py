@@ -31,7 +31,8 @@ MODELS = [
     "qwen2_moe_sparse_step", "qwen2_tied", "qwen3_moe_tied", "qwen3_tied", "smollm3_tied", "smolvlm_text_model_prefix",
     "stablelm_parallel", "starcoder2_window_tied", "seed_oss_output_bias", "arcee_bias", "helium_plain",
     "ernie4_5_bias_tied", "cwm_window", "ministral_window", "glm_bias", "gemma_tied", "qwen2_5_vl_text",
-    "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial"]
+    "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial",
+    "deepseek_v2_lite", "deepseek_v3_yarn", "glm4_moe_lite_plain", "minicpm3_longrope", "mistral4_growth", "youtu_plain"]
 HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "falcon_mamba_norms", "jamba_dense", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone", "mamba_plain",
            "nemotron_h_latent", "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
@@ -49,6 +50,9 @@ OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|
                  "nemotron_h_moe": r".*layers\.\d+\.mixer\.(in_proj|[qkvo]_proj|(shared_experts\.)?(up|down)_proj)",
                  **dict.fromkeys(("solar_open_shared", "dots1_window", "minimax_m2_partial"),
                                  r".*layers\.\d+\.self_attn\.\w+_proj"),
+                 **dict.fromkeys(("deepseek_v2_lite", "deepseek_v3_yarn", "glm4_moe_lite_plain", "mistral4_growth", "youtu_plain",
+                                  "minicpm3_longrope"),
+                                 r".*layers\.\d+\.self_attn\.(q|q_a|q_b|o)_proj|.*layers\.\d+\.self_attn\.kv_a_proj_with_mqa"),
                  "mellum_window": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "granitemoehybrid_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|shared_mlp\.(input|output)_linear)"}

@@ -29,6 +29,7 @@ from transformers.integrations import mxfp4
 from config_variants import PROVABLE, VARIANTS
 from feature_switches import CHOICE_BIASES, is_mixture, without_feature
 from hybrid_specs import HYBRID_SPECS
+from latent_specs import LATENT_SPECS
 from mixture_specs import MIXTURE_SPECS
 from relative_specs import RELATIVE_SPECS, VL_VISION_SHAPE
 from model_specs import DENSE_SPECS, PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
@@ -105,11 +106,18 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "lfm2": transformers.Lfm2ForCausalLM,
     "lfm2_moe": transformers.Lfm2MoeForCausalLM,
     "lfm3": transformers.Lfm3ForCausalLM,
+    "deepseek_v2": transformers.DeepseekV2ForCausalLM,
+    "deepseek_v3": transformers.DeepseekV3ForCausalLM,
+    "sarvam_mla": transformers.DeepseekV3ForCausalLM,
+    "glm4_moe_lite": transformers.Glm4MoeLiteForCausalLM,
+    "youtu": transformers.YoutuForCausalLM,
+    "mistral4": transformers.Mistral4ForCausalLM,
+    "minicpm3": transformers.MiniCPM3ForCausalLM,
 }
 
 
 # Whose class is another family's.
-CONFIG_CLASSES = {"iquestcoder": transformers.IQuestCoderConfig, "internlm3": transformers.InternLM3Config}
+CONFIG_CLASSES = {"sarvam_mla": transformers.SarvamMLAConfig, "iquestcoder": transformers.IQuestCoderConfig, "internlm3": transformers.InternLM3Config}
 
 
 class Rejected(Exception):
@@ -402,7 +410,7 @@ def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS), ("hybrids", HYBRID_SPECS)):
+    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS + LATENT_SPECS), ("hybrids", HYBRID_SPECS)):
         records = []
         for spec in specs:
             if args.only and spec.name not in args.only:
