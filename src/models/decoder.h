@@ -96,7 +96,7 @@ class Decoder {
   std::span<const DecoderBlock> blocks() const { return blocks_; }
   std::span<const Rope> ropes() const { return ropes_; }
   const Norm& final_norm() const { return final_norm_.value(); }  // of one that isn't an encoder
-  bool has_own_head() const { return head_.has_value(); }  // else the embedding is the head
+  bool has_own_head() const { return head_.has_value(); }         // else the embedding is the head
 
   // The same, for training to replace their values.
   std::span<DecoderBlock> blocks() { return blocks_; }
