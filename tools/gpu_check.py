@@ -32,7 +32,7 @@ TOTAL_S = 600
 LIMITS = {"build": 160, "machine": 30, "device": 15, "arithmetic": 15, "ops": 70, "rows": 30, "states": 15, "draws": 20,
           "models": 50, "batches": 25, "serve": 15, "sanitizer": 40, "kernels": 45, "decode": 40, "prompts": 20, "hybrids": 30,
           "quantised": 45,
-          "sentences": 25, "http": 50, "products": 15, "attention": 10, "torch_products": 25, "torch_attention": 25,
+          "sentences": 25, "http": 50, "products": 15, "attention": 15, "torch_products": 25, "torch_attention": 30,
           "torch_prompts": 50, "torch_decode": 110, "others": 70, "torch_kernels": 45}
 SETS = {"speed": ("machine", "device", "decode", "prompts", "hybrids", "quantised", "sentences", "http", "products", "attention",
                   "torch_products", "torch_attention", "torch_prompts", "torch_decode")}

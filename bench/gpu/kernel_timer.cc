@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bench/gpu/median_time.h"
+#include "bench/gpu/older_device.h"
 #include "kernels/cuda/make_cuda_backend.h"
 
 namespace paceline {
@@ -66,7 +67,10 @@ void measure_prompt_products(cuda::CudaDevice& device, const Ceilings& ceilings,
 void measure_prompt_attention(cuda::CudaDevice& device, const Ceilings& ceilings,
                               const CheckOptions& options, CheckReport& report) {
   KernelTimer timer(device, ceilings, options, report);
-  time_prompt_attention(timer);
+  time_prompt_attention(timer, "");
+  cuda::OlderDevice older(device);
+  KernelTimer by_warps(older, ceilings, options, report);
+  time_prompt_attention(by_warps, ", by mma.sync");
 }
 
 }  // namespace paceline

@@ -51,7 +51,7 @@ void time_products(KernelTimer& timer);
 void time_attention(KernelTimer& timer);
 // Those of prompts alone, at the shapes of a 1B and an 8B model.
 void time_prompt_products(KernelTimer& timer);
-void time_prompt_attention(KernelTimer& timer);
+void time_prompt_attention(KernelTimer& timer, std::string_view how);
 // Norms and activations.
 void time_row_operations(KernelTimer& timer);
 

@@ -72,12 +72,14 @@ void time_decode(KernelTimer& timer, const ModelShape& shape, int64_t rows, int6
              });
 }
 
-void time_prefill(KernelTimer& timer, const ModelShape& shape, int64_t length) {
+// `how` is the end of the name.
+void time_prefill(KernelTimer& timer, const ModelShape& shape, int64_t length,
+                  std::string_view how = "") {
   const StoredSequences stored(timer.memory(), shape, 1, length);
   const AttentionTensors tensors(timer.memory(), shape, length);
   const AttentionSlice slice{0, length, 0, stored.table(0)};
   const double pairs = static_cast<double>(length) * static_cast<double>(length + 1) / 2;
-  timer.time(fmt::format("{} attention, a prompt of {}", shape.name, length),
+  timer.time(fmt::format("{} attention, a prompt of {}{}", shape.name, length, how),
              {.bytes = bytes_of_position(shape) * static_cast<double>(length),
               .flops = flops_of(shape, pairs)},
              [&](int64_t) {
@@ -104,10 +106,12 @@ void time_attention(KernelTimer& timer) {
   }
 }
 
-void time_prompt_attention(KernelTimer& timer) {
-  if (timer.is_small()) return time_prefill(timer, kSmallShape, 40);
+void time_prompt_attention(KernelTimer& timer, std::string_view how) {
+  if (timer.is_small()) return time_prefill(timer, kSmallShape, 40, how);
   for (const ModelShape& shape : {kMeasuredShapes[0], kLlama8B}) {
-    if (!timer.is_over()) time_prefill(timer, shape, 8192);
+    for (const int64_t length : {512, 2048, 8192}) {
+      if (!timer.is_over()) time_prefill(timer, shape, length, how);
+    }
   }
 }
 

@@ -68,13 +68,14 @@ void expect_parts(const AttentionPlan& plan, const std::vector<AttentionPart>& p
 TEST(AttentionPlan, HasEveryRowOnce) {
   Draws draws(7);
   const std::vector<int32_t> table(200);
-  int64_t num_split = 0, num_cut = 0;
+  int64_t num_split = 0, num_cut = 0, num_grouped = 0;
   const int rounds = scaled(300, 10000);
   for (int round = 0; round < rounds; ++round) {
     const AttentionSizes sizes{.kv_heads = 1 + draws.below(4),
                                .group = 1 + draws.below(20),
                                .multiprocessors = 1 + draws.below(8),
-                               .most_results = draws.below(100)};
+                               .most_results = draws.below(100),
+                               .takes_groups = draws.below(2) == 0};
     std::vector<AttentionSlice> slices;
     int64_t rows = 0;
     for (int64_t i = draws.below(6); i >= 0; --i) {
@@ -90,6 +91,12 @@ TEST(AttentionPlan, HasEveryRowOnce) {
     for (int64_t i = 0; i < rows; ++i) ASSERT_EQ(found[static_cast<size_t>(i)], i);
     expect_parts(plan, plan.parts.small, sizes, kTileRows);
     expect_parts(plan, plan.parts.large, sizes, kPromptWarps * kTileRows);
+    expect_parts(plan, plan.parts.grouped, sizes, kGroupedWarps * kTileRows);
+    ASSERT_TRUE(plan.parts.grouped.empty() || plan.parts.large.empty());
+    if (!plan.parts.grouped.empty()) {
+      ASSERT_TRUE(sizes.takes_groups && !plan.parts.grouped[0].is_split);
+      ++num_grouped;
+    }
     for (const auto* parts : {&plan.parts.small, &plan.parts.large}) {
       if (!parts->empty() && parts->front().is_split) ++num_split;
       if (parts->size() > 1) ++num_cut;
@@ -97,6 +104,7 @@ TEST(AttentionPlan, HasEveryRowOnce) {
   }
   EXPECT_GT(num_split, rounds / 10);
   EXPECT_GT(num_cut, rounds / 10);
+  EXPECT_GT(num_grouped, rounds / 10);
 }
 
 TEST(AttentionPlan, CutsDecodingRows) {

@@ -188,6 +188,44 @@ TEST(CudaAttention, FollowsItsRuleWithWindowsAndCaps) {
   }
 }
 
+// Tiles of warpgroups have the bits of those of warps, which GPUs with less shared memory have.
+TEST(CudaAttention, WarpgroupsHaveTheBitsOfWarps) {
+  EmulatedBackend groups({.num_threads = 2});
+  EmulatedBackend warps({.num_threads = 2, .shared_bytes = 99 * 1024});
+  const auto expect_same = [&](AttentionShape shape) {
+    shape.params.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+    const auto attend = [&](EmulatedBackend& cuda) {
+      const AttentionInputs in(shape, 1, 2, cuda->memory());
+      const Outputs outputs(cuda->memory(), in);
+      cuda->attention(in.q.view, in.store(), in.slices, shape.params, outputs.out.view,
+                      &outputs.log_sum_exp.view);
+      std::vector<float> all = to_vector(outputs.out.view);
+      const std::vector<float> sums = to_vector(outputs.log_sum_exp.view);
+      all.insert(all.end(), sums.begin(), sums.end());
+      return all;
+    };
+    EXPECT_SAME_BITS(attend(groups), attend(warps)) << shape.name();
+  };
+  for (const int64_t head_dim : {16, 64, 80, 128}) {
+    expect_same({.heads = 4,
+                 .kv_heads = head_dim == 64 ? 2 : 1,
+                 .head_dim = head_dim,
+                 .dtype = DType::bf16,
+                 .slices = {{0, 70}, {250, 40}, {40, 9}}});
+  }
+  for (const int64_t window : {1, 40, 128, 200}) {
+    AttentionShape shape{.heads = 3, .kv_heads = 1, .dtype = DType::bf16};
+    shape.block_size = window == 40 ? 8 : 32;
+    shape.slices = {{0, 150}, {300, 20}};
+    shape.params.window = window;
+    shape.params.soft_cap = window == 200 ? 3.0f : 0.0f;
+    expect_same(shape);
+    shape.slices = {{0, 150}};
+    shape.params.bidirectional = true;
+    expect_same(shape);
+  }
+}
+
 // More heads than a tile has rows, and blocks of every size that is a power of two.
 TEST(CudaAttention, FollowsItsRuleForManyHeadsAndAllBlocks) {
   EmulatedBackend cuda;

@@ -82,6 +82,7 @@ class GpuCheckTest(unittest.TestCase):
             self.assertEqual(parts[name]["status"], expected, parts[name]["summary"])
         units = {figure["name"]: figure["unit"] for figure in found["figures"]}
         self.assertEqual(units["small attention, a prompt of 40"], "TFLOP/s")
+        self.assertEqual(units["small attention, a prompt of 40, by mma.sync"], "TFLOP/s")
         if expected == "passed":
             self.assertEqual(units["http, 2 streams of 6 in, 3 out"], "tok/s")
 

@@ -285,7 +285,7 @@ def measure_operations(part):
         if part == "products":
             attempt(f"{name} torch products", measure_products, name, shape, (PROMPT_ROWS,))
         else:
-            attempt(f"{name} torch attention", measure_prompt_attention, name, shape, PROMPTS[-1:])
+            attempt(f"{name} torch attention", measure_prompt_attention, name, shape, PROMPTS)
 
 
 def shrink():

@@ -41,7 +41,8 @@ class PartPlanner {
       chunks = std::max(chunks, most_chunks(slice));
     }
     const int64_t blocks = warps_ == 1 ? kTileBlocks<1> : kTileBlocks<kPromptWarps>;
-    is_split_ = splits_attention(tiles * sizes_.kv_heads, blocks * sizes_.multiprocessors, chunks);
+    is_split_ = warps_ != kGroupedWarps &&
+                splits_attention(tiles * sizes_.kv_heads, blocks * sizes_.multiprocessors, chunks);
     for (const AttentionSlice& slice : slices) add_slice(slice);
     for (const AttentionPart& part : parts_) sort_tiles(part);
   }
@@ -123,6 +124,7 @@ int64_t AttentionParts::num_rows() const {
   int64_t rows = 0;
   for (const AttentionPart& part : small) rows += part.num_rows;
   for (const AttentionPart& part : large) rows += part.num_rows;
+  for (const AttentionPart& part : grouped) rows += part.num_rows;
   return rows;
 }
 
@@ -130,8 +132,23 @@ int64_t AttentionParts::most_chunks() const {
   int64_t most = 0;
   for (const AttentionPart& part : small) most = std::max(most, part.most_chunks);
   for (const AttentionPart& part : large) most = std::max(most, part.most_chunks);
+  for (const AttentionPart& part : grouped) most = std::max(most, part.most_chunks);
   return most;
 }
+
+namespace {
+
+// Whether tiles of warpgroups, which compute all chunks of their rows, keep half of the
+// multiprocessors busy.
+bool fills_groups(std::span<const AttentionSlice> slices, const AttentionSizes& sizes) {
+  int64_t tiles = 0;
+  for (const AttentionSlice& slice : slices) {
+    tiles += divide_up(slice.num_rows * sizes.group, int64_t{kGroupedWarps * kTileRows});
+  }
+  return sizes.takes_groups && 2 * tiles * sizes.kv_heads >= sizes.multiprocessors;
+}
+
+}  // namespace
 
 AttentionPlan plan_attention(std::span<const AttentionSlice> slices, const AttentionParams& params,
                              const AttentionSizes& sizes) {
@@ -141,7 +158,11 @@ AttentionPlan plan_attention(std::span<const AttentionSlice> slices, const Atten
   }
   AttentionPlan plan;
   PartPlanner(params, sizes, 1, plan, plan.parts.small).add(small);
-  PartPlanner(params, sizes, kPromptWarps, plan, plan.parts.large).add(large);
+  if (fills_groups(large, sizes)) {
+    PartPlanner(params, sizes, kGroupedWarps, plan, plan.parts.grouped).add(large);
+  } else {
+    PartPlanner(params, sizes, kPromptWarps, plan, plan.parts.large).add(large);
+  }
   return plan;
 }
 

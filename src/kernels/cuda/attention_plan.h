@@ -21,9 +21,10 @@ struct AttentionPart {
   bool is_split = false;    // chunks are computed apart, and merged by another kernel
 };
 
-// Decoded rows, whose tiles are of one warp, and rows of prompts, whose tiles are of four.
+// Decoded rows, whose tiles are of one warp, rows of prompts, whose tiles are of four, and those
+// whose tiles are of two warpgroups.
 struct AttentionParts {
-  std::vector<AttentionPart> small, large;
+  std::vector<AttentionPart> small, large, grouped;
 
   int64_t num_rows() const;
   int64_t most_chunks() const;  // of a row
@@ -39,9 +40,12 @@ struct AttentionPlan {
 };
 
 constexpr int kPromptWarps = 4;
+constexpr int kGroupedWarps = 8;
 // Blocks of a number of warps on a multiprocessor.
 template <int kWarps>
-inline constexpr int64_t kTileBlocks = kWarps == 1 ? 6 : 3;
+inline constexpr int64_t kTileBlocks = kWarps == 1              ? 6
+                                       : kWarps == kPromptWarps ? 3
+                                                                : 1;
 
 struct AttentionSizes {
   int64_t kv_heads = 1;
@@ -49,6 +53,7 @@ struct AttentionSizes {
   int64_t multiprocessors = 1;
   // The rows times chunks whose results may be apart at once; a row is never cut.
   int64_t most_results = 0;
+  bool takes_groups = false;  // warpgroups may multiply
 };
 
 AttentionPlan plan_attention(std::span<const AttentionSlice> slices, const AttentionParams& params,

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
+#include "kernels/cuda/code/attention_groups.h"
 #include "kernels/cuda/code/attention_tiles.h"
 #include "kernels/cuda/code/gather.h"
 #include "kernels/cuda/code/place_heads.h"
@@ -41,6 +42,13 @@ bool has_tiles(const KvStore& store) {
     return false;
   }
   return is_aligned(store.keys, bytes) && is_aligned(store.values, bytes);
+}
+
+// Whether the kernels of attention_groups.h, which are Hopper's, take the store.
+bool has_grouped_tiles(const KvStore& store, const TileDevice& device) {
+  return device.can_take_registers && store.keys.dtype() == DType::bf16 &&
+         store.values.size(3) <= kMostDimsOfBlock && has_tiles(store) &&
+         int64_t{sizeof(AttentionGroupsShared<2>)} <= device.shared_bytes;
 }
 
 // Whether two blocks share a tile's queries, each for some dimensions of the values, and write them
@@ -140,7 +148,8 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store, const Atte
                  {.kv_heads = kv_heads,
                   .group = group,
                   .multiprocessors = multiprocessors_,
-                  .most_results = device_bytes_ / kPartialsShare / result_bytes});
+                  .most_results = device_bytes_ / kPartialsShare / result_bytes,
+                  .takes_groups = has_grouped_tiles(store, tile_device_)});
   const AttentionParts& parts = placed.parts;
   if (parts.num_rows() == 0) return;
   AttentionKernelParams kernel_params{
@@ -162,12 +171,19 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store, const Atte
   if (q.raw() == out.raw() && shares_queries(store, parts)) {
     kernel_params.q = heads_of(copy_queries(q));
   }
-  const auto attend = [&]<int kWarps>(const AttentionPart& part) {
+  const auto params_of = [&](const AttentionPart& part) {
     AttentionKernelParams of_part = kernel_params;
     of_part.rows = placed.rows + part.first_row;
     of_part.tiles = placed.tiles != nullptr ? placed.tiles + part.first_tile : nullptr;
     of_part.most_chunks = part.most_chunks;
-    Grid grid{static_cast<uint32_t>(part.num_tiles), static_cast<uint32_t>(kv_heads)};
+    return of_part;
+  };
+  const auto grid_of = [&](const AttentionPart& part) {
+    return Grid{static_cast<uint32_t>(part.num_tiles), static_cast<uint32_t>(kv_heads)};
+  };
+  const auto attend = [&]<int kWarps>(const AttentionPart& part) {
+    AttentionKernelParams of_part = params_of(part);
+    Grid grid = grid_of(part);
     if (part.is_split) {
       const int64_t chunks = reserve_partials(of_part, part.num_rows, q.size(1));
       // Blocks of several chunks copy one while they multiply another.
@@ -185,6 +201,13 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store, const Atte
   };
   for (const AttentionPart& part : parts.small) attend.template operator()<1>(part);
   for (const AttentionPart& part : parts.large) attend.template operator()<kPromptWarps>(part);
+  for (const AttentionPart& part : parts.grouped) {
+    if (q.size(2) <= int64_t{kTileWidth}) {
+      run<AttentionGroups<1>>(grid_of(part), params_of(part));
+    } else {
+      run<AttentionGroups<2>>(grid_of(part), params_of(part));
+    }
+  }
 }
 
 Tensor CudaBackend::copy_queries(const Tensor& q) {

@@ -18,38 +18,13 @@
 // rows of a prompt.
 #pragma once
 
-#include "kernels/cuda/code/attention_copies.h"
+#include "kernels/cuda/code/attention_weights.h"
 
 namespace paceline::cuda {
-
-// One of the two packed rows of a lane; absent ones see nothing.
-struct TiledRow {
-  int32_t first;  // visible position
-  int32_t end;    // behind the last
-  SoftmaxState softmax;
-
-  PL_DEVICE bool sees(int32_t chunk) const {
-    return end > chunk * kTiledKeys && first < (chunk + 1) * kTiledKeys;
-  }
-};
-
-// The last one where there is no such row.
-PL_DEVICE TiledRow tiled_row(const AttentionKernelParams& p, const TiledRows& rows, int32_t packed,
-                             RowPlace& place) {
-  const bool is_present = packed < rows.count;
-  const int32_t nearest = is_present ? packed : rows.count - 1;
-  const int32_t index = rows.row(p, nearest);
-  const AttentionRow& row = p.rows[index];
-  place = {index, static_cast<int32_t>(row.row), rows.head(p, nearest)};
-  return {is_present ? static_cast<int32_t>(row.first) : 0,
-          is_present ? static_cast<int32_t>(row.end) : 0,
-          {}};
-}
 
 // A chunk's scores of a lane, then their exponentials and weights.
 template <class Stored>
 struct ChunkScores {
-  static constexpr int kKeys = kTiledKeys / 4;
   float of_half[2][8][4];  // as instructions leave them
 
   // Key i of LaneKeys, of row g + 8 row.
@@ -59,18 +34,6 @@ struct ChunkScores {
     return of_half[i / 16][i / 4 % 4 * 2 + j][2 * row + column];
   }
 };
-
-// What scores are multiplied by to be powers of two; with a soft cap they have their scale before.
-PL_DEVICE float power_factor(const AttentionKernelParams& p) {
-  return p.soft_cap > 0.0f ? kLog2E : p.scale * kLog2E;
-}
-
-// The numbers of four lanes that share a row.
-template <class How>
-PL_DEVICE float reduce_row(float value) {
-  value = How::combine(value, shuffle_xor(value, 1));
-  return How::combine(value, shuffle_xor(value, 2));
-}
 
 // "attention_bf16_128_prompt": for heads of up to 128, four warps; "..._decode" has one.
 template <class Stored, int kBlocks, int kWarps>
@@ -99,7 +62,6 @@ struct AttentionTiles {
   static constexpr uint32_t kParts = kValueParts<kBlocks>;
   static constexpr int kOwnBlocks = kValueBlocks<kBlocks>;
   static constexpr bool kHasTwoSlots = kKeySlots<kBlocks> == 2;
-  static constexpr int kValueSteps = kTiledKeys / 16;
   using Scores = ChunkScores<Stored>;
   using Keys = LaneKeys<Stored>;
 
@@ -211,8 +173,10 @@ struct AttentionTiles {
           commit_copies();
         }
       }
-      wait_copies<kHasTwoSlots ? 2 : 1>();
-      sync_threads();  // values are there
+      if constexpr (kHasTwoSlots) {  // else they came with the keys' second half
+        wait_copies<2>();
+        sync_threads();  // values are there
+      }
       if (has_rows(tile, 0)) add_chunk(p, tile, chunk, rows, shared, scores, values);
       if (next == end) break;
       sync_threads();  // values have been read
@@ -267,12 +231,10 @@ struct AttentionTiles {
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
       if (row > 0 && !has_rows(tile, row)) continue;
-      const SoftmaxState added = weigh(p, chunk, rows[row], row, shared, scores);
+      const SoftmaxState added = weigh_scores<Stored>(p, chunk, rows[row], row, scores);
+      if constexpr (kHasScales<Stored>) scale_weights(chunk, rows[row], row, shared, scores);
       if (rows[row].sees(chunk)) shares[row] = merge_softmax(added, rows[row].softmax);
-      PL_UNROLL
-      for (int i = 0; i < Scores::kKeys / 2; ++i) {
-        a[i / 2][row + i % 2 * 2] = pack_bf16(scores.key(row, 2 * i), scores.key(row, 2 * i + 1));
-      }
+      pack_weights(row, scores, a);
     }
     merge(p, tile, chunk, rows, a, shares, shared, values);
     if (p.partials == nullptr) return;
@@ -284,82 +246,21 @@ struct AttentionTiles {
     values = {};
   }
 
-  // Four at a time, each time the first ones: their code is long, and registers have no index.
-  PL_DEVICE static void cap_scores(const Params& p, int row, Scores& scores) {
-    PL_ROLLED
-    for (int turn = 0; turn < Scores::kKeys / 4; ++turn) {
-      float four[4];
-      PL_UNROLL
-      for (int i = 0; i < 4; ++i) four[i] = capped(scores.key(row, i) * p.scale, p.soft_cap);
-      PL_UNROLL
-      for (int i = 0; i < Scores::kKeys - 4; ++i) scores.key(row, i) = scores.key(row, i + 4);
-      PL_UNROLL
-      for (int i = 0; i < 4; ++i) scores.key(row, Scores::kKeys - 4 + i) = four[i];
-    }
-  }
-
-  // Makes weights of the dot products of a lane's row.
-  PL_DEVICE static SoftmaxState weigh(const Params& p, int32_t chunk, const TiledRow& own, int row,
+  // Multiplies weights with the scales of their codes.
+  PL_DEVICE static void scale_weights(int32_t chunk, const TiledRow& own, int row,
                                       const Shared& shared, Scores& scores) {
-    const int32_t first_key = chunk * kTiledKeys + own_key();
-    const int32_t begin = own.first - first_key, end = own.end - first_key;
-    const auto is_visible = [begin, end](int i) {
-      return Keys::offset(i) >= begin && Keys::offset(i) < end;
-    };
-    if (p.soft_cap > 0.0f) cap_scores(p, row, scores);
-    const bool hides = !all(begin <= 0 && end > Keys::offset(Scores::kKeys - 1));
-    if (hides) {
+    const SeenKeys seen = seen_keys<Stored>(chunk, own.first, own.end);
+    const uint32_t t = lane_index() % 4;
+    PL_UNROLL
+    for (int i = 0; i < kLaneKeys; i += 4) {
+      const auto scales =
+          load_as<Floats4>(&shared.value_scales[i / 16][static_cast<uint32_t>(i / 4 % 4 * 4) + t]);
       PL_UNROLL
-      for (int i = 0; i < Scores::kKeys; ++i) {
-        scores.key(row, i) = is_visible(i) ? scores.key(row, i) : -kInfinity;
+      for (int k = 0; k < 4; ++k) {
+        float& weight = scores.key(row, i + k);
+        weight = seen.has(Keys::offset(i + k)) ? weight * scales.of[k] : 0.0f;
       }
     }
-    float max = -kInfinity;
-    PL_UNROLL
-    for (int i = 0; i < Scores::kKeys; ++i) max = Maximum::combine(max, scores.key(row, i));
-    max = reduce_row<Maximum>(max);
-    const float factor = power_factor(p), power = max == -kInfinity ? 0.0f : max * factor;
-    float sum = 0.0f;
-    PL_UNROLL
-    for (int i = 0; i < Scores::kKeys; ++i) {
-      const float share =
-          rough_power_of_two(fused_multiply_add(scores.key(row, i), factor, -power));
-      sum = sum + share;
-      scores.key(row, i) = share;
-    }
-    if constexpr (kHasScales<Stored>) {
-      const uint32_t t = lane_index() % 4;
-      PL_UNROLL
-      for (int i = 0; i < Scores::kKeys; i += 4) {
-        const auto scales = load_as<Floats4>(
-            &shared.value_scales[i / 16][static_cast<uint32_t>(i / 4 % 4 * 4) + t]);
-        PL_UNROLL
-        for (int k = 0; k < 4; ++k) {
-          float& weight = scores.key(row, i + k);
-          weight = is_visible(i + k) ? weight * scales.of[k] : 0.0f;
-        }
-      }
-    }
-    return {power, reduce_row<Sum>(sum)};
-  }
-
-  // The first key of a lane in a chunk.
-  PL_DEVICE static int32_t own_key() {
-    return Keys::kOfLane * static_cast<int32_t>(lane_index() % 4);
-  }
-
-  // Whether a row of the warp that sees the chunk doesn't see all of its keys that are there.
-  PL_DEVICE static bool hides_any_key(const TiledRows& tile, int32_t chunk,
-                                      const TiledRow (&rows)[2]) {
-    const int32_t first = chunk * kTiledKeys, end = first + kTiledKeys;
-    bool hides = false;
-    PL_UNROLL
-    for (int row = 0; row < 2; ++row) {
-      const bool hides_first = rows[row].first > first && rows[row].first > tile.begin;
-      const bool hides_last = rows[row].end < end && rows[row].end < tile.end;
-      if (rows[row].sees(chunk) && (hides_first || hides_last)) hides = true;
-    }
-    return any(hides);
   }
 
   // Whether a lane's products by instructions begin to begin + 3 of a block of dimensions are
@@ -386,27 +287,21 @@ struct AttentionTiles {
   PL_DEVICE static void multiply_alone(int32_t chunk, const TiledRow (&rows)[2],
                                        const uint32_t (&a)[kValueSteps][4], Shared& shared,
                                        int block, uint32_t begin_of_four, float (&products)[4][4]) {
-    const int32_t first_key = chunk * kTiledKeys + own_key();
     PL_ROLLED
     for (uint32_t row = 0; row < kTileRows; ++row) {
-      const uint32_t lane = row % 8 * 4;
       const bool is_first = row < 8;
-      const int32_t begin = shuffle(is_first ? rows[0].first : rows[1].first, lane) - first_key;
-      const int32_t end = shuffle(is_first ? rows[0].end : rows[1].end, lane) - first_key;
-      const auto kept = [begin, end](int32_t key) {
-        const uint32_t low = key >= begin && key < end ? 0xFFFFu : 0u;
-        return low | (key + 1 >= begin && key + 1 < end ? 0xFFFF0000u : 0u);
-      };
+      const SeenKeys seen = seen_keys_of<Stored>(chunk, rows, row);
       // Two instructions at a time, as registers are few here.
       PL_UNROLL
       for (int first = 0; first < 4; first += 2) {
         float alone[2][4] = {};
         PL_UNROLL
         for (int step = 0; step < kValueSteps; ++step) {
-          multiply_loaded_rows(shared.values[step / 4][block], loaded_position(),
-                               16 * static_cast<uint32_t>(step % 4),
-                               begin_of_four + static_cast<uint32_t>(first), a[step], alone,
-                               {{kept(Keys::offset(4 * step)), kept(Keys::offset(4 * step + 2))}});
+          multiply_loaded_rows(
+              shared.values[step / 4][block], loaded_position(),
+              16 * static_cast<uint32_t>(step % 4), begin_of_four + static_cast<uint32_t>(first),
+              a[step], alone,
+              {{seen.pair(Keys::offset(4 * step)), seen.pair(Keys::offset(4 * step + 2))}});
         }
         PL_UNROLL
         for (int i = 0; i < 8; ++i) {

@@ -5,6 +5,7 @@
 #include "kernels/cuda/code/adjust_rows.h"
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
+#include "kernels/cuda/code/attention_groups.h"
 #include "kernels/cuda/code/attention_tiles.h"
 #include "kernels/cuda/code/ceilings.h"
 #include "kernels/cuda/code/decay_gates.h"
@@ -152,6 +153,8 @@
   X(shrink_lora, ShrinkLora)
 
 #define PACELINE_CUDA_TILE_KERNELS(X)                        \
+  X(attention_groups_64, AttentionGroups<1>)                 \
+  X(attention_groups_128, AttentionGroups<2>)                \
   X(delta_rule, DeltaRule)                                   \
   X(gated_tile_16_rows, MatmulTiles<1, 16, true>)            \
   X(gated_tile_32_rows, MatmulTiles<1, 32, true>)            \

@@ -7,6 +7,7 @@
 #include "kernels/cuda/code/kernel_name.h"
 #include "kernels/cuda/code/pack_inputs.h"
 #include "kernels/cuda/code/panel_products.h"
+#include "kernels/cuda/code/ring_place.h"
 
 namespace paceline::cuda {
 
@@ -93,19 +94,6 @@ struct Tile {
  private:
   PL_DEVICE static uint32_t groups_up_to(int64_t left, uint32_t most) {
     return left < most ? static_cast<uint32_t>(left) : most;
-  }
-};
-
-// Which stage of the ring is next, and the parity of its phase.
-template <uint32_t kStages>
-struct RingPlace {
-  uint32_t slot = 0;
-  uint32_t parity = 0;
-
-  PL_DEVICE void advance() {
-    if (++slot < kStages) return;
-    slot = 0;
-    parity ^= 1;
   }
 };
 
