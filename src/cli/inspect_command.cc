@@ -103,6 +103,11 @@ int num_threads(const LoadOptions& options) {
   return options.num_threads > 0 ? options.num_threads : usable_cores();
 }
 
+// Elements that attention's last product reads of a row.
+int64_t attended_width(const DecoderConfig& config) {
+  return config.num_heads * (config.latent ? config.latent->value_dim : config.head_dim);
+}
+
 MemoryNeed memory_need(const ModelReport& report, const Settings& settings,
                        const cuda::CudaDevice* device) {
   constexpr size_t kNoLimit = size_t{1} << 60;
@@ -124,10 +129,9 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings,
                       .bytes;
   const DecoderConfig& config = report.config;
   const int threads = num_threads(options);
-  need.activations =
-      runner_activation_bytes(config, {.max_rows = rows}) +
-      cpu_product_bytes(rows, std::max(config.hidden_size, config.num_heads * config.head_dim),
-                        config.intermediate_size, threads);
+  need.activations = runner_activation_bytes(config, {.max_rows = rows}) +
+                     cpu_product_bytes(rows, std::max(config.hidden_size, attended_width(config)),
+                                       config.intermediate_size, threads);
   if (!config.mixture) return need;
   need.activations += cpu_mixture_bytes(
       rows * config.mixture->routing.num_slots(), config.hidden_size,

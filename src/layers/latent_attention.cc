@@ -76,19 +76,22 @@ Tensor rows_of(const Tensor& matrix, int64_t head, int64_t count) {
 }
 
 // Both matrices of all heads, plain. Files have them as one, kv_b_proj: of each head the rows of
-// its keys, then those of its values. GGUF files may have two, the first one's heads transposed.
+// its keys, then those of its values. GGUF files and mlx-lm's may have two, [heads, rows, columns],
+// the first one's heads transposed.
 class StoredHeads {
  public:
   StoredHeads(const LoadContext& context, const std::string& name, int64_t num_heads,
               const LatentConfig& config)
       : weights_(context.weights), config_(config) {
-    const std::string joined = name + ".kv_b_proj.weight", keys = name + ".k_b_proj.weight";
-    if (!weights_.contains(joined) && weights_.contains(keys)) {
-      keys_ = read(keys, {num_heads * config.rank, config.nope_dim});
-      values_ = read(name + ".v_b_proj.weight", {num_heads * config.value_dim, config.rank});
-    } else {
-      joined_ = read(joined, {num_heads * (config.nope_dim + config.value_dim), config.rank});
+    const std::string joined = name + ".kv_b_proj.weight";
+    for (const auto& [keys, values] : {std::pair{".k_b_proj.weight", ".v_b_proj.weight"},
+                                       {".embed_q.weight", ".unembed_out.weight"}}) {
+      if (weights_.contains(joined) || !weights_.contains(name + keys)) continue;
+      keys_ = read_stack(name + keys, num_heads, {config.rank, config.nope_dim});
+      values_ = read_stack(name + values, num_heads, {config.value_dim, config.rank});
+      return;
     }
+    joined_ = read(joined, {num_heads * (config.nope_dim + config.value_dim), config.rank});
   }
   ~StoredHeads() {
     for (const std::string& name : names_) weights_.release(name);
@@ -108,6 +111,10 @@ class StoredHeads {
   }
 
  private:
+  // [heads, rows, columns] as [heads * rows, columns].
+  Tensor read_stack(const std::string& name, int64_t num_heads, const Extents& head) {
+    return read(name, {num_heads, head[0], head[1]}).reshape({num_heads * head[0], head[1]});
+  }
   Tensor read(const std::string& name, const Extents& shape) {
     names_.push_back(name);
     return weights_.read_as_stored(name, shape);

@@ -48,6 +48,7 @@ GgufHeads heads_of(const GgufFields& fields) {
 
 int64_t head_dim_of(const GgufFields& fields) {
   if (!has_attention(fields)) return fields.size("embedding_length");
+  if (fields.architecture().has_latents) return fields.size("rope.dimension_count");
   const int64_t otherwise =
       fields.size("embedding_length") / fields.layer_size("attention.head_count");
   const int64_t head_dim = fields.integer("attention.key_length").value_or(otherwise);
@@ -185,6 +186,9 @@ bool is_own_key(const GgufArchitecture& architecture, std::string_view key) {
          std::ranges::any_of(architecture.sizes, has_key);
 }
 
+constexpr std::string_view kGating = "expert_gating_func";
+constexpr int64_t kSigmoid = 2;
+
 // A model_type of config.json and its class.
 struct ModelType {
   std::string_view name;
@@ -202,6 +206,9 @@ ModelType find_model_type(const GgufFields& fields) {
   if (!architecture.step_norms_type.empty() &&
       fields.metadata().boolean(fields.key("ssm.dt_b_c_rms")).value_or(false)) {
     return {architecture.step_norms_type, architecture.step_norms_class};
+  }
+  if (!architecture.sigmoid_type.empty() && fields.integer(kGating) == kSigmoid) {
+    return {architecture.sigmoid_type, architecture.sigmoid_class};
   }
   if (!architecture.shared_type.empty() && is_positive("expert_shared_feed_forward_length")) {
     return {architecture.shared_type, architecture.shared_class};
@@ -233,7 +240,8 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
   const auto [type, hf_class] = find_model_type(fields);
   const auto has = [&](std::string_view name) { return file.find_tensor(name) != nullptr; };
   const bool has_bias = std::ranges::any_of(file.tensors(), [](const GgufTensorInfo& tensor) {
-    return tensor.name.ends_with(".attn_q.bias");  // not every layer need be attention
+    return tensor.name.ends_with(".attn_q.bias") ||  // not every layer need be attention
+           tensor.name.ends_with(".attn_kv_a_mqa.bias");
   });
   Json::Object config = {
       {"model_type", Json(std::string(type))},
@@ -255,13 +263,45 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
     config.emplace_back(std::string(architecture.output_bias_field),
                         Json(has("blk.0.attn_output.bias")));
   }
-  config.emplace_back("head_dim", head_dim);
+  if (!architecture.has_latents) config.emplace_back("head_dim", head_dim);
   constexpr std::string_view kWidth = "feed_forward_length";
   if (!has_experts(fields) || fields.metadata().contains(fields.key(kWidth))) {
     config.emplace_back("intermediate_size", gguf_mlp_size(fields));
   }
-  add_rotated(fields, head_dim, config);
+  if (!architecture.has_latents) add_rotated(fields, head_dim, config);
   return config;
+}
+
+constexpr std::string_view kGroups = "expert_group_count";
+
+// Files have the sizes of heads (`_mla`), and those of what the cache holds; older ones have the
+// first alone, under the names of the second.
+int64_t latent_head_size(const GgufFields& fields, std::string_view key, int64_t otherwise) {
+  const auto own = fields.integer(fmt::format("{}_mla", key));
+  return own ? *own : fields.integer(key).value_or(otherwise);
+}
+
+void add_latents(const GgufFields& fields, Json::Object& config) {
+  const int64_t rope = fields.size("rope.dimension_count");
+  const int64_t usual = fields.size("embedding_length") / heads_of(fields).query;
+  const int64_t key = latent_head_size(fields, "attention.key_length", usual);
+  if (key <= rope) {
+    fields.corrupt("attention.key_length", fmt::format("{}, expected more than the {} of {}", key,
+                                                       rope, fields.key("rope.dimension_count")));
+  }
+  const auto rank = fields.integer("attention.q_lora_rank");
+  config.emplace_back("q_lora_rank", rank.value_or(0) > 0 ? Json(*rank) : Json());
+  config.emplace_back("kv_lora_rank", fields.size("attention.kv_lora_rank"));
+  config.emplace_back("qk_nope_head_dim", key - rope);
+  config.emplace_back("qk_rope_head_dim", rope);
+  config.emplace_back("v_head_dim", latent_head_size(fields, "attention.value_length", usual));
+  if (!has_experts(fields)) return;
+  const int64_t groups = fields.integer(kGroups).value_or(1);
+  config.emplace_back("n_group", groups);
+  config.emplace_back("topk_group", fields.integer("expert_group_used_count").value_or(groups));
+  config.emplace_back("topk_method", std::string(groups > 1 ? "group_limited_greedy" : "greedy"));
+  config.emplace_back("num_nextn_predict_layers",
+                      fields.integer("nextn_predict_layers").value_or(0));
 }
 
 // Layers whose file has no router are dense. Sizes that older files lack are what llama.cpp's
@@ -289,12 +329,15 @@ void add_mixture(const GgufFile& file, const GgufFields& fields, Json::Object& c
   config.emplace_back("mlp_only_layers", std::move(dense));
   config.emplace_back("use_qk_norm", file.find_tensor("blk.0.attn_q_norm.weight") != nullptr);
   const GgufArchitecture& architecture = fields.architecture();
-  for (const auto& [key, usual] :
-       {std::pair{"expert_weights_scale", 1.0},
-        {"expert_gating_func", static_cast<double>(architecture.expert_gating)},
-        {"expert_group_count", 1.0},
-        {"expert_shared_count", 0.0}}) {
+  for (const auto& [key, usual] : {std::pair<std::string_view, double>{"expert_weights_scale", 1.0},
+                                   {kGating, static_cast<double>(architecture.expert_gating)},
+                                   {kGroups, 1.0},
+                                   {"expert_shared_count", 0.0}}) {
     if (is_own_key(architecture, key)) continue;
+    if (!architecture.sigmoid_type.empty() && key == kGating && fields.integer(key) == kSigmoid) {
+      continue;
+    }
+    if (architecture.has_latents && key == kGroups) continue;
     const double found = fields.number(key).value_or(usual);
     if (found != usual && found != 0.0) fields.unsupported(key, fmt::format("{}", found));
   }
@@ -317,7 +360,9 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
                  .context = fields.size("context_length")},
                 config);
   add_own_fields(file, fields, config);
-  if (architecture.mixers == GgufMixers::attention) {
+  if (architecture.has_latents) {
+    add_latents(fields, config);
+  } else if (architecture.mixers == GgufMixers::attention) {
     add_gguf_windows(fields, layers, config);
   } else {
     add_gguf_mixers(file, fields, layers, config);
@@ -331,7 +376,8 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
     config.emplace_back(std::string(kMultipliedWeightsField), true);
   }
   if (!architecture.four_norms) {
-    if (!is_own_key(architecture, "attention.scale")) check_scale(fields, head_dim);
+    if (!architecture.has_latents && !is_own_key(architecture, "attention.scale"))
+      check_scale(fields, head_dim);
     config.emplace_back("hidden_act", std::string(architecture.activation));
     return Json(std::move(config));
   }

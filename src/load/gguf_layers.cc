@@ -76,6 +76,13 @@ Json yarn_scaling(const GgufFields& fields, const GgufRopeShape& shape, double f
     if (const auto beta = fields.number(theirs)) yarn.emplace_back(ours, *beta);
   }
   const double multiplier = fields.number("rope.scaling.yarn_log_multiplier").value_or(0.0);
+  if (fields.architecture().has_latents) {
+    // convert_hf_to_gguf.py writes a tenth of mscale_all_dim; llama.cpp takes mscale to be the
+    // same.
+    yarn.emplace_back("mscale", 10.0 * multiplier);
+    yarn.emplace_back("mscale_all_dim", 10.0 * multiplier);
+    return Json(std::move(yarn));
+  }
   const double divisor = multiplier == 0.0 ? 1.0 : magnitude(factor, multiplier);
   const auto stored = yarn_attention_factor(fields);
   if (attention_factor != 1.0 || divisor != 1.0 || stored) {

@@ -498,6 +498,42 @@ constexpr GgufArchitecture kLfm2Moe = {.name = "lfm2moe",
                                        .sizes = kLfm2Sizes,
                                        .mixers = GgufMixers::convolutions};
 
+// Newer files of DeepSeek have kv_b_proj as two tensors of three dimensions.
+constexpr std::array<GgufNamePair, 11> kLatentTensors = {{
+    {"attn_q_a", "self_attn.q_a_proj"},
+    {"attn_q_a_norm", "self_attn.q_a_layernorm"},
+    {"attn_q_b", "self_attn.q_b_proj"},
+    {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+    {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+    {"attn_kv_b", "self_attn.kv_b_proj"},
+    {"attn_k_b", "self_attn.k_b_proj"},
+    {"attn_v_b", "self_attn.v_b_proj"},
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+}};
+constexpr std::array<GgufNamePair, 2> kDeepSeekSizes = {{
+    {"expert_shared_count", "n_shared_experts"},
+    {"leading_dense_block_count", "first_k_dense_replace"},
+}};
+constexpr GgufArchitecture kDeepSeek2 = {.name = "deepseek2",
+                                         .model_type = "deepseek_v2",
+                                         .hf_class = "DeepseekV2ForCausalLM",
+                                         .sigmoid_type = "deepseek_v3",
+                                         .sigmoid_class = "DeepseekV3ForCausalLM",
+                                         .has_mixtures = true,
+                                         .experts_field = "n_routed_experts",
+                                         .tensors = kLatentTensors,
+                                         .fields = kGlmMoeFields,
+                                         .sizes = kDeepSeekSizes,
+                                         .has_latents = true};
+constexpr GgufArchitecture kMiniCpm3 = {.name = "minicpm3",
+                                        .model_type = "minicpm3",
+                                        .hf_class = "MiniCPM3ForCausalLM",
+                                        .tensors = kLatentTensors,
+                                        .rope = GgufRope::long_factors,
+                                        .has_latents = true};
+
 constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
     {kLlama,
      kMistral,
@@ -549,7 +585,9 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      kMamba,
      kJamba,
      kLfm2,
-     kLfm2Moe});
+     kLfm2Moe,
+     kDeepSeek2,
+     kMiniCpm3});
 
 using NamePair = std::pair<std::string_view, std::string_view>;
 

@@ -53,6 +53,8 @@ struct GgufArchitecture {
   std::span<const GgufNamePair> mixture_names = {};
   std::string_view step_norms_type = {};   // model_type with ssm.dt_b_c_rms; empty: the same
   std::string_view step_norms_class = {};  // its class
+  std::string_view sigmoid_type = {};      // model_type with expert_gating_func 2; empty: the same
+  std::string_view sigmoid_class = {};     // its class
   std::string_view shared_type = {};       // model_type with a shared expert; empty: the same
   std::string_view shared_class = {};      // its class
   bool has_mixtures = false;               // of experts, in some or all layers
@@ -75,6 +77,7 @@ struct GgufArchitecture {
   bool norms_plus_one = false;   // files hold 1 + w of norms that compute 1 + w
   GgufMixers mixers = GgufMixers::attention;
   bool value_heads_in_turns = false;  // of delta nets: set_delta_net_order()
+  bool has_latents = false;           // multi-head latent attention
   bool multiplied_weights = false;    // files have multipliers in the weights, not in keys
   bool two_ropes = false;             // layers with a window have a rope of their own
   std::string_view activation = "silu";

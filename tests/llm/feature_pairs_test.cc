@@ -313,9 +313,9 @@ void cross_all(LoadOptions base, const std::vector<LLM::Request>& requests,
   }
 }
 
-constexpr std::array kPairedModels = {"qwen3_tied",         "gemma3_text_pattern2",
-                                      "mistral_window",     "cohere2_tied",
-                                      "phi3_longrope_long", "qwen2_moe_sparse_step"};
+constexpr std::array kPairedModels = {
+    "qwen3_tied",         "gemma3_text_pattern2",  "mistral_window",  "cohere2_tied",
+    "phi3_longrope_long", "qwen2_moe_sparse_step", "deepseek_v3_yarn"};
 
 class FeaturePairs : public ::testing::TestWithParam<size_t> {};
 
@@ -457,7 +457,8 @@ TEST_P(Int8CachePairs, ChangeNoBitHoweverTheyAreRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, Int8CachePairs,
-                         ::testing::Values("qwen3_tied", "gemma3_text_pattern2", "mistral_window"),
+                         ::testing::Values("qwen3_tied", "gemma3_text_pattern2", "mistral_window",
+                                           "deepseek_v2_lite"),
                          [](const auto& golden) { return golden.param; });
 
 TEST(FeaturePairsText, StopStringsAndTextToo) {

@@ -650,6 +650,62 @@ TEST_F(GgufConfig, LayersOfJambaHaveAPeriod) {
                  with_heads({0, 2, 0, 2, 2, 0}));
 }
 
+// Newer files say what the cache holds, too; older ones have the sizes of heads under those names.
+TEST_F(GgufConfig, LatentsHaveTheSizesOfHeadsInEitherSpelling) {
+  const auto file = [](const std::string& arch, bool is_split) {
+    GgufWriter writer = small_file(arch);
+    const auto size = [&](const std::string& key, uint32_t value) {
+      writer.number(arch + "." + key, value);
+    };
+    size("attention.kv_lora_rank", 20);
+    size("rope.dimension_count", 8);
+    size("attention.key_length", is_split ? 28 : 21);
+    size("attention.value_length", is_split ? 20 : 10);
+    if (is_split) size("attention.key_length_mla", 21);
+    if (is_split) size("attention.value_length_mla", 10);
+    return writer;
+  };
+  for (const bool is_split : {false, true}) {
+    GgufWriter lite = file("deepseek2", is_split);
+    lite.number("deepseek2.expert_count", uint32_t{6})
+        .number("deepseek2.expert_used_count", uint32_t{2})
+        .number("deepseek2.expert_shared_count", uint32_t{2})
+        .number("deepseek2.expert_feed_forward_length", uint32_t{12})
+        .number("deepseek2.leading_dense_block_count", uint32_t{1});
+    const DecoderConfig read = decoder(lite);
+    const LatentConfig sizes{
+        .query_rank = 0, .rank = 20, .nope_dim = 13, .rope_dim = 8, .value_dim = 10};
+    EXPECT_EQ(read.latent, sizes);
+    EXPECT_EQ(read.head_dim, 28);
+    EXPECT_EQ(read.rope_pairs, RopePairs::neighbours);
+    EXPECT_FALSE(read.layers[0].is_mixture);
+    EXPECT_TRUE(read.layers[1].is_mixture);
+    EXPECT_EQ(read.mixture->routing.score, ExpertScore::softmax);
+    EXPECT_EQ(read.mixture->shared_size, 24);
+    lite.number("deepseek2.expert_gating_func", uint32_t{2})
+        .number("deepseek2.attention.q_lora_rank", uint32_t{18})
+        .number("deepseek2.rope.scaling.factor", 40.0f)
+        .string("deepseek2.rope.scaling.type", "yarn")
+        .number("deepseek2.rope.scaling.yarn_log_multiplier", 0.1f);
+    const DecoderConfig third = decoder(lite);
+    EXPECT_EQ(third.family, "deepseek_v3");
+    EXPECT_EQ(third.latent->query_rank, 18);
+    EXPECT_EQ(third.mixture->routing.num_groups, 1);
+    EXPECT_EQ(third.mixture->routing.score, ExpertScore::sigmoid);
+    const double stretched = 0.1 * std::log(40.0) + 1.0;
+    EXPECT_FLOAT_EQ(third.attention_scale,
+                    static_cast<float>(stretched * stretched / std::sqrt(21.0)));
+    EXPECT_FLOAT_EQ(static_cast<float>(third.ropes[0].attention_factor), 1.0f);
+  }
+  const DecoderConfig dense = decoder(file("minicpm3", false));
+  EXPECT_EQ(dense.rope_pairs, RopePairs::halves);
+  EXPECT_EQ(dense.embedding_scale, 12.0f);
+  EXPECT_FLOAT_EQ(dense.logits_scale, 256.0f / 32.0f);
+  GgufWriter odd = file("minicpm3", false);
+  odd.number("minicpm3.attention.key_length_mla", uint32_t{8});
+  expect_refused(ErrorCode::corrupt, {"attention.key_length: 8, expected more than the 8"}, odd);
+}
+
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {
   expect_refused(ErrorCode::unsupported,
                  {"general.architecture: \"falcon\" isn't supported", "llama", "mistral", "qwen2",

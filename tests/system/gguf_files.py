@@ -62,6 +62,12 @@ OWN_NAMES["nemotron_h_moe"] = {
     **OWN_NAMES["nemotron_h"], "mixer.gate": "ffn_gate_inp", "mixer.shared_experts.up_proj": "ffn_up_shexp",
     "mixer.shared_experts.down_proj": "ffn_down_shexp", "mixer.fc1_latent_proj": "ffn_latent_down",
     "mixer.fc2_latent_proj": "ffn_latent_up"}
+LATENTS = {"self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm", "self_attn.q_b_proj": "attn_q_b",
+           "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
+           "self_attn.kv_b_proj": "attn_kv_b", "self_attn.k_b_proj": "attn_k_b", "self_attn.v_b_proj": "attn_v_b",
+           "mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp",
+           "mlp.shared_experts.down_proj": "ffn_down_shexp"}
+OWN_NAMES |= {"deepseek2": LATENTS, "minicpm3": LATENTS}
 WITHOUT_KIND = {"pre_ff_layernorm.weight": "ffn_norm", "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
                 "self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
                 "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
@@ -84,7 +90,8 @@ ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma",
                  "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe", "lfm2": "lfm2", "lfm2_moe": "lfm2moe",
                  "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid",
                  "nemotron_h": "nemotron_h", "falcon_h1": "falcon-h1", "mamba2": "mamba2",
-                 "mamba": "mamba", "falcon_mamba": "mamba", "jamba": "jamba"}
+                 "mamba": "mamba", "falcon_mamba": "mamba", "jamba": "jamba",
+                 "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "minicpm3": "minicpm3"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".mixer.experts.": ".mlp.experts.", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
@@ -364,6 +371,43 @@ def llama3_divisors(scaling, theta, head_dim):
     return divisors
 
 
+def add_latents(add, config):
+    """The sizes of latent attention; the newer files' also say what the cache holds."""
+    nope, rope, value = (config[key] for key in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
+    if config["q_lora_rank"] is not None:
+        add("attention.q_lora_rank", U32, config["q_lora_rank"])
+    add("attention.kv_lora_rank", U32, config["kv_lora_rank"])
+    add("rope.dimension_count", U32, rope)
+    is_split = config["model_type"] == "deepseek_v3"
+    add("attention.key_length", U32, config["kv_lora_rank"] + rope if is_split else nope + rope)
+    add("attention.value_length", U32, config["kv_lora_rank"] if is_split else value)
+    if is_split:
+        add("attention.key_length_mla", U32, nope + rope)
+        add("attention.value_length_mla", U32, value)
+
+
+def split_latents(tensors, config):
+    """kv_b_proj of float32 as two tensors, as newer files have it: the keys' matrices transposed."""
+    if config["model_type"] != "deepseek_v3":
+        return tensors
+    heads, nope, value, rank = (config[key] for key in ("num_attention_heads", "qk_nope_head_dim", "v_head_dim", "kv_lora_rank"))
+    out = {}
+    for name, (dtype, shape, content) in tensors.items():
+        stem, _, rest = name.partition("kv_b_proj")
+        if not rest:
+            out[name] = (dtype, shape, content)
+            continue
+        keys, values = b"", b""
+        for head in range(heads):
+            begin = head * (nope + value) * rank * 4
+            middle = begin + nope * rank * 4
+            keys += content[begin:middle]
+            values += content[middle:middle + value * rank * 4]
+        out[f"{stem}k_b_proj{rest}"] = (dtype, [heads, rank, nope], transposed(keys, heads, nope, rank))
+        out[f"{stem}v_b_proj{rest}"] = (dtype, [heads, value, rank], values)
+    return out
+
+
 def config_metadata(config):
     arch = arch_of(config)
     theta, scaling, local_theta = rope_of(config)
@@ -381,8 +425,11 @@ def config_metadata(config):
                        "vocab_size": "vocab_size"}.items():
         if field in config:
             add(key, U32, config[field])
-    add("attention.key_length", U32, head_dim)
-    add("attention.value_length", U32, head_dim)
+    if "kv_lora_rank" in config:
+        add_latents(add, config)
+    else:
+        add("attention.key_length", U32, head_dim)
+        add("attention.value_length", U32, head_dim)
     if "rms_norm_eps" in config or "norm_eps" in config:
         add("attention.layer_norm_rms_epsilon", F32, config.get("rms_norm_eps") or config["norm_eps"])
     else:
@@ -406,7 +453,8 @@ def config_metadata(config):
     if scaling["rope_type"] == "yarn":
         add("rope.scaling.original_context_length", U32, scaling["original_max_position_embeddings"])
         if "mscale_all_dim" in scaling:
-            add("rope.scaling.yarn_log_multiplier", F32, scaling["mscale_all_dim"])
+            tenth = 0.1 if "kv_lora_rank" in config else 1.0
+            add("rope.scaling.yarn_log_multiplier", F32, tenth * scaling["mscale_all_dim"])
     if "num_experts_per_tok" in config:
         add("expert_count", U32, next(config[key] for key in ("num_experts", "num_local_experts", "n_routed_experts")
                                       if key in config))
@@ -416,7 +464,7 @@ def config_metadata(config):
                            "expert_shared_count": "n_shared_experts", "expert_group_count": "n_group",
                            "expert_group_used_count": "topk_group",
                            "leading_dense_block_count": "first_k_dense_replace"}.items():
-            if field in config:
+            if config.get(field) is not None:
                 add(key, U32, config[field])
         if "num_dense_layers" in config:
             add("leading_dense_block_count", U32, config["num_dense_layers"])
@@ -424,7 +472,7 @@ def config_metadata(config):
             add("expert_shared_feed_forward_length", U32, config["shared_intermediate_size"])
         if "routed_scaling_factor" in config:
             add("expert_weights_scale", F32, config["routed_scaling_factor"])
-            add("expert_gating_func", U32, 2)
+            add("expert_gating_func", U32, 1 if config["model_type"] == "deepseek_v2" else 2)
         if "norm_topk_prob" in config:
             add("expert_weights_norm", BOOL, config["norm_topk_prob"])
     if arch in ("qwen35", "qwen35moe", "qwen3next"):
@@ -525,7 +573,7 @@ def tensors_of(directory, config, quantized=False):
     plus_one = arch.startswith(("gemma", "qwen35", "qwen3next"))
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config.get("num_key_value_heads")}
     out = []
-    for name, (dtype, shape, content) in sorted(stack_experts(divide_by_key_head(read_safetensors(directory), config)).items()):
+    for name, (dtype, shape, content) in sorted(stack_experts(split_latents(divide_by_key_head(read_safetensors(directory), config), config)).items()):
         if any(tower in name for tower in ("vision_tower", "vision_model", "visual", "multi_modal_projector",
                                           "connector")):
             continue

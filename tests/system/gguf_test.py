@@ -44,6 +44,10 @@ class GgufTest(ProgramTest):
         if family == "olmo3":
             theta = ropes["full_attention"]["rope_theta"]
             return {"rope_parameters": {**ropes, "sliding_attention": {"rope_type": "default", "rope_theta": theta}}}
+        if family in ("deepseek_v2", "deepseek_v3"):
+            return {"rope_interleave": True, "rope_parameters": {**ropes, "mscale": ropes.get("mscale_all_dim", 0)}}
+        if family == "minicpm3":  # llama.cpp has these in its code
+            return {"scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256}
         return {"hidden_act": "gelu_pytorch_tanh"} if family == "starcoder2" else {}
 
     @staticmethod
