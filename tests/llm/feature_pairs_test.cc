@@ -313,9 +313,13 @@ void cross_all(LoadOptions base, const std::vector<LLM::Request>& requests,
   }
 }
 
-constexpr std::array kPairedModels = {
-    "qwen3_tied",         "gemma3_text_pattern2",  "mistral_window",  "cohere2_tied",
-    "phi3_longrope_long", "qwen2_moe_sparse_step", "deepseek_v3_yarn"};
+constexpr std::array kPairedModels = {"qwen3_tied",
+                                      "gemma3_text_pattern2",
+                                      "mistral_window",
+                                      "cohere2_tied",
+                                      "phi3_longrope_long",
+                                      "qwen2_moe_sparse_step",
+                                      "../latents/deepseek_v3_yarn"};
 
 class FeaturePairs : public ::testing::TestWithParam<size_t> {};
 
@@ -387,8 +391,10 @@ INSTANTIATE_TEST_SUITE_P(all, FormatPairs, ::testing::ValuesIn(formats_with_code
                            return param.param.first.name + "_" + param.param.second;
                          });
 
-INSTANTIATE_TEST_SUITE_P(all, FeaturePairs, ::testing::Range(size_t{0}, kPairedModels.size()),
-                         [](const auto& model) { return kPairedModels[model.param]; });
+INSTANTIATE_TEST_SUITE_P(
+    all, FeaturePairs, ::testing::Range(size_t{0}, kPairedModels.size()), [](const auto& model) {
+      return std::filesystem::path(kPairedModels[model.param]).filename().string();
+    });
 
 // Layers with states, a draft model's too. Choices, preempted sequences and those that find a
 // prefix go on from copies of states.
@@ -458,8 +464,10 @@ TEST_P(Int8CachePairs, ChangeNoBitHoweverTheyAreRun) {
 
 INSTANTIATE_TEST_SUITE_P(all, Int8CachePairs,
                          ::testing::Values("qwen3_tied", "gemma3_text_pattern2", "mistral_window",
-                                           "deepseek_v2_lite"),
-                         [](const auto& golden) { return golden.param; });
+                                           "../latents/deepseek_v2_lite"),
+                         [](const auto& golden) {
+                           return std::filesystem::path(golden.param).filename().string();
+                         });
 
 TEST(FeaturePairsText, StopStringsAndTextToo) {
   const std::string model = source_path("models/paceline-10m");

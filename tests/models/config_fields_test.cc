@@ -57,11 +57,15 @@ const std::vector<std::string> kModels = {"llama_plain",
                                           "olmo_hybrid_joined",
                                           "lfm2_tied",
                                           "lfm2_moe_tied",
-                                          "lfm3_tied"};
+                                          "lfm3_tied",
+                                          "deepseek_v2_lite"};
 
 std::filesystem::path directory_of(const std::string& model) {
-  const std::filesystem::path plain = source_path("tests/goldens/models/" + model);
-  if (std::filesystem::exists(plain)) return plain;
+  for (const char* const kind : {"models", "latents"}) {
+    const std::filesystem::path path =
+        source_path(std::string("tests/goldens/") + kind + "/" + model);
+    if (std::filesystem::exists(path)) return path;
+  }
   return source_path("tests/goldens/hybrids/" + model);
 }
 

@@ -35,15 +35,10 @@ std::vector<std::string> adapted_goldens() {
   return names;
 }
 
-// The folder of the adapter's model.
-std::string kind_of(const std::string& golden) {
-  return fs::exists(source_path("tests/goldens/models/" + golden)) ? "models" : "hybrids";
-}
-
 // The class that PEFT saw: families may share a name.
 std::string class_of(const std::string& golden) {
   const fs::path path =
-      source_path("tests/goldens/" + kind_of(golden) + "/" + golden + "/config.json");
+      source_path("tests/goldens/" + golden_kind(golden) + "/" + golden + "/config.json");
   const Json config = parse_json(read_text_file(path, 1 << 20), path.string());
   return config.find("architectures")->as_array("architectures")[0].as_string("architectures");
 }
@@ -51,7 +46,7 @@ std::string class_of(const std::string& golden) {
 class FamilyAdapterGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(FamilyAdapterGolden, HasTheLogitsOfPeft) {
-  const Golden golden = read_golden(GetParam(), kind_of(GetParam()));
+  const Golden golden = read_golden(GetParam(), golden_kind(GetParam()));
   Memory memory;
   const AdapterBase base = read_adapter_base(ModelSource(golden.directory));
   const Adapter adapter = read_adapter(kFamilyAdapters / GetParam(), base, memory);
@@ -81,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(all, FamilyAdapterGolden, ::testing::ValuesIn(adapted_g
 TEST(FamilyAdapterGoldens, HaveEveryClassOfTheModelGoldens) {
   std::set<std::string> adapted;
   for (const std::string& name : adapted_goldens()) adapted.insert(class_of(name));
-  for (const char* const kind : {"models", "hybrids"}) {
+  for (const char* const kind : {"models", "latents", "hybrids"}) {
     for (const std::string& name : golden_names(kind)) {
       EXPECT_TRUE(adapted.contains(class_of(name))) << name << ": " << class_of(name);
     }

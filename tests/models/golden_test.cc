@@ -28,7 +28,7 @@ std::vector<RunOptions> all_backends() {
 class ModelGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ModelGolden, LogitsAndGreedyTokensAreTransformers) {
-  const Golden golden = read_golden(GetParam());
+  const Golden golden = read_golden(GetParam(), golden_kind(GetParam()));
   float largest = 0.0f;
   for (const RunOptions& run : all_backends()) {
     TestModel model(golden.directory, run);
@@ -56,7 +56,7 @@ double relative_error(std::span<const float> logits, std::span<const float> expe
 }
 
 TEST_P(ModelGolden, LogitsWithAnInt8CacheAreNear) {
-  const Golden golden = read_golden(GetParam());
+  const Golden golden = read_golden(GetParam(), golden_kind(GetParam()));
   for (RunOptions run : all_backends()) {
     run.kv_dtype = DType::i8;
     TestModel model(golden.directory, run);
@@ -68,7 +68,7 @@ TEST_P(ModelGolden, LogitsWithAnInt8CacheAreNear) {
 }
 
 TEST_P(ModelGolden, EverySpellingOfTheConfigIsTheSameModel) {
-  const Golden golden = read_golden(GetParam());
+  const Golden golden = read_golden(GetParam(), golden_kind(GetParam()));
   for (const std::string& variant : golden.config_variants) {
     SCOPED_TRACE(variant);
     TestModel model(golden.directory, {.backend = BackendKind::reference},
@@ -212,7 +212,7 @@ const std::map<std::string, ModelChanges>& features_off() {
 }
 
 TEST_P(ModelGolden, WithoutAnyOneFeatureTheGoldenIsMissed) {
-  const Golden golden = read_golden(GetParam());
+  const Golden golden = read_golden(GetParam(), golden_kind(GetParam()));
   for (const std::string& feature : golden.features) {
     SCOPED_TRACE(feature);
     ASSERT_TRUE(features_off().contains(feature));
@@ -223,6 +223,8 @@ TEST_P(ModelGolden, WithoutAnyOneFeatureTheGoldenIsMissed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, ModelGolden, ::testing::ValuesIn(golden_names()),
+                         [](const auto& golden) { return golden.param; });
+INSTANTIATE_TEST_SUITE_P(latents, ModelGolden, ::testing::ValuesIn(golden_names("latents")),
                          [](const auto& golden) { return golden.param; });
 
 }  // namespace

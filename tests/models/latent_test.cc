@@ -68,7 +68,7 @@ void write_split(const std::filesystem::path& golden, const std::filesystem::pat
 }
 
 TEST(LatentFiles, TwoTensorsAreTheSameModel) {
-  const Golden golden = read_golden("deepseek_v3_yarn");
+  const Golden golden = read_golden("deepseek_v3_yarn", "latents");
   TestModel joined(golden.directory, {});
   const std::vector<float> expected = joined.logits(golden.prompt_ids);
   for (const auto& [keys, values] : {std::pair{"k_b_proj.weight", "v_b_proj.weight"},
@@ -82,7 +82,7 @@ TEST(LatentFiles, TwoTensorsAreTheSameModel) {
 }
 
 TEST(LatentFiles, BitsDontDependOnCutsInAnyTypeOfTheCache) {
-  const Golden golden = read_golden("deepseek_v2_lite");
+  const Golden golden = read_golden("deepseek_v2_lite", "latents");
   for (const Isa isa : isas_to_run()) {
     for (const DType type : {DType::f32, DType::bf16, DType::i8}) {
       TestModel model(

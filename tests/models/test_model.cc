@@ -112,6 +112,13 @@ std::vector<std::string> golden_names(const std::string& kind) {
   return names;
 }
 
+std::string golden_kind(const std::string& name) {
+  for (const char* const kind : {"models", "latents"}) {
+    if (fs::exists(goldens_directory(kind) / name)) return kind;
+  }
+  return "hybrids";
+}
+
 std::vector<std::string> dense_golden_names() {
   std::vector<std::string> names = golden_names();
   std::erase_if(names, [](const std::string& name) {
@@ -144,9 +151,7 @@ Golden read_golden(const std::string& name, const std::string& kind) {
   return golden;
 }
 
-Golden find_golden(const std::string& name) {
-  return read_golden(name, fs::exists(goldens_directory("models") / name) ? "models" : "hybrids");
-}
+Golden find_golden(const std::string& name) { return read_golden(name, golden_kind(name)); }
 
 TestModel::TestModel(const fs::path& directory, const RunOptions& options,
                      const ModelChanges& changes)

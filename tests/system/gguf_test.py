@@ -10,6 +10,7 @@ from gguf_files import (ARCHITECTURES, F32, STRING, adapter_matrices, convert, r
 from program import BUNDLED, ROOT, ProgramTest, lines
 
 GOLDENS = ROOT / "tests/goldens/models"
+LATENTS = ROOT / "tests/goldens/latents"
 HYBRIDS = ROOT / "tests/goldens/hybrids"  # of layers with states
 TOKENIZERS = ROOT / "../shared/tokenizers"
 SPLITS = {"qwen3": "qwen2", "llama3.2": "llama-bpe", "gpt2": "gpt-2", "deepseek_v3": "deepseek-v3", "gemma3": "",
@@ -58,7 +59,7 @@ class GgufTest(ProgramTest):
         return {key: rounded(value) for key, value in config.items() if "multiplier" in key}
 
     def test_golden_models_score_as_their_safetensors(self):
-        for folder in sorted(path for path in GOLDENS.iterdir() if path.is_dir()):
+        for folder in sorted(path for kind in (GOLDENS, LATENTS) for path in kind.iterdir() if path.is_dir()):
             config = text_config(folder)
             if config["model_type"] not in ARCHITECTURES:
                 continue
@@ -68,7 +69,7 @@ class GgufTest(ProgramTest):
                 continue
             config = {**config, **self.without_keys(config)}
             with self.subTest(folder.name):
-                twin, gguf, ids = self.twin(folder.name, config)
+                twin, gguf, ids = self.twin(folder.name, config, folder.parent)
                 self.assertEqual(self.scores(gguf, ids), self.scores(twin, ids))
 
     def test_golden_hybrids_score_as_their_safetensors(self):

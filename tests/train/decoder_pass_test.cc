@@ -89,6 +89,9 @@ TEST(TrainRefusals, AreByName) {
   TestModel hybrid(find_golden("nemotron_h_moe").directory, {});
   expect_error(ErrorCode::unsupported, {"e_score_correction_bias", "LoRA"},
                [&] { WeightSet(hybrid.backend(), hybrid.decoder()); });
+  TestModel compressed(find_golden("youtu_plain").directory, {});
+  expect_error(ErrorCode::unsupported, {"multi-head latent attention"},
+               [&] { expect_trainable(compressed.decoder()); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainForward,

@@ -21,7 +21,8 @@ import peft
 import torch
 from safetensors.torch import load_file, save_file
 
-from peft_models import GOLDENS, adapt_weights_that_are_read, load_model, randomise, sort_lists
+from peft_models import (GOLDENS, adapt_weights_that_are_read, folder_of, load_model, randomise,
+                         sort_lists)
 
 MODELS = [
     "cohere2_bias", "exaone4_window", "gemma2_odd", "gemma3_language_model_prefix", "gemma3_text_pattern2", "glm4_bias",
@@ -60,7 +61,7 @@ LAST_ROWS = 2
 
 
 def make(name: str, out: Path) -> torch.Tensor:
-    folder = GOLDENS / ("hybrids" if name in HYBRIDS else "models") / name
+    folder = folder_of(name)
     targets = OTHER_TARGETS.get(name, MIXERS if name in HYBRIDS else TARGETS)
     config = peft.LoraConfig(task_type="CAUSAL_LM", r=1, lora_alpha=3, target_modules=targets,
                              exclude_modules=r".*(vision|visual).*", rank_pattern={"o_proj": 2},

@@ -28,9 +28,8 @@ def adapt_weights_that_are_read() -> None:
 
 
 def folder_of(name: str) -> Path:
-    """Of a golden with or without layers that have states."""
-    plain = GOLDENS / "models" / name
-    return plain if plain.exists() else GOLDENS / "hybrids" / name
+    """Of a golden of any kind."""
+    return next(GOLDENS / kind / name for kind in ("models", "latents", "hybrids") if (GOLDENS / kind / name).exists())
 
 
 def load_model(path: Path) -> torch.nn.Module:

@@ -1,0 +1,28 @@
+// Models that a device's kernels don't take are refused by the field's name.
+#include "load/device_limits.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/expect_error.h"
+
+namespace paceline {
+namespace {
+
+TEST(DeviceLimits, LatentAttentionNeedsValuesInKeys) {
+  const DecoderConfig latent{.head_dim = 576,
+                             .latent = LatentConfig{.rank = 512, .rope_dim = 64},
+                             .layers = {LayerConfig{}}};
+  check_device_takes(latent, {}, "config.json");
+  expect_error(ErrorCode::unsupported,
+               {"config.json: kv_lora_rank: multi-head latent attention", "--device cpu"},
+               [&] { check_device_takes(latent, {.values_in_keys = false}, "config.json"); });
+}
+
+TEST(DeviceLimits, HeadsHaveAMostSize) {
+  const DecoderConfig wide{.head_dim = 576, .layers = {LayerConfig{}}};
+  expect_error(ErrorCode::unsupported, {"config.json: head_dim: found 576, expected at most 512"},
+               [&] { check_device_takes(wide, {.head_dim = 512}, "config.json"); });
+}
+
+}  // namespace
+}  // namespace paceline
