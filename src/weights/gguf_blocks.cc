@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "tensor/dtype.h"
+#include "weights/gguf_grids.h"
 
 namespace paceline {
 namespace {
@@ -264,6 +265,65 @@ struct Mxfp4 {
   }
 };
 
+// The eighth of eight signs makes their number even.
+uint8_t with_parity(uint32_t seven_signs) {
+  return static_cast<uint8_t>(seven_signs | ((std::popcount(seven_signs) & 1u) << 7));
+}
+
+// Eight codes of two points: zero + the number, or zero - it where its sign's bit is set.
+//   numbers  those that occur, by the grid's digits
+void put_points(std::string_view grid, const uint8_t* __restrict numbers, int first, int second,
+                uint8_t signs, int zero, uint8_t* __restrict codes) {
+  for (int i = 0; i < 8; ++i) {
+    const int point = i < 4 ? first : second;
+    const int number = numbers[grid[static_cast<size_t>(4 * point + i % 4)] - '0'];
+    codes[i] = static_cast<uint8_t>((signs >> i & 1) != 0 ? zero - number : zero + number);
+  }
+}
+
+// d, points [64], then for each group of 32 elements 4 bits of scale and 4 times 7 signs. The
+// numbers 4 to 62 are halved here, and d with the quarter that the format has.
+struct Iq3Xxs {
+  static constexpr GgufType kType = GgufType::iq3_xxs;
+  static constexpr Grouping kGrouping{
+      .bits = 6, .group_size = 32, .zero_point = 31, .groups_per_factor = 8};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    static constexpr uint8_t kNumbers[8] = {2, 6, 10, 14, 18, 22, 26, 31};
+    to.factors[0] = 0.5f * half_at(block);
+    for (int group = 0; group < 8; ++group) {
+      uint32_t packed = 0;
+      std::memcpy(&packed, block + 66 + 4 * group, sizeof(packed));
+      to.scales[group] = static_cast<int8_t>(1 + 2 * (packed >> 28));
+      for (int i = 0; i < 4; ++i) {
+        const uint8_t* const points = block + 2 + 8 * group + 2 * i;
+        put_points(kIq3XxsGrid, kNumbers, points[0], points[1],
+                   with_parity(packed >> (7 * i) & 0x7F), 31, codes + 32 * group + 8 * i);
+      }
+    }
+  }
+};
+
+// d, points [64], their ninth bits [8], signs [32], scales [4] of 4 bits.
+struct Iq3S {
+  static constexpr GgufType kType = GgufType::iq3_s;
+  static constexpr Grouping kGrouping{
+      .bits = 5, .group_size = 32, .zero_point = 15, .groups_per_factor = 8};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    static constexpr uint8_t kNumbers[8] = {1, 3, 5, 7, 9, 11, 13, 15};
+    to.factors[0] = half_at(block);
+    for (int group = 0; group < 8; ++group) {
+      const int scale = block[106 + group / 2] >> (4 * (group % 2)) & 0x0F;
+      to.scales[group] = static_cast<int8_t>(1 + 2 * scale);
+      for (int i = 0; i < 4; ++i) {
+        const uint8_t* const points = block + 2 + 8 * group + 2 * i;
+        const int ninth = block[66 + group] >> (2 * i);
+        put_points(kIq3SGrid, kNumbers, points[0] | (ninth & 1) << 8, points[1] | (ninth & 2) << 7,
+                   block[74 + 4 * group + i], 15, codes + 32 * group + 8 * i);
+      }
+    }
+  }
+};
+
 template <int size>
 void values_of(std::optional<int> zero_point, const uint8_t* __restrict codes, float scale,
                float offset, float* __restrict values) {
@@ -296,10 +356,11 @@ constexpr GgufBlockFormat format_of() {
           }};
 }
 
-constexpr std::array kFormats = {
-    format_of<Q40>(),   format_of<Q41>(),   format_of<Q50>(),  format_of<Q51>(), format_of<Q80>(),
-    format_of<Q2K>(),   format_of<Q3K>(),   format_of<Q4K>(),  format_of<Q5K>(), format_of<Q6K>(),
-    format_of<Iq4Nl>(), format_of<Iq4Xs>(), format_of<Mxfp4>()};
+constexpr std::array kFormats = {format_of<Q40>(),   format_of<Q41>(),    format_of<Q50>(),
+                                 format_of<Q51>(),   format_of<Q80>(),    format_of<Q2K>(),
+                                 format_of<Q3K>(),   format_of<Q4K>(),    format_of<Q5K>(),
+                                 format_of<Q6K>(),   format_of<Iq4Nl>(),  format_of<Iq4Xs>(),
+                                 format_of<Mxfp4>(), format_of<Iq3Xxs>(), format_of<Iq3S>()};
 
 }  // namespace
 

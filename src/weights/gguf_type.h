@@ -25,7 +25,9 @@ enum class GgufType : uint32_t {
   q4_k = 12,
   q5_k = 13,
   q6_k = 14,
+  iq3_xxs = 18,
   iq4_nl = 20,
+  iq3_s = 21,
   iq4_xs = 23,
   bf16 = 30,
   mxfp4 = 39,
@@ -39,7 +41,7 @@ struct GgufTypeLayout {
 };
 
 // Elements and bytes per block as in ggml (ggml-common.h: block_q4_0 and so on).
-inline constexpr std::array<GgufTypeLayout, 16> kGgufTypes = {{
+inline constexpr std::array<GgufTypeLayout, 18> kGgufTypes = {{
     {GgufType::f32, "F32", 1, 4},
     {GgufType::f16, "F16", 1, 2},
     {GgufType::q4_0, "Q4_0", 32, 18},
@@ -52,7 +54,9 @@ inline constexpr std::array<GgufTypeLayout, 16> kGgufTypes = {{
     {GgufType::q4_k, "Q4_K", 256, 144},
     {GgufType::q5_k, "Q5_K", 256, 176},
     {GgufType::q6_k, "Q6_K", 256, 210},
+    {GgufType::iq3_xxs, "IQ3_XXS", 256, 98},
     {GgufType::iq4_nl, "IQ4_NL", 32, 18},
+    {GgufType::iq3_s, "IQ3_S", 256, 110},
     {GgufType::iq4_xs, "IQ4_XS", 256, 136},
     {GgufType::bf16, "BF16", 1, 2},
     {GgufType::mxfp4, "MXFP4", 32, 17},

@@ -20,7 +20,7 @@ struct BlockScales {
   size_t offset_at = 0;  // where there is an offset
   float offset = 0.0f;
 };
-constexpr std::array<BlockScales, 13> kBlockScales = {{
+constexpr std::array<BlockScales, 15> kBlockScales = {{
     {GgufType::q4_0, 0, 0.02f},
     {GgufType::q4_1, 0, 0.02f, 2, -0.15f},
     {GgufType::q5_0, 0, 0.01f},
@@ -34,10 +34,12 @@ constexpr std::array<BlockScales, 13> kBlockScales = {{
     {GgufType::iq4_nl, 0, 0.0015f},
     {GgufType::iq4_xs, 0, 0.00008f},
     {GgufType::mxfp4, 0, 0.04f},
+    {GgufType::iq3_xxs, 0, 0.00035f},
+    {GgufType::iq3_s, 0, 0.00036f},
 }};
 
-constexpr std::array<GgufType, 16> kTypes = [] {
-  std::array<GgufType, 16> all = {GgufType::f32, GgufType::f16, GgufType::bf16};
+constexpr std::array<GgufType, 18> kTypes = [] {
+  std::array<GgufType, 18> all = {GgufType::f32, GgufType::f16, GgufType::bf16};
   for (size_t i = 0; i < kBlockScales.size(); ++i) all[3 + i] = kBlockScales[i].type;
   return all;
 }();

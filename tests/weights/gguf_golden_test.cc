@@ -87,7 +87,7 @@ TEST(GgufGolden, EveryTensorReadsAsGgufPyReadsIt) {
 
 TEST(GgufGolden, EveryBlockFormatIsThere) {
   const GgufFile file(kGoldens / "formats.gguf");
-  EXPECT_EQ(gguf_block_formats().size(), 13u);
+  EXPECT_EQ(gguf_block_formats().size(), 15u);
   for (const GgufBlockFormat& format : gguf_block_formats()) {
     const auto* tensor = file.find_tensor("random." + std::string(gguf_type_name(format.type)));
     ASSERT_NE(tensor, nullptr) << gguf_type_name(format.type);
@@ -131,7 +131,7 @@ TEST(GgufGolden, CodesScalesAndOffsetsComeToTheValues) {
       }
     }
   }
-  EXPECT_EQ(num_matrices, 13 + 6 + 1);  // random, quantised, interleaved
+  EXPECT_EQ(num_matrices, 15 + 6 + 1);  // random, quantised, interleaved
 }
 
 TEST(GgufGolden, GroupingsAreThoseOfTheFormats) {
@@ -142,7 +142,8 @@ TEST(GgufGolden, GroupingsAreThoseOfTheFormats) {
       {GgufType::q3_k, {4, 16, 4, 16}}, {GgufType::q4_k, {4, 32, {}, 8}},
       {GgufType::q5_k, {5, 32, {}, 8}}, {GgufType::q6_k, {6, 16, 32, 16}},
       {GgufType::iq4_nl, {8, 32, 128}}, {GgufType::iq4_xs, {8, 32, 128, 8}},
-      {GgufType::mxfp4, {5, 32, 12}}};
+      {GgufType::mxfp4, {5, 32, 12}},   {GgufType::iq3_xxs, {6, 32, 31, 8}},
+      {GgufType::iq3_s, {5, 32, 15, 8}}};
   for (const GgufBlockFormat& format : gguf_block_formats()) {
     EXPECT_EQ(format.grouping, expected.at(format.type)) << gguf_type_name(format.type);
   }

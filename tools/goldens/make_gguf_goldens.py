@@ -23,8 +23,10 @@ SEED = 61
 HALVES = {
     Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0],
     Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208],
-    Type.IQ4_NL: [0], Type.IQ4_XS: [0],
+    Type.IQ4_NL: [0], Type.IQ4_XS: [0], Type.IQ3_XXS: [0], Type.IQ3_S: [0],
 }
+# They came later, and leave the others' random numbers alone.
+LATER = [Type.IQ3_XXS, Type.IQ3_S]
 # Zeros, the smallest and the largest subnormals, the smallest normal, ordinary scales, the largest.
 SPECIAL_HALVES = np.array(
     [0.0, -0.0, 2**-24, -(2**-24), 1023 * 2**-24, 2**-14, -0.00123, 0.0371, 1.0, -3.3, 65504.0],
@@ -70,7 +72,7 @@ def write_formats(path: Path) -> dict[str, np.ndarray]:
         values[name] = gguf.quants.dequantize(stored, kind).astype(np.float32)
         writer.add_tensor(name, stored, raw_dtype=None if kind in (Type.F32, Type.F16) else kind)
 
-    for kind in HALVES:
+    for kind in [kind for kind in HALVES if kind not in LATER]:
         rows, row_length = (4, 768) if gguf.GGML_QUANT_SIZES[kind][0] == 256 else (3, 224)
         add(f"random.{kind.name}", random_blocks(kind, rows, row_length, rng), kind)
     numbers = rng.standard_normal((2, 96)).astype(np.float32)
@@ -90,6 +92,8 @@ def write_formats(path: Path) -> dict[str, np.ndarray]:
     add("rank.3", rng.standard_normal((2, 3, 4)).astype(np.float32), Type.F32)
     add("rank.4", rng.standard_normal((2, 1, 3, 2)).astype(np.float16), Type.F16)
     add("random.MXFP4", random_mxfp4(3, 7), Type.MXFP4)
+    for kind in LATER:
+        add(f"random.{kind.name}", random_blocks(kind, 4, 768, np.random.default_rng(SEED + 2)), kind)
     add("quantised.MXFP4", gguf.quants.quantize(numbers, Type.MXFP4), Type.MXFP4)
     finish(writer)
     return values
