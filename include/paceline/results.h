@@ -172,6 +172,8 @@ struct ModelInfo {
   std::string dtype;  // of plain weights
   // The format of packed matrices: bfloat16, q4x64 (4 bits in groups of 64), or several.
   std::string weight_format;
+  // What becomes of matrices that another tool has quantised; empty: there are none.
+  std::string quantised_files;
   size_t decode_bytes = 0;        // weights read for one decoded token
   bool integer_products = false;  // of quantised weights with inputs of 8 bits
   std::string kv_cache_dtype;

@@ -47,6 +47,7 @@ struct ModelReport {
   std::filesystem::path path;
   DecoderConfig config;
   std::vector<TensorRow> tensors;  // as stored; empty for dummy weights
+  std::string quantised_files;     // describe_quantised_files()
   int64_t parameters = 0;
   int64_t active_parameters = 0;  // used by one token
   DType weight_dtype = DType::bf16;
@@ -148,6 +149,7 @@ ModelReport make_report(const Settings& settings, const cuda::CudaDevice* device
   report.weight_dtype = report.config.dtype;
   if (settings.load.load_format == LoadFormat::files) {
     report.tensors = stored_tensors(source);
+    report.quantised_files = describe_quantised_files(source);
     const auto read = tensor_rows(read_model_tensors(source));
     const auto largest = std::max_element(
         read.begin(), read.end(),
@@ -240,6 +242,7 @@ std::string report_json(const ModelReport& report) {
     writer.member("path", report.path.string()).key("config").begin_object();
     for (const auto& [name, value] : config_rows(report.config)) writer.key(name).raw(value);
     writer.end_object().member("parameters", report.parameters);
+    if (!report.quantised_files.empty()) writer.member("quantised_files", report.quantised_files);
     writer.member("active_parameters", report.active_parameters).key("tensors").begin_array();
     for (const TensorRow& row : report.tensors) {
       writer.begin_object().member("name", row.name).member("dtype", row.type);
@@ -286,6 +289,9 @@ std::string report_text(const ModelReport& report) {
   };
   add_count("parameters", report.parameters);
   if (report.config.mixture) add_count("active_parameters", report.active_parameters);
+  if (!report.quantised_files.empty()) {
+    text += fmt::format("  {:<20}{}\n", "quantised_files", report.quantised_files);
+  }
   text += "\n";
   if (!report.tensors.empty()) text += "Tensors\n";
   size_t width = 0;

@@ -29,6 +29,9 @@ void print_model(const LLM& llm, double seconds, Session& session) {
   session.print_note("model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s", model.path,
                      model.family, model.num_layers, parameters_text(model.num_parameters),
                      model.weight_format, seconds);
+  if (!model.quantised_files.empty()) {
+    session.print_note("quantised files: {}", model.quantised_files);
+  }
   const std::string cached =
       model.num_states == 0
           ? "keys and values"

@@ -116,6 +116,7 @@ ModelInfo LLM::model_info() const {
           .num_states = model.num_states,
           .dtype = std::string(dtype_name(model.weight_dtype)),
           .weight_format = weights.format,
+          .quantised_files = model.quantised_files,
           .decode_bytes = weights.bytes,
           .integer_products = weights.integer_products,
           .kv_cache_dtype = std::string(dtype_name(model.kv_dtype)),

@@ -37,7 +37,9 @@ double least_bytes(const ModelSource& source, const DecoderConfig& config,
   const size_t cached = options.kv_cache_memory_bytes.value_or(
       sequence_bytes(config, length, kv_dtype, choose_state_dtype(options.state_dtype)));
   const size_t activations = runner_activation_bytes(config, {.max_rows = kRows});
-  return kept_weights(source, *stored, config, dtype, options).bytes +
+  const uint64_t added = reads_files ? bytes_added_by_reading(source) : 0;
+  const StoredWeights weights = {.tensors = *stored, .added_bytes = added};
+  return kept_weights(source, weights, config, dtype, options).bytes +
          static_cast<double>(cached + activations);
 }
 

@@ -184,8 +184,10 @@ FusedSizes fuse_model(const ModelSource& source, const Adapter& adapter, const F
   const Json config = read_base_config(source);
   const std::string where = source.files().where(kConfigFile);
   Memory memory;
-  WeightStack weights(source.open_weights(memory), {.config = config, .where = where}, memory,
-                      threads);
+  WeightStack weights(
+      source.open_weights(memory),
+      {.config = config, .where = where, .published = PublishedQuantisation::find(source.files())},
+      memory, threads);
   const FusePlan plan = make_fuse_plan(weights.top(), source, adapter, options);
   NewDirectory directory(options.to);
   const fs::path& filling = directory.filling_path();

@@ -165,7 +165,8 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                            .where = where,
                            .digested = options.fingerprint || keeps_weights(options),
                            .is_dummy = options.load_format == LoadFormat::dummy,
-                           .quantization = choose_quantization(options.quantize)},
+                           .quantization = choose_quantization(options.quantize),
+                           .published = PublishedQuantisation::find(source.files())},
                           model.memory, *model.threads);
   ReportingCheckpoint reported(stack.top(), options.progress);
   WeightReader weights(reported);
@@ -185,8 +186,10 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                             .backend = *model.backend,
                             .weight_dtype = model.weight_dtype,
                             .activations = choose_activations(options.activations)};
+  if (stack.published() != nullptr) model.quantised_files = stack.published()->description();
   if (!keeps_weights(options)) {
-    check_weights_fit(model, source, plain, config, options);
+    const uint64_t added = stack.published() == nullptr ? 0 : stack.published()->added_bytes();
+    check_weights_fit(model, source, {.tensors = plain, .added_bytes = added}, config, options);
     make_decoder(model, context, config);
     return stack.digest();
   }

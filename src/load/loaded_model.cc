@@ -564,18 +564,47 @@ DecoderConfig read_model_config(const ModelSource& source, LoadFormat format) {
   const bool is_dummy = format == LoadFormat::dummy;
   const WeightStack stack(
       is_dummy ? make_dummy_checkpoint(DType::f32, 0, memory) : source.open_weights(memory),
-      {.config = config_json, .where = where, .is_dummy = is_dummy}, memory, threads);
+      {.config = config_json,
+       .where = where,
+       .is_dummy = is_dummy,
+       .published = PublishedQuantisation::find(source.files())},
+      memory, threads);
   return read_decoder_config(config_json, WeightReader(stack.top()), where);
 }
 
-std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source) {
+namespace {
+
+// Calls use(stack) with the stack of checkpoints of the model's files.
+template <class Use>
+auto with_weight_stack(const ModelSource& source, Use&& use) {
   const Json config_json = read_config_json(source.files());
   const std::string where = source.files().where(kConfig);
   Memory memory;
   ThreadPool threads(1);
-  const WeightStack stack(source.open_weights(memory), {.config = config_json, .where = where},
+  const WeightStack stack(source.open_weights(memory),
+                          {.config = config_json,
+                           .where = where,
+                           .published = PublishedQuantisation::find(source.files())},
                           memory, threads);
-  return stack.top().entries();
+  return use(stack);
+}
+
+}  // namespace
+
+std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source) {
+  return with_weight_stack(source, [](const WeightStack& stack) { return stack.top().entries(); });
+}
+
+std::string describe_quantised_files(const ModelSource& source) {
+  return with_weight_stack(source, [](const WeightStack& stack) {
+    return stack.published() == nullptr ? std::string() : stack.published()->description();
+  });
+}
+
+uint64_t bytes_added_by_reading(const ModelSource& source) {
+  return with_weight_stack(source, [](const WeightStack& stack) {
+    return stack.published() == nullptr ? uint64_t{0} : stack.published()->added_bytes();
+  });
 }
 
 }  // namespace paceline

@@ -80,6 +80,7 @@ struct LoadedModel {
   std::unique_ptr<Decoder> decoder;
   DType weight_dtype = DType::f32;  // of plain weights
   bool is_quantised = false;        // some weights are quantised
+  std::string quantised_files;      // QuantisedCheckpoint::description(), or empty
   DType kv_dtype = DType::f32;
   DType state_dtype = DType::f32;  // of layers with states
   size_t weight_bytes = 0;
@@ -128,5 +129,10 @@ DecoderConfig read_model_config(const ModelSource& source, LoadFormat format);
 
 // The tensors of the files as a model reads them: packed matrices with their plain shapes.
 std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source);
+
+// QuantisedCheckpoint::description() of the model's files; empty where no tool has quantised them.
+std::string describe_quantised_files(const ModelSource& source);
+// QuantisedCheckpoint::added_bytes() of them.
+uint64_t bytes_added_by_reading(const ModelSource& source);
 
 }  // namespace paceline

@@ -5,7 +5,7 @@
 #include "load/model_path.h"
 #include "models/family.h"
 #include "tokenizer/made_tokenizer.h"
-#include "weights/mlx_quantization.h"
+#include "weights/published_quantisation.h"
 
 namespace paceline {
 namespace {
@@ -30,7 +30,7 @@ void ModelSource::check_supported() const {
     const std::string where = files_.where(kConfig);
     check_model_kind(files_.read_json(kConfig), where);
   }
-  check_quantization_method(files_);
+  PublishedQuantisation::find(files_);
 }
 
 std::unique_ptr<Checkpoint> ModelSource::open_weights(Memory& memory) const {

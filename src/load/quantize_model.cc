@@ -15,6 +15,7 @@
 #include "load/quantize_plan.h"
 #include "weights/affine_quantizer.h"
 #include "weights/expert_checkpoint.h"
+#include "weights/published_quantisation.h"
 #include "weights/quoted_name.h"
 #include "weights/safetensors_writer.h"
 
@@ -115,6 +116,10 @@ QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& thread
     if (config.find_value(key) == nullptr) continue;
     throw Error(ErrorCode::invalid, fmt::format("{}: found {}: the model is quantised already",
                                                 config_path.string(), key));
+  }
+  if (const auto found = PublishedQuantisation::find(ModelFiles(options.from))) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("{}: quantised by {} already", options.from.string(), found->method));
   }
   const auto stored = open_checkpoint(options.from);
   Memory memory;

@@ -19,6 +19,10 @@ WeightStack::WeightStack(std::unique_ptr<Checkpoint> stored, const Options& opti
     digested_ = std::make_unique<DigestedCheckpoint>(*top_, threads);
     top_ = digested_.get();
   }
+  if (options.published && !options.is_dummy) {
+    published_ = std::make_unique<QuantisedCheckpoint>(*top_, *options.published, memory, threads);
+    top_ = published_.get();
+  }
   const auto packed =
       options.is_dummy ? std::nullopt : MlxQuantization::find(options.config, options.where);
   const bool quantizes = options.quantization != LoadQuantization::none;

@@ -63,7 +63,7 @@ std::string size_figure(double bytes) {
   return fmt::format("{:.0f} bytes", bytes);
 }
 
-KeptWeights kept_weights(const ModelSource& source, const Checkpoint& stored,
+KeptWeights kept_weights(const ModelSource& source, const StoredWeights& stored,
                          const DecoderConfig& config, DType dtype, const LoadOptions& options) {
   const auto elements = static_cast<double>(model_costs(config).weights());
   const auto quantization = parse_load_quantization(options.quantize);
@@ -72,7 +72,8 @@ KeptWeights kept_weights(const ModelSource& source, const Checkpoint& stored,
   // Quantised tensors keep their codes, so what is kept of them is as large as the files: at most 8
   // bits an element and its part of a scale.
   constexpr double kMostPacked = 1.5;
-  const double of_files = stored_bytes(source, stored);
+  const double of_files =
+      stored_bytes(source, stored.tensors) + static_cast<double>(stored.added_bytes);
   const bool is_packed = of_files > 0 && of_files < kMostPacked * elements;
   if (is_packed) needed = std::min(needed, of_files);
   if (quantizes) needed = std::min(needed, elements * bytes_per_code(*quantization));
@@ -80,7 +81,7 @@ KeptWeights kept_weights(const ModelSource& source, const Checkpoint& stored,
 }
 
 void check_weights_fit(const LoadedModel& model, const ModelSource& source,
-                       const Checkpoint& stored, const DecoderConfig& config,
+                       const StoredWeights& stored, const DecoderConfig& config,
                        const LoadOptions& options) {
   const KeptWeights kept = kept_weights(source, stored, config, model.weight_dtype, options);
   const double needed = kept.bytes;

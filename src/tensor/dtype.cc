@@ -21,6 +21,14 @@ std::string_view dtype_name(DType dtype) {
       return "uint32";
     case DType::u8:
       return "uint8";
+    case DType::i64:
+      return "int64";
+    case DType::f8_e4m3:
+      return "float8_e4m3";
+    case DType::f8_e5m2:
+      return "float8_e5m2";
+    case DType::f8_e8m0:
+      return "float8_e8m0";
   }
   return "unknown";
 }

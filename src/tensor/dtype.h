@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-enum class DType : uint8_t { f32, f16, bf16, i8, i32, u32, u8 };
+// Files may also hold 64-bit integers and floats of 8 bits (float8.h): only weights/ reads them.
+enum class DType : uint8_t { f32, f16, bf16, i8, i32, u32, u8, i64, f8_e4m3, f8_e5m2, f8_e8m0 };
 
 struct BFloat16 {
   uint16_t bits;
@@ -19,12 +20,14 @@ struct Float16 {
 };
 
 constexpr size_t dtype_bytes(DType dtype) {
-  if (dtype == DType::i8 || dtype == DType::u8) return 1;
+  if (dtype == DType::i8 || dtype == DType::u8 || dtype >= DType::f8_e4m3) return 1;
+  if (dtype == DType::i64) return 8;
   return dtype == DType::f16 || dtype == DType::bf16 ? 2 : 4;
 }
 constexpr bool is_float(DType dtype) { return dtype < DType::i8; }
 
-// "float32", "float16", "bfloat16", "int8", "int32", "uint32", "uint8".
+// "float32", "float16", "bfloat16", "int8", "int32", "uint32", "uint8", "int64", "float8_e4m3",
+// "float8_e5m2", "float8_e8m0".
 std::string_view dtype_name(DType dtype);
 // Accepts "float32"/"f32"/"F32", "float16"/"f16"/"half", "bfloat16"/"bf16", "int32".
 std::optional<DType> parse_dtype(std::string_view name);
@@ -95,6 +98,10 @@ constexpr DType dtype_of<uint32_t>() {
 template <>
 constexpr DType dtype_of<uint8_t>() {
   return DType::u8;
+}
+template <>
+constexpr DType dtype_of<int64_t>() {
+  return DType::i64;
 }
 
 }  // namespace paceline

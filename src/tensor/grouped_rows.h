@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "tensor/dtype.h"
+#include "tensor/value_rows.h"
 
 namespace paceline {
 
@@ -40,16 +40,9 @@ struct ScaleMultiples {
 // Element i of row r is scale(r, i / group_size) * code(r, i) + offset(r, i / group_size): the
 // affine format of MLX, and a common form of all block formats of GGUF. Several threads may read
 // rows at once.
-class GroupedRows {
+class GroupedRows : public ValueRows {
  public:
-  virtual ~GroupedRows() = default;
-
-  virtual int64_t num_rows() const = 0;
-  virtual int64_t row_length() const = 0;
   virtual Grouping grouping() const = 0;
-
-  // A type that holds every element exactly: that of the format's reference implementation.
-  virtual DType value_dtype() const = 0;
 
   // Reads one row: codes [row_length], scales and offsets [row_length / group_size].
   virtual void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
@@ -58,10 +51,6 @@ class GroupedRows {
   // The same where groups share factors; otherwise none.
   virtual void read_multiples(int64_t row, std::span<uint8_t> codes,
                               const ScaleMultiples& multiples) const;
-
-  // Reads one row's elements [row_length] with the bits of the format's reference implementation,
-  // rounded to value_dtype().
-  virtual void read_values(int64_t row, std::span<float> values) const = 0;
 
   // The bytes that hold the matrix, for a digest.
   virtual std::vector<std::span<const std::byte>> stored_bytes() const = 0;

@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-OwnedTensor dequantize(const GroupedRows& rows, Memory& memory, ThreadPool& threads) {
+OwnedTensor dequantize(const ValueRows& rows, Memory& memory, ThreadPool& threads) {
   constexpr int64_t kRowsAtOnce = 16;
   OwnedTensor matrix =
       allocate_tensor(memory, rows.value_dtype(), {rows.num_rows(), rows.row_length()});

@@ -13,7 +13,7 @@ const Tensor& UnpackingCheckpoint::keep_copy(std::string_view name, OwnedTensor 
   return copies_.insert_or_assign(std::string(name), std::move(copy)).first->second.view;
 }
 
-const Tensor& UnpackingCheckpoint::keep_numbers(std::string_view name, const GroupedRows& rows) {
+const Tensor& UnpackingCheckpoint::keep_numbers(std::string_view name, const ValueRows& rows) {
   return keep_copy(name, dequantize(rows, memory_, threads_));
 }
 

@@ -52,7 +52,7 @@ class UnpackingCheckpoint : public ForwardingCheckpoint {
   const Tensor* find_copy(std::string_view name) const;
   const Tensor& keep_copy(std::string_view name, OwnedTensor copy);
   // The numbers of a matrix, dequantised once.
-  const Tensor& keep_numbers(std::string_view name, const GroupedRows& rows);
+  const Tensor& keep_numbers(std::string_view name, const ValueRows& rows);
   void drop_copy(std::string_view name);
 
   Memory& memory_;

@@ -21,13 +21,6 @@ struct AffineFormat {
   bool operator==(const AffineFormat&) const = default;
 };
 
-// Throws Error unsupported when a file of the model names a method of quantisation other than
-// MLX's: config.json (`quantization_config.quant_method`: gptq, awq, bitsandbytes, fp8,
-// compressed-tensors,
-// ...), or a file beside it that a tool has written (quantize_config.json of AutoGPTQ,
-// quant_config.json of AWQ, hf_quant_config.json of ModelOpt).
-void check_quantization_method(const ModelFiles& files);
-
 bool is_affine_bits(int64_t bits);
 bool is_affine_group_size(int64_t size);
 
@@ -37,15 +30,14 @@ class MlxQuantization {
  public:
   // Reads `quantization`, or else `quantization_config` if it names no other tool (`quant_method`);
   // nothing when the config has neither. Errors begin with "WHERE: " and the field: unsupported for
-  // a mode other than affine and for bits and groups that MLX doesn't have, invalid for anything
-  // else.
+  // a mode, bits and groups that MLX doesn't have, invalid for anything else.
   static std::optional<MlxQuantization> find(const Json& config, std::string_view where);
 
-  // Nothing when the config excludes the module from quantisation.
+  // Nothing when the config excludes the module from quantisation, or gives it another mode.
   std::optional<AffineFormat> format_of(std::string_view module) const;
 
  private:
-  AffineFormat format_;
+  std::optional<AffineFormat> format_;
   std::map<std::string, std::optional<AffineFormat>, std::less<>> overrides_;
 };
 

@@ -16,10 +16,9 @@ namespace {
 
 constexpr size_t kLengthBytes = 8;  // the header's length, little-endian, before the header
 constexpr std::string_view kMetadataKey = "__metadata__";
-constexpr std::string_view kUnsupportedDTypes[] = {
-    "BOOL",    "F4",      "F6_E2M3",     "F6_E3M2",     "I8",  "F8_E5M2",
-    "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16",
-    "I32",     "C64",     "F64",         "I64",         "U64"};
+constexpr std::string_view kUnsupportedDTypes[] = {"BOOL", "F4",  "F6_E2M3",     "F6_E3M2",
+                                                   "F64",  "U64", "F8_E4M3FNUZ", "F8_E5M2FNUZ",
+                                                   "I16",  "U16", "C64"};
 
 // One tensor's entry in the header; begin and end count from the start of the data.
 struct TensorClaim {
@@ -94,9 +93,17 @@ DType read_dtype(const DocumentCursor& field) {
   if (name == "BF16") return DType::bf16;
   if (name == "U32") return DType::u32;
   if (name == "U8") return DType::u8;
+  if (name == "I8") return DType::i8;
+  if (name == "I32") return DType::i32;
+  if (name == "I64") return DType::i64;
+  if (name == "F8_E4M3") return DType::f8_e4m3;
+  if (name == "F8_E5M2") return DType::f8_e5m2;
+  if (name == "F8_E8M0") return DType::f8_e8m0;
   if (std::ranges::find(kUnsupportedDTypes, name) != std::end(kUnsupportedDTypes)) {
     field.fail(ErrorCode::unsupported,
-               fmt::format("{} can't be read (F32, F16, BF16, U32 and U8 can)", name));
+               fmt::format("{} can't be read (F32, F16, BF16, F8_E4M3, F8_E5M2, F8_E8M0, I8, I32, "
+                           "I64, U8 and U32 can)",
+                           name));
   }
   field.mismatch("a dtype of the format");
 }

@@ -124,6 +124,14 @@ std::string_view safetensors_dtype_name(DType dtype) {
       return "U32";
     case DType::u8:
       return "U8";
+    case DType::i64:
+      return "I64";
+    case DType::f8_e4m3:
+      return "F8_E4M3";
+    case DType::f8_e5m2:
+      return "F8_E5M2";
+    case DType::f8_e8m0:
+      return "F8_E8M0";
   }
   return "";
 }

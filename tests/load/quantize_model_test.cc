@@ -204,6 +204,9 @@ TEST_F(QuantizeModel, RefusalsLeaveNothing) {
   QuantizeOptions again = options({.bits = 4, .group_size = 32});
   again.from = source_path("tests/goldens/mlx/model");
   expect_error(ErrorCode::invalid, {"quantised already"}, [&] { quantize_model(again, threads_); });
+  again.from = source_path("tests/goldens/quantised/gptq");  // said in quantize_config.json
+  expect_error(ErrorCode::invalid, {"quantised/gptq", "quantised by gptq already"},
+               [&] { quantize_model(again, threads_); });
   QuantizeOptions unknown = options({.bits = 4, .group_size = 32});
   unknown.recipe = "mixed_1_2";
   expect_error(ErrorCode::invalid, {"\"mixed_1_2\"", "mixed_2_6"},

@@ -29,6 +29,14 @@ class InspectTest(ProgramTest):
             self.assertEqual(tensors[name]["bytes"], entry["data_offsets"][1] - entry["data_offsets"][0])
         self.assertEqual(report["parameters"], sum(t["bytes"] for t in report["tensors"]) // 2)
 
+    def test_what_becomes_of_quantised_files_is_said(self):
+        model = ROOT / "tests/goldens/quantised/gptq_model"
+        self.assertEqual(self.inspect("-m", model)["quantised_files"],
+                         "gptq: 1 matrix expanded to float32 (4 bits in groups of 32, reordered), "
+                         "2 matrices packed (4 bits in groups of 32), "
+                         "18 matrices packed (4 bits with a scale for each row)")
+        self.assertNotIn("quantised_files", self.inspect("-m", BUNDLED))
+
     def test_memory_grows_with_context_and_batch(self):
         one = self.inspect("-m", BUNDLED, "-c", "512")["memory"]
         self.assertEqual((one["context"], one["sequences"]), (512, 1))

@@ -168,9 +168,9 @@ class QuantizeTest(ProgramTest):
         self.assertIn("quantised already", self.fail_with(1, "quantize", "-m", self.out, "-o", self.directory / "again"))
         self.assertIn("--quantize", self.fail_with(1, "generate", "-m", self.out, "-p", "x", "--quantize", "q8"))
         config = json.loads((self.out / "config.json").read_text())
-        config["quantization"]["mode"] = "mxfp4"
+        config["quantization"]["mode"] = "mxfp6"
         self.write("mlx-out/config.json", json.dumps(config))
-        self.assertIn('quantization.mode: "mxfp4"', self.fail_with(1, "generate", "-m", self.out, "-p", "x"))
+        self.assertIn('quantization.mode: "mxfp6"', self.fail_with(1, "generate", "-m", self.out, "-p", "x"))
 
 
 if __name__ == "__main__":

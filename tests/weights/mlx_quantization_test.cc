@@ -17,48 +17,6 @@ TEST(MlxQuantization, IsAbsentFromPlainConfigs) {
   EXPECT_FALSE(found_in(R"({"quantization_config": {"quant_method": "gptq", "bits": 4}})"));
 }
 
-TEST(MlxQuantization, OtherMethodsAreRefusedByName) {
-  const auto check = [](const std::string& config) {
-    check_quantization_method(ModelFiles("m", {{"config.json", [=] { return config; }}}));
-  };
-  for (const char* const method :
-       {"gptq", "awq", "bitsandbytes", "fp8", "compressed-tensors", "nvfp4"}) {
-    SCOPED_TRACE(method);
-    const std::string fields = R"("quantization_config": {"quant_method": ")" + std::string(method);
-    expect_error(ErrorCode::unsupported,
-                 {"config.json: quantization_config.quant_method", method, "--quantize", "GGUF"},
-                 [&] { check("{" + fields + "\"}}"); });
-    EXPECT_NO_THROW(check(R"({"quantization": {"bits": 4}, )" + fields + "\"}}"));
-  }
-  EXPECT_NO_THROW(check("{}"));
-  EXPECT_NO_THROW(check(R"({"quantization_config": {"bits": 4, "group_size": 64}})"));
-  expect_error(ErrorCode::invalid, {"quantization_config.quant_method: found 4, expected a string"},
-               [&] { check(R"({"quantization_config": {"quant_method": 4}})"); });
-}
-
-TEST(MlxQuantization, OtherMethodsAreRefusedByTheFilesOfTheirTools) {
-  const auto check = [](const std::string& name, const std::string& text,
-                        const std::string& config = "{}") {
-    check_quantization_method(
-        ModelFiles("m", {{"config.json", [=] { return config; }}, {name, [=] { return text; }}}));
-  };
-  const auto expect_method = [&](const std::string& name, const std::string& text,
-                                 const std::string& method) {
-    expect_error(ErrorCode::unsupported,
-                 {name, "weights quantised by \"" + method + "\"", "--quantize"},
-                 [&] { check(name, text); });
-  };
-  expect_method("quantize_config.json", R"({"bits": 4, "group_size": 128})", "gptq");
-  expect_method("quantize_config.json", R"({"bits": 4, "quant_method": "marlin"})", "marlin");
-  expect_method("quant_config.json", R"({"w_bit": 4, "version": "GEMM"})", "awq");
-  expect_method("hf_quant_config.json", R"({"quantization": {"quant_algo": "NVFP4"}})", "NVFP4");
-  EXPECT_NO_THROW(check("hf_quant_config.json",
-                        R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})"));
-  EXPECT_NO_THROW(check("quantize_config.json", "{}", R"({"quantization": {"bits": 4}})"));
-  expect_error(ErrorCode::invalid, {"quantization.quant_algo: found 4, expected a string"},
-               [&] { check("hf_quant_config.json", R"({"quantization": {"quant_algo": 4}})"); });
-}
-
 TEST(MlxQuantization, ModulesHaveOverrides) {
   const auto found = found_in(R"({"quantization": {"group_size": 64, "bits": 4, "mode": "affine",
       "model.layers.0.mlp.down_proj": {"group_size": 128, "bits": 6}, "lm_head": {"bits": 8},
@@ -69,6 +27,16 @@ TEST(MlxQuantization, ModulesHaveOverrides) {
   EXPECT_EQ(found->format_of("lm_head"), (AffineFormat{8, 64}));
   EXPECT_EQ(found->format_of("model.layers.1.mlp.up_proj"), (AffineFormat{4, 64}));
   EXPECT_EQ(found->format_of("model.embed_tokens"), std::nullopt);
+}
+
+// Their formats are in the shapes of the tensors.
+TEST(MlxQuantization, ModulesOfOtherModesAreNotAffine) {
+  const auto found = found_in(R"({"quantization": {"group_size": 32, "bits": 4, "mode": "mxfp4",
+      "lm_head": {"group_size": 64, "bits": 8, "mode": "affine"}, "model.a": true}})");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->format_of("model.b"), std::nullopt);
+  EXPECT_EQ(found->format_of("model.a"), std::nullopt);
+  EXPECT_EQ(found->format_of("lm_head"), (AffineFormat{8, 64}));
 }
 
 TEST(MlxQuantization, EitherKeyWillDo) {
@@ -83,10 +51,10 @@ TEST(MlxQuantization, OtherModesAndSizesAreRefusedByName) {
                  [&] { found_in("{\"quantization\": {" + std::string(fields) + "}}"); });
   };
   const auto unsupported = ErrorCode::unsupported;
-  refused(unsupported, R"("group_size": 32, "bits": 4, "mode": "mxfp4")",
-          ".mode: \"mxfp4\" can't be read (affine can)");
-  refused(unsupported, R"("group_size": 32, "bits": 4, "a.b": {"mode": "nvfp4"})",
-          "quantization[\"a.b\"].mode: \"nvfp4\"");
+  refused(unsupported, R"("group_size": 32, "bits": 4, "mode": "mxfp6")",
+          ".mode: \"mxfp6\" can't be read (affine, mxfp4, mxfp8 and nvfp4 can)");
+  refused(unsupported, R"("group_size": 32, "bits": 4, "a.b": {"mode": "fp4"})",
+          "quantization[\"a.b\"].mode: \"fp4\"");
   refused(unsupported, R"("group_size": 32, "bits": 7)",
           ".bits: found 7, expected 2, 3, 4, 5, 6 or 8");
   refused(unsupported, R"("group_size": 16, "bits": 4)",

@@ -158,9 +158,8 @@ TEST(Safetensors, TensorFieldsAreThere) {
 }
 
 TEST(Safetensors, UnsupportedDTypesAreNamed) {
-  for (const std::string dtype :
-       {"BOOL", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "F6_E2M3", "I16", "U16", "I32",
-        "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E3M2", "F64", "I64", "U64", "C64"}) {
+  for (const std::string dtype : {"BOOL", "F4", "F6_E2M3", "I16", "U16", "F8_E4M3FNUZ",
+                                  "F8_E5M2FNUZ", "F6_E3M2", "F64", "U64", "C64"}) {
     expect_refused(ErrorCode::unsupported, one_tensor(dtype, "[0]", "[0,0]"), 0,
                    {"tensor \"a.w\": dtype: " + dtype + " can't be read"});
   }

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 
 SEED = 20
 READABLE = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
-UNREADABLE = {
+OTHERS = {
     "bool": torch.bool,
     "i8": torch.int8,
     "i16": torch.int16,
@@ -75,16 +75,16 @@ def main() -> None:
     out: Path = parser.parse_args().out
 
     tensors = mixed(torch.Generator().manual_seed(SEED))
-    for directory in ("single", "several", "unsupported"):
+    for directory in ("single", "several", "dtypes"):
         (out / directory).mkdir(parents=True, exist_ok=True)
     save_file(tensors, out / "single" / "model.safetensors",
               metadata={"note": "a \"quoted\" note"})
     names = sorted(tensors)
     save_file({name: tensors[name] for name in names[::2]}, out / "several" / "even.safetensors")
     save_file({name: tensors[name] for name in names[1::2]}, out / "several" / "odd.safetensors")
-    for name, dtype in UNREADABLE.items():
+    for name, dtype in OTHERS.items():
         save_file({"fine": torch.ones(2), f"of.{name}": torch.ones(2, 2).to(dtype)},
-                  out / "unsupported" / f"{name}.safetensors")
+                  out / "dtypes" / f"{name}.safetensors")
     (out / "golden.json").write_text(
         json.dumps(described(tensors), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
