@@ -160,13 +160,14 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
   auto stored = open_weights(options, source, config_json, model.memory);
   const auto files = stored->files();
   const Checkpoint& plain = *stored;
+  const auto published = PublishedQuantisation::find(source.files());
   const WeightStack stack(std::move(stored),
                           {.config = config_json,
                            .where = where,
                            .digested = options.fingerprint || keeps_weights(options),
                            .is_dummy = options.load_format == LoadFormat::dummy,
                            .quantization = choose_quantization(options.quantize),
-                           .published = PublishedQuantisation::find(source.files())},
+                           .published = published},
                           model.memory, *model.threads);
   ReportingCheckpoint reported(stack.top(), options.progress);
   WeightReader weights(reported);
@@ -193,9 +194,11 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
     make_decoder(model, context, config);
     return stack.digest();
   }
+  // The files of tools beside config.json count, too.
+  const std::string described = published ? config_text + published->summary() : config_text;
   WeightsCache cache(options.weights_cache,
                      {.files = files,
-                      .config = config_text,
+                      .config = described,
                       .dtype = model.weight_dtype,
                       .quantize = options.quantize,
                       .keeps_quantised = context.activations.has_value()},

@@ -48,8 +48,11 @@ std::vector<int32_t> read_column_groups(const ModuleParts& parts, int64_t row_le
   constexpr DType kIndexTypes[] = {DType::i32, DType::i64};
   parts.expect("weight_g_idx", {row_length}, kIndexTypes);
   const int64_t num_groups = divide_up(row_length, group_size);
+  const auto stored = parts.read_integers("weight_g_idx");
+  // The library fills an index that isn't used with -1.
+  if (std::ranges::all_of(stored, [](int64_t group) { return group == -1; })) return groups;
   bool are_neighbours = true;
-  for (const int64_t group : parts.read_integers("weight_g_idx")) {
+  for (const int64_t group : stored) {
     if (group < 0 || group >= num_groups) {
       parts.corrupt("weight_g_idx", fmt::format("found group {} of column {}, expected 0 to {}",
                                                 group, groups.size(), num_groups - 1));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 
 #include "base/error.h"
@@ -76,28 +77,64 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> kn
   return std::ranges::find(known, text) != known.end();
 }
 
-// Which tool packed the words, where a tool writes the formats of others.
-void read_packing(const JsonCursor& object, PublishedQuantisation& found) {
-  const auto text = [&](std::string_view key) {
-    const auto field = object.find(key);
-    return field && field->is_string() ? std::string(field->string()) : std::string();
-  };
-  const std::string packing = text("packing_format") + text("backend");
-  found.words_are_awq = found.method == "awq" || packing.find("awq") != std::string::npos;
-  const std::string format = text("checkpoint_format") + text("version");
-  if (format == "gptq_v2") found.gptq_zero_shift = 0;
-  if (is_one_of(format, {"marlin", "gemv", "GEMV", "gemv_fast", "exllama", "llm-awq"})) {
+bool is_autoround(std::string_view method) {
+  return is_one_of(method, {"auto-round", "intel/auto-round", "autoround"});
+}
+
+std::string text_of(const JsonCursor& object, std::string_view key) {
+  const auto field = object.find(key);
+  return field && field->is_string() ? std::string(field->string()) : std::string();
+}
+
+// AutoRound writes the formats of other tools, and one of its own: GPTQ's, with zero points as they
+// are (auto_round/inference/backend.py; without a name it is GPTQ's).
+void read_autoround_packing(const JsonCursor& object, PublishedQuantisation& found) {
+  std::string packing = text_of(object, "packing_format");
+  if (packing.empty()) packing = text_of(object, "backend");
+  const auto has = [&](std::string_view part) { return packing.find(part) != std::string::npos; };
+  if (has("mlx") || has("e5m3")) {
     object.fail(ErrorCode::unsupported,
-                fmt::format("weights packed for {} can't be read (gptq, gptq_v2 and gemm can)",
-                            quoted_name(format)));
+                fmt::format("weights packed as {} can't be read (auto_round, auto_gptq, auto_awq "
+                            "and llm_compressor can)",
+                            quoted_name(packing)));
   }
+  found.words_are_awq = has("awq");
+  const bool is_named = !packing.empty() && packing != "auto";
+  if (is_named && (!has("gptq") || has("gptqmodel"))) found.gptq_zero_shift = 0;
+}
+
+// Which way words are packed.
+void read_packing(const JsonCursor& object, PublishedQuantisation& found) {
+  if (is_autoround(found.method)) return read_autoround_packing(object, found);
+  found.words_are_awq = found.method == "awq";
+  const std::string format = text_of(object, "checkpoint_format");
+  if (format == "gptq_v2") found.gptq_zero_shift = 0;
+  // Layouts of kernels.
+  std::string kernel = found.words_are_awq ? text_of(object, "version") : format;
+  for (char& letter : kernel) letter = static_cast<char>(std::tolower(letter));
+  if (found.words_are_awq && text_of(object, "backend") == "llm-awq") kernel = "llm-awq";
+  if (kernel.empty() || is_one_of(kernel, {"gemm", "gptq", "gptq_v2"})) return;
+  if (!is_one_of(found.method, {"gptq", "awq"})) return;
+  object.fail(ErrorCode::unsupported,
+              fmt::format("weights packed for {} can't be read (gptq, gptq_v2 and gemm can)",
+                          quoted_name(kernel)));
+}
+
+// Matrices that rotate inputs while a model runs (QuIP, SpinQuant).
+void check_transforms(const JsonCursor& object) {
+  const auto transforms = object.find("transform_config");
+  if (!transforms || !transforms->is_object()) return;
+  const auto groups = transforms->find("config_groups");
+  if (!groups || !groups->is_object() || groups->members().empty()) return;
+  transforms->fail(ErrorCode::unsupported, "transforms of inputs can't be computed");
 }
 
 PublishedQuantisation read_object(const JsonCursor& object, std::string_view method,
                                   const std::string& where) {
-  if (!is_one_of(method, {"fp8", "fbgemm_fp8", "compressed-tensors", "compressed_tensors", "gptq",
-                          "awq", "auto-round", "intel/auto-round", "autoround", "bitsandbytes",
-                          "hqq", "modelopt", "modelopt_fp4", "mlx", "torchao"})) {
+  if (!is_autoround(method) &&
+      !is_one_of(method,
+                 {"fp8", "fbgemm_fp8", "compressed-tensors", "compressed_tensors", "gptq", "awq",
+                  "bitsandbytes", "hqq", "modelopt", "modelopt_fp4", "mlx", "torchao"})) {
     refuse_as(where, method);
   }
   PublishedQuantisation found{.method = std::string(method)};
@@ -105,6 +142,7 @@ PublishedQuantisation read_object(const JsonCursor& object, std::string_view met
   read_block(object, "weight_block_size", found);
   read_config_groups(object, found);
   read_packing(object, found);
+  check_transforms(object);
   return found;
 }
 
@@ -168,6 +206,12 @@ std::optional<PublishedQuantisation> read_config(const JsonCursor& root, bool& d
 }
 
 }  // namespace
+
+std::string PublishedQuantisation::summary() const {
+  return fmt::format("{} bits [{}] block {} awq {} shift {} {}", method, fmt::join(bits, ","),
+                     to_string(block.value_or(Extents())), words_are_awq, gptq_zero_shift,
+                     dtype_name(dtype));
+}
 
 std::optional<PublishedQuantisation> PublishedQuantisation::find(const ModelFiles& files) {
   std::optional<PublishedQuantisation> found;

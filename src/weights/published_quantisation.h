@@ -18,7 +18,7 @@ struct PublishedQuantisation {
   // Rows and columns that share a scale, for the last, smaller blocks.
   std::optional<Extents> block = {};
   bool words_are_awq = false;  // `qweight` holds AWQ's order of codes, not GPTQ's
-  int gptq_zero_shift = 1;     // what is added to GPTQ's zero points: 0 in `gptq_v2`
+  int gptq_zero_shift = 1;     // what is added to GPTQ's zero points: 0 in `gptq_v2`, AutoRound's
   DType dtype = DType::bf16;   // of the values of matrices, from config.json
 
   // Reads config.json (`quantization_config`, or MLX's `quantization` with a mode other than
@@ -26,6 +26,9 @@ struct PublishedQuantisation {
   // none of them names a method. Throws Error unsupported for a method that isn't read, and
   // invalid for a malformed file.
   static std::optional<PublishedQuantisation> find(const ModelFiles& files);
+
+  // All that values depend on, in one line.
+  std::string summary() const;
 };
 
 }  // namespace paceline

@@ -59,6 +59,16 @@ TEST(PublishedQuantisation, SettingsAreRead) {
                   ->words_are_awq);
   EXPECT_EQ(published_in(of_method("fp8", R"(, "weight_block_size": [128, 64])"))->block,
             (Extents{128, 64}));
+  const auto shift_of = [](const std::string& key, const std::string& packing) {
+    return published_in(of_method("auto-round", R"(, ")" + key + R"(": ")" + packing + "\""))
+        ->gptq_zero_shift;
+  };
+  EXPECT_EQ(shift_of("packing_format", "auto_round:auto_gptq"), 1);
+  EXPECT_EQ(shift_of("packing_format", "auto_round"), 0);
+  EXPECT_EQ(shift_of("packing_format", "auto_round:gptqmodel"), 0);
+  EXPECT_EQ(shift_of("backend", "auto_round:exllamav2"), 0);
+  EXPECT_EQ(shift_of("backend", "auto"), 1);
+  EXPECT_EQ(published_in(of_method("auto-round"))->gptq_zero_shift, 1);
   const auto groups = published_in(of_method("compressed-tensors", R"(, "config_groups": {
       "a": {"weights": {"num_bits": 4}}, "b": {"weights": {"num_bits": 8}}, "c": {"weights": null}})"));
   EXPECT_EQ(groups->bits, (std::vector<int64_t>{4, 8}));
@@ -87,6 +97,19 @@ TEST(PublishedQuantisation, OtherMethodsAreRefusedByName) {
           R"({"quantization": {"quant_algo": "W4A8_AWQ"}})");
   expect_error(ErrorCode::unsupported, {"quantization_config", "\"marlin\"", "gptq_v2"},
                [] { published_in(of_method("gptq", R"(, "checkpoint_format": "marlin")")); });
+  expect_error(ErrorCode::unsupported, {"\"auto_round:mlx\"", "auto_gptq"}, [] {
+    published_in(of_method("auto-round", R"(, "packing_format": "auto_round:mlx")"));
+  });
+  expect_error(ErrorCode::unsupported, {"transform_config", "transforms of inputs"}, [] {
+    published_in(of_method("compressed-tensors", R"(, "transform_config": {"config_groups": {
+        "u": {"type": "hadamard"}}})"));
+  });
+  EXPECT_TRUE(published_in(of_method("compressed-tensors", R"(, "transform_config": {})")));
+  EXPECT_TRUE(published_in(of_method("awq", R"(, "version": "GEMM")")));
+  expect_error(ErrorCode::unsupported, {"\"gemv_fast\""},
+               [] { published_in(of_method("awq", R"(, "version": "GEMV_FAST")")); });
+  expect_error(ErrorCode::unsupported, {"\"llm-awq\""},
+               [] { published_in(of_method("awq", R"(, "backend": "llm-awq")")); });
   expect_error(ErrorCode::unsupported, {"\"gemv\""},
                [] { published_in(of_method("awq", R"(, "version": "gemv")")); });
 }

@@ -246,5 +246,24 @@ TEST(QuantisedDamageMessages, NameThePartAndWhatIsExpected) {
                  {"mxfp4_proj.scales", "isn't a finite number"});
 }
 
+TEST(QuantisedDamageMessages, AnIndexOfGroupsThatIsNotUsedIsLeftOut) {
+  std::vector<HeldTensor> tensors = golden_tensors("compressed_tensors");
+  const auto settings = golden_settings("compressed_tensors");
+  const auto index = std::ranges::find_if(tensors, [](const HeldTensor& held) {
+    return held.entry.name == "model.layers.4.q_proj.weight_g_idx";
+  });
+  ASSERT_NE(index, tensors.end());
+  const auto is_packed = [&] {
+    Memory memory;
+    ThreadPool threads(1);
+    HeldTensors source(tensors);
+    QuantisedCheckpoint checkpoint(source, settings, memory, threads);
+    return checkpoint.read_grouped("model.layers.4.q_proj.weight", {4, 64}) != nullptr;
+  };
+  EXPECT_FALSE(is_packed());
+  std::ranges::fill(index->bytes, static_cast<char>(0xFF));  // -1
+  EXPECT_TRUE(is_packed());
+}
+
 }  // namespace
 }  // namespace paceline
