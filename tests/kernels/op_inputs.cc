@@ -184,6 +184,9 @@ std::vector<WeightType> make_weight_types() {
     add(6, 16, false, activations, 16);
     add(8, 32, false, activations, 8);
   }
+  // IQ3_XXS and IQ3_S.
+  add(6, 32, false, ActivationType::int8, 8);
+  add(5, 32, false, ActivationType::bf16, 8);
   // The same where columns are reordered by heads of 128 (ReorderedColumns).
   add(4, 32, true, ActivationType::int8, 4);
   add(6, 16, false, ActivationType::int8, 8);
