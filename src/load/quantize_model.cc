@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 
 #include "base/error.h"
@@ -16,6 +17,7 @@
 #include "weights/affine_quantizer.h"
 #include "weights/expert_checkpoint.h"
 #include "weights/published_quantisation.h"
+#include "weights/quantised_checkpoint.h"
 #include "weights/quoted_name.h"
 #include "weights/safetensors_writer.h"
 
@@ -98,7 +100,7 @@ class ShardWriter {
 void write_config(const Json& config, const QuantizePlan& plan, const fs::path& path) {
   Json::Object fields;
   for (const auto& [key, value] : *config.object()) {
-    if (!value.is_null() || !key.starts_with("quantization")) fields.emplace_back(key, value);
+    if (!key.starts_with("quantization")) fields.emplace_back(key, value);
   }
   const Json quantization(quantization_field(plan.tensors, plan.usual));
   fields.emplace_back("quantization", quantization);
@@ -112,18 +114,26 @@ QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& thread
   const fs::path config_path = options.from / "config.json";
   const Json config = ModelFiles(options.from).read_json("config.json");
   JsonCursor(config, config_path.string()).object();
+  const auto published = PublishedQuantisation::find(ModelFiles(options.from));
   for (const std::string_view key : {"quantization", "quantization_config"}) {
-    if (config.find_value(key) == nullptr) continue;
+    const bool is_tool = published && key == "quantization_config";
+    if (is_tool || config.find_value(key) == nullptr) continue;
     throw Error(ErrorCode::invalid, fmt::format("{}: found {}: the model is quantised already",
                                                 config_path.string(), key));
   }
-  if (const auto found = PublishedQuantisation::find(ModelFiles(options.from))) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: quantised by {} already", options.from.string(), found->method));
-  }
   const auto stored = open_checkpoint(options.from);
   Memory memory;
-  ExpertCheckpoint source(*stored, memory, threads);
+  std::optional<QuantisedCheckpoint> expanded;
+  if (published) expanded.emplace(*stored, *published, memory, threads);
+  if (expanded && expanded->has_packed()) {
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("{}: the model is quantised already, in integers that stay packed ({}); "
+                    "use the original model, or one in FP8",
+                    options.from.string(), expanded->description()));
+  }
+  ExpertCheckpoint source(expanded ? static_cast<Checkpoint&>(*expanded) : *stored, memory,
+                          threads);
   const QuantizePlan plan = make_quantize_plan(source, options);
   NewDirectory directory(options.to);
   ShardWriter(plan, options, source, threads).write_all(directory.filling_path());

@@ -12,8 +12,10 @@
 namespace paceline {
 
 struct QuantizeOptions {
-  std::filesystem::path from;  // a directory with config.json and plain safetensors
-  std::filesystem::path to;    // must not exist
+  // A directory with config.json and safetensors, plain or in FP8 or another published format whose
+  // matrices are expanded.
+  std::filesystem::path from;
+  std::filesystem::path to;  // must not exist
   AffineFormat format;
   std::string recipe;  // of MlxRecipe; empty: every matrix in `format`
   uint64_t max_shard_bytes = uint64_t{5'000'000'000};

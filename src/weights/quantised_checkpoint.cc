@@ -194,6 +194,11 @@ void QuantisedCheckpoint::release(std::string_view name) {
   for (const std::string& part : at->second.parts) source_.release(part);
 }
 
+bool QuantisedCheckpoint::has_packed() const {
+  return std::ranges::any_of(
+      matrices_, [](const auto& named) { return named.second.matrix.packed != nullptr; });
+}
+
 std::string QuantisedCheckpoint::description() const {
   std::map<std::string, int64_t> counts;
   for (const auto& [name, matrix] : matrices_) {

@@ -33,6 +33,7 @@ class QuantisedCheckpoint : public UnpackingCheckpoint {
   // What becomes of the matrices, for reports: "gptq: 14 matrices stay packed (4 bits in groups of
   // 128)".
   std::string description() const;
+  bool has_packed() const;
   // By how many bytes the matrices that don't stay packed grow.
   uint64_t added_bytes() const { return added_bytes_; }
 

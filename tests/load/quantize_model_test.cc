@@ -16,6 +16,8 @@
 #include "weights/dequantize.h"
 #include "weights/expert_checkpoint.h"
 #include "weights/mlx_checkpoint.h"
+#include "weights/published_quantisation.h"
+#include "weights/quantised_checkpoint.h"
 
 namespace paceline {
 namespace {
@@ -97,6 +99,28 @@ TEST_F(QuantizeModel, WritesADirectoryThatLoads) {
   EXPECT_TRUE(std::ranges::find(names, "generation_config.json") != names.end());
   EXPECT_TRUE(std::ranges::find(names, "model.safetensors") != names.end());
   EXPECT_EQ(config().find("hidden_size")->as_int("hidden_size"), 32);
+}
+
+TEST_F(QuantizeModel, ReadsFloatsOf8Bits) {
+  QuantizeOptions made = options({.bits = 8, .group_size = 32});
+  made.from = source_path("tests/goldens/quantised/fp8_model");
+  quantize_model(made, threads_);
+  const auto quantization = MlxQuantization::find(config(), "config.json");
+  ASSERT_TRUE(quantization);
+  EXPECT_EQ(config().find("quantization_config")->find("quant_method"), nullptr);
+  const auto source = open_checkpoint(made.from), stored = open_checkpoint(made.to);
+  QuantisedCheckpoint plain(*source, *PublishedQuantisation::find(ModelFiles(made.from)), memory_,
+                            threads_);
+  MlxCheckpoint found(*stored, *quantization, memory_, threads_);
+  ASSERT_EQ(found.entries().size(), plain.entries().size());
+  const std::string name = "model.layers.1.mlp.down_proj.weight";
+  const OwnedAffineRows rows(plain.read(name, {32, 64}), made.format, "test", memory_, threads_);
+  const OwnedTensor expected =
+      dequantize(AffineRows(rows.tensors(), made.format), memory_, threads_);
+  const Tensor read = found.read(name, {32, 64});
+  ASSERT_EQ(read.dtype(), DType::f32);
+  EXPECT_EQ(std::memcmp(read.raw(), expected.view.raw(), read.size_bytes()), 0);
+  EXPECT_EQ(load_model({.model = made.to.string()})->quantised_files, "");
 }
 
 // Of both spellings in the source; routers stay as they are.
@@ -205,7 +229,7 @@ TEST_F(QuantizeModel, RefusalsLeaveNothing) {
   again.from = source_path("tests/goldens/mlx/model");
   expect_error(ErrorCode::invalid, {"quantised already"}, [&] { quantize_model(again, threads_); });
   again.from = source_path("tests/goldens/quantised/gptq");  // said in quantize_config.json
-  expect_error(ErrorCode::invalid, {"quantised/gptq", "quantised by gptq already"},
+  expect_error(ErrorCode::invalid, {"quantised/gptq", "quantised already", "gptq: 1 matrix"},
                [&] { quantize_model(again, threads_); });
   QuantizeOptions unknown = options({.bits = 4, .group_size = 32});
   unknown.recipe = "mixed_1_2";
