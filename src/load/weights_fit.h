@@ -1,3 +1,15 @@
+// Says that a model can't fit in memory before its weights are read.
+#pragma once
+
+#include <string>
+
+#include "load/loaded_model.h"
+#include "load/model_source.h"
+#include "models/decoder_config.h"
+#include "weights/checkpoint.h"
+
+namespace paceline {
+
 // The tensors as the files have them, and by how many bytes they grow when they are read.
 struct StoredWeights {
   const Checkpoint& tensors;
