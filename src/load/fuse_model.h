@@ -34,11 +34,11 @@ struct FusedSizes {
 
 // Each matrix W with a pair becomes W + scale * B A, computed in float32 and rounded once, or
 // quantised. W is what the base's format says, dequantised. Matrices without a pair that MLX packed
-// stay packed as they are, unless there is a `dtype` and no `format`; those of GGUF are written as
-// plain numbers. A head that is the embedding and has a pair becomes a matrix of its own. Holds one
-// matrix at a time. The directory appears only when complete. Throws Error invalid when `to` exists
-// or no matrix fits the groups, numerical naming a tensor whose numbers aren't finite or exceed
-// their type, and the errors of reading and writing.
+// stay packed as they are, unless there is a `dtype` and no `format`; those of GGUF and of other
+// tools are written as plain numbers. A head that is the embedding and has a pair becomes a matrix
+// of its own. Holds one matrix at a time. The directory appears only when complete. Throws Error
+// invalid when `to` exists or no matrix fits the groups, numerical naming a tensor whose numbers
+// aren't finite or exceed their type, and the errors of reading and writing.
 FusedSizes fuse_model(const ModelSource& source, const Adapter& adapter, const FuseOptions& options,
                       ThreadPool& threads);
 

@@ -97,6 +97,12 @@ PairsByName pairs_by_name(const Adapter& adapter, const Checkpoint& base,
   return pairs;
 }
 
+// Whether a matrix is stored as it can be written: MLX's words, scales and biases.
+bool is_affine(const GroupedRows* rows) {
+  constexpr size_t kAffineParts = 3;
+  return rows != nullptr && rows->stored_bytes().size() == kAffineParts;
+}
+
 class Planner {
  public:
   Planner(Checkpoint& base, const ModelSource& source, const FuseOptions& options)
@@ -110,8 +116,7 @@ class Planner {
     FuseStep step{.entry = entry, .pair = pair, .first_row = change.first_row};
     WrittenTensor tensor{
         .name = std::move(name), .shape = entry.shape, .dtype = entry.dtype, .format = {}};
-    const bool is_packed = rows != nullptr && source_.gguf() == nullptr;
-    if (is_packed && pair == nullptr && (options_.format || !options_.dtype)) {
+    if (is_affine(rows.get()) && pair == nullptr && (options_.format || !options_.dtype)) {
       const Grouping grouping = rows->grouping();
       step.is_copied = true;
       tensor.format = {.bits = grouping.bits, .group_size = grouping.group_size};

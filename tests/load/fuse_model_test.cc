@@ -36,9 +36,12 @@ struct OpenModel {
   explicit OpenModel(const fs::path& path) : source(path), stored(open_checkpoint(path)) {
     const std::string where = (path / "config.json").string();
     config = parse_json(read_text_file(where, 1 << 20), where);
-    stack = std::make_unique<WeightStack>(open_checkpoint(path),
-                                          WeightStack::Options{.config = config, .where = where},
-                                          memory, threads);
+    stack = std::make_unique<WeightStack>(
+        open_checkpoint(path),
+        WeightStack::Options{.config = config,
+                             .where = where,
+                             .published = PublishedQuantisation::find(ModelFiles(path))},
+        memory, threads);
   }
   const std::vector<CheckpointEntry>& entries() const { return stack->top().entries(); }
   // In float32, packed ones dequantised.
@@ -246,6 +249,26 @@ TEST_F(FuseModel, APackedBaseBecomesPlainWithATypeOrWithEveryMatrixFused) {
   EXPECT_EQ(fused.config.find("quantization_config"), nullptr);
   EXPECT_EQ(fused.config.find("dtype")->as_string("dtype"), "float16");
   load_model({.model = chosen.to.string()});
+}
+
+// Only MLX's form is written.
+TEST_F(FuseModel, MatricesOfAnotherToolBecomePlain) {
+  const std::string name = "tests/goldens/quantised/gptq_model";
+  const Adapter adapter = adapter_for(name, is_attention);
+  fuse(name, adapter, options());
+  OpenModel base(source_path(name)), fused(options().to);
+  int packed = 0;
+  for (const CheckpointEntry& entry : base.entries()) {
+    SCOPED_TRACE(entry.name);
+    const bool was_packed = base.is_packed(entry);
+    packed += was_packed ? 1 : 0;
+    EXPECT_FALSE(fused.is_packed(entry));
+    EXPECT_EQ(fused.values(entry), rounded(fused_values(base, entry, pair_of(adapter, entry.name)),
+                                           was_packed ? DType::bf16 : DType::f32));
+  }
+  EXPECT_EQ(packed, 20);
+  EXPECT_EQ(fused.config.find("quantization_config"), nullptr);
+  load_model({.model = options().to.string()});
 }
 
 TEST_F(FuseModel, BitsQuantiseTheFusedNumbers) {
