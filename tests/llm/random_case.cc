@@ -359,16 +359,16 @@ RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas) {
 
 // Of a case whose model has neither text nor another kind of head. A draft model is one of
 // attention, or the model itself.
-RandomCase draw_hybrid_case(uint64_t seed, const std::vector<Isa>& isas) {
-  static const std::vector<std::string> hybrids = models_in("hybrids");
+RandomCase draw_case_of(const char* folder, uint64_t seed, const std::vector<Isa>& isas) {
+  const std::vector<std::string> models = models_in(folder);
   RandomCase drawn = draw_case(seed, isas);
   while (drawn.subject.has_text || drawn.subject.scores_pairs) {
     constexpr uint64_t kOther = 1'000'003;
     seed += kOther;
     drawn = draw_case(seed, isas);
   }
-  drawn.subject.load.model = drawn.engine.model = hybrids[seed % hybrids.size()];
-  if (seed / hybrids.size() % 3 == 0) {
+  drawn.subject.load.model = drawn.engine.model = models[seed % models.size()];
+  if (seed / models.size() % 3 == 0) {  // of models without states it changes nothing
     drawn.subject.load.state_dtype = drawn.engine.state_dtype = "bfloat16";
   }
   if (!drawn.engine.speculative_model.empty()) {

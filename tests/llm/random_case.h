@@ -78,7 +78,8 @@ struct RandomCase {
 
 // The seed selects the instruction set in turn.
 RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas);
-// The same on a model whose layers have states (tests/goldens/hybrids).
-RandomCase draw_hybrid_case(uint64_t seed, const std::vector<Isa>& isas);
+// The same on a model of another folder of tests/goldens: hybrids, whose layers have states, or
+// latents, with latent attention.
+RandomCase draw_case_of(const char* folder, uint64_t seed, const std::vector<Isa>& isas);
 
 }  // namespace paceline::testing

@@ -240,7 +240,7 @@ TEST_F(RandomEqualities, HybridsTogetherAsAlone) {
   const uint64_t first = first_seed(is_full_scale());
   for (int i = 0; i < count; ++i) {
     const uint64_t seed = first + static_cast<uint64_t>(i);
-    const RandomCase drawn = draw_hybrid_case(seed, isas_to_run());
+    const RandomCase drawn = draw_case_of("hybrids", seed, isas_to_run());
     const std::string name = "PACELINE_SEED=" + std::to_string(seed) + ": " + drawn.text();
     SCOPED_TRACE(name);
     const Watchdog watchdog(name);
@@ -251,6 +251,23 @@ TEST_F(RandomEqualities, HybridsTogetherAsAlone) {
   EXPECT_GT(coverage_.preemptions, count / 10);
   EXPECT_GT(coverage_.cached_tokens, 5 * count);
   EXPECT_GT(coverage_.drafted, count);
+  EXPECT_EQ(coverage_.errors, 0);
+}
+
+TEST_F(RandomEqualities, LatentsTogetherAsAlone) {
+  const int count = scaled(20, 1000);
+  const uint64_t first = first_seed(is_full_scale());
+  for (int i = 0; i < count; ++i) {
+    const uint64_t seed = first + static_cast<uint64_t>(i);
+    const RandomCase drawn = draw_case_of("latents", seed, isas_to_run());
+    const std::string name = "PACELINE_SEED=" + std::to_string(seed) + ": " + drawn.text();
+    SCOPED_TRACE(name);
+    const Watchdog watchdog(name);
+    play(seed, drawn);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(coverage_.choices, 5 * count);
+  EXPECT_GT(coverage_.cached_tokens, 5 * count);
   EXPECT_EQ(coverage_.errors, 0);
 }
 
@@ -271,7 +288,7 @@ TEST_F(RandomEqualities, TogetherAsAloneOnAnEmulatedGpu) {
     const std::vector<Isa> isas = {available_isas().front()};
     // At full scale one model of eight has states.
     const bool is_hybrid = is_full_scale() && seed % 8 == 0;
-    RandomCase drawn = is_hybrid ? draw_hybrid_case(seed, isas) : draw_case(seed, isas);
+    RandomCase drawn = is_hybrid ? draw_case_of("hybrids", seed, isas) : draw_case(seed, isas);
     if (drawn.subject.has_text) continue;  // a model of 10 million parameters
     drawn.subject.load.device = drawn.engine.device = "cuda";
     const std::string name = "PACELINE_SEED=" + std::to_string(seed) + ": " + drawn.text();
