@@ -261,6 +261,8 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
 def random_latents(draw: random.Random, family: str, shape: Config) -> Config:
     """The sizes of latent attention; heads of keys are those of queries."""
     del shape["head_dim"]
+    if family == "youtu":  # transformers clears the padding token's embedding when it loads a model
+        shape["pad_token_id"] = None
     shape["num_key_value_heads"] = shape["num_attention_heads"]
     rope, nope = 2 * draw.randint(1, 8), draw.randint(1, 20)
     rank = draw.randint(1, 50)

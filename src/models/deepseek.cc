@@ -80,6 +80,8 @@ MixtureConfig read_experts(const HfConfig& config, const ExpertDefaults& default
                         .normalise = defaults.normalise,
                         .scale = defaults.scale},
                        mixture.routing);
+  // Null is false, as in transformers.
+  if (config.is_null("norm_topk_prob")) mixture.routing.normalise = false;
   const int64_t num_shared = config.integer(defaults.shared_key, defaults.num_shared);
   if (num_shared == 0) return mixture;
   mixture.routing.shared = SharedExpert::plain;

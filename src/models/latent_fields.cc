@@ -40,9 +40,11 @@ void check_latent(const HfConfig& config, const LatentConfig& latent, int64_t ro
 void read_latent_attention(const HfConfig& config, const LatentDefaults& defaults,
                            DecoderConfig& decoder) {
   const LatentConfig latent = read_latent(config, defaults, decoder);
-  const bool is_interleaved = defaults.has_interleave_field
-                                  ? config.boolean("rope_interleave", defaults.interleaved)
-                                  : defaults.interleaved;
+  // Null is false, as in transformers.
+  const bool is_interleaved = !defaults.has_interleave_field
+                                  ? defaults.interleaved
+                                  : !config.is_null("rope_interleave") &&
+                                        config.boolean("rope_interleave", defaults.interleaved);
   decoder.rope_pairs = is_interleaved ? RopePairs::neighbours : RopePairs::halves;
   decoder.attention_scale = 1.0f / std::sqrt(static_cast<float>(latent.query_dim()));
   RopeFields rope = defaults.rope;

@@ -90,6 +90,23 @@ TEST(Families, EveryCausalTypeOfTransformersRunsOrIsRefusedWithAReason) {
   EXPECT_GT(running, 40);
 }
 
+TEST(Families, LatentAttentionHasOneHeadOfWhatTheCacheHolds) {
+  const auto latent = [](const std::string& fields) {
+    return read(config_with("youtu", R"(, "qk_rope_head_dim": 8)" + fields));
+  };
+  const DecoderConfig plain = latent(R"(, "kv_lora_rank": 20)");
+  EXPECT_EQ(plain.num_kv_heads, 1);
+  EXPECT_EQ(plain.head_dim, 28);
+  EXPECT_EQ(plain.values_in_keys(), 20);
+  EXPECT_EQ(plain.latent->query_rank, 1536);
+  EXPECT_EQ(plain.rope_pairs, RopePairs::neighbours);
+  // Null is no rank, and false, as in transformers.
+  EXPECT_EQ(latent(R"(, "q_lora_rank": null)").latent->query_rank, 0);
+  EXPECT_EQ(latent(R"(, "rope_interleave": null)").rope_pairs, RopePairs::halves);
+  expect_error(ErrorCode::invalid, {"config.json: kv_lora_rank: 4090 and qk_rope_head_dim 8"},
+               [&] { latent(R"(, "kv_lora_rank": 4090)"); });
+}
+
 TEST(Families, Lfm2sLayersAndInnerColumnsAreThoseOfItsFields) {
   const auto lfm2 = [](const std::string& fields) { return read(config_with("lfm2", fields)); };
   EXPECT_FALSE(lfm2("").has_states());
