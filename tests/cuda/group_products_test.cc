@@ -26,7 +26,7 @@ struct ProductTestParams {
   const std::byte* b;         // [kMostColumns / 8][kDepth / 8][8][8]
   const std::byte* turned_b;  // the same columns, [kDepth / 8][kMostColumns / 8][8 of K][8 columns]
   const uint16_t* rows;       // a as [64][kDepth]
-  float* out;                 // [3 kinds of operands, 64, kMostColumns]
+  float* out;                 // [4 kinds of operands, 64, kMostColumns]
   Mistake mistake;
 };
 
@@ -62,7 +62,7 @@ struct ProductTest {
       end_bulk(shared.landed);
     }
     wait_barrier(shared.landed, 0);
-    for (uint32_t kind = 0; kind < 3; ++kind) multiply(p, shared, kind);
+    for (uint32_t kind = 0; kind < 4; ++kind) multiply(p, shared, kind);
   }
 
  private:
@@ -89,6 +89,8 @@ struct ProductTest {
           multiply_group<kColumns>(d, a, b, adds);
         } else if (kind == 1) {
           multiply_group<kColumns>(d, kept[step], b, adds);
+        } else if (kind == 3) {
+          multiply_group_turned<kColumns>(d, a, turned, adds);
         } else if (p.mistake == Mistake::diverges && warp_index() == 1) {
           multiply_group_turned<kColumns>(d, kept[step], b, adds);
         } else {
@@ -153,7 +155,7 @@ std::vector<uint16_t> turned_matrices(const std::vector<uint16_t>& columns) {
   return packed;
 }
 
-constexpr size_t kOutputs = size_t{3} * 64 * kMostColumns;
+constexpr size_t kOutputs = size_t{4} * 64 * kMostColumns;
 
 template <int kColumns>
 float* launch_products(CudaDevice& device, Mistake mistake) {
@@ -197,7 +199,7 @@ void expect_chains_of_fused_sums() {
   for (size_t row = 0; row < 64; ++row) {
     for (size_t column = 0; column < kColumns; ++column) {
       const float expected = expected_sum(operands, row, column);
-      for (size_t kind = 0; kind < 3; ++kind) {
+      for (size_t kind = 0; kind < 4; ++kind) {
         ASSERT_EQ(sums[(kind * 64 + row) * kMostColumns + column], expected)
             << "row " << row << ", column " << column << ", kind " << kind;
       }

@@ -75,7 +75,7 @@ TEST(AttentionPlan, HasEveryRowOnce) {
                                .group = 1 + draws.below(20),
                                .multiprocessors = 1 + draws.below(8),
                                .most_results = draws.below(100),
-                               .takes_groups = draws.below(2) == 0};
+                               .group_rows = draws.below(2) * 64 * (1 + draws.below(2))};
     std::vector<AttentionSlice> slices;
     int64_t rows = 0;
     for (int64_t i = draws.below(6); i >= 0; --i) {
@@ -91,10 +91,10 @@ TEST(AttentionPlan, HasEveryRowOnce) {
     for (int64_t i = 0; i < rows; ++i) ASSERT_EQ(found[static_cast<size_t>(i)], i);
     expect_parts(plan, plan.parts.small, sizes, kTileRows);
     expect_parts(plan, plan.parts.large, sizes, kPromptWarps * kTileRows);
-    expect_parts(plan, plan.parts.grouped, sizes, kGroupedWarps * kTileRows);
+    expect_parts(plan, plan.parts.grouped, sizes, sizes.group_rows);
     ASSERT_TRUE(plan.parts.grouped.empty() || plan.parts.large.empty());
     if (!plan.parts.grouped.empty()) {
-      ASSERT_TRUE(sizes.takes_groups && !plan.parts.grouped[0].is_split);
+      ASSERT_TRUE(sizes.group_rows > 0 && !plan.parts.grouped[0].is_split);
       ++num_grouped;
     }
     for (const auto* parts : {&plan.parts.small, &plan.parts.large}) {

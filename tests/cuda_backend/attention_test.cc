@@ -206,7 +206,7 @@ TEST(CudaAttention, WarpgroupsHaveTheBitsOfWarps) {
     };
     EXPECT_SAME_BITS(attend(groups), attend(warps)) << shape.name();
   };
-  for (const int64_t head_dim : {16, 64, 80, 128}) {
+  for (const int64_t head_dim : {16, 64, 80, 128, 192, 256}) {
     expect_same({.heads = 4,
                  .kv_heads = head_dim == 64 ? 2 : 1,
                  .head_dim = head_dim,

@@ -27,12 +27,18 @@ int64_t num_chunks(const AttentionRow& row) {
   return divide_up(row.end, kChunkKeys) - row.first / kChunkKeys;
 }
 
-// The tiles of one kind, of `warps` warps.
+// A kind of tiles.
+struct TileKind {
+  int64_t height = 0;          // packed rows
+  int64_t blocks_at_once = 0;  // of a multiprocessor; 0: chunks are never computed apart
+};
+
+// The tiles of one kind.
 class PartPlanner {
  public:
-  PartPlanner(const AttentionParams& params, const AttentionSizes& sizes, int64_t warps,
+  PartPlanner(const AttentionParams& params, const AttentionSizes& sizes, const TileKind& kind,
               AttentionPlan& plan, std::vector<AttentionPart>& parts)
-      : params_(params), sizes_(sizes), warps_(warps), plan_(plan), parts_(parts) {}
+      : params_(params), sizes_(sizes), kind_(kind), plan_(plan), parts_(parts) {}
 
   void add(std::span<const AttentionSlice> slices) {
     int64_t tiles = 0, chunks = 0;
@@ -40,15 +46,15 @@ class PartPlanner {
       tiles += divide_up(slice.num_rows * sizes_.group, height());
       chunks = std::max(chunks, most_chunks(slice));
     }
-    const int64_t blocks = warps_ == 1 ? kTileBlocks<1> : kTileBlocks<kPromptWarps>;
-    is_split_ = warps_ != kGroupedWarps &&
-                splits_attention(tiles * sizes_.kv_heads, blocks * sizes_.multiprocessors, chunks);
+    is_split_ = kind_.blocks_at_once > 0 &&
+                splits_attention(tiles * sizes_.kv_heads,
+                                 kind_.blocks_at_once * sizes_.multiprocessors, chunks);
     for (const AttentionSlice& slice : slices) add_slice(slice);
     for (const AttentionPart& part : parts_) sort_tiles(part);
   }
 
  private:
-  int64_t height() const { return warps_ * kTileRows; }
+  int64_t height() const { return kind_.height; }
 
   int64_t most_chunks(const AttentionSlice& slice) const {
     int64_t most = 0;
@@ -112,7 +118,7 @@ class PartPlanner {
 
   const AttentionParams& params_;
   const AttentionSizes& sizes_;
-  int64_t warps_;
+  TileKind kind_;
   AttentionPlan& plan_;
   std::vector<AttentionPart>& parts_;
   bool is_split_ = false;
@@ -141,11 +147,12 @@ namespace {
 // Whether tiles of warpgroups, which compute all chunks of their rows, keep half of the
 // multiprocessors busy.
 bool fills_groups(std::span<const AttentionSlice> slices, const AttentionSizes& sizes) {
+  if (sizes.group_rows == 0) return false;
   int64_t tiles = 0;
   for (const AttentionSlice& slice : slices) {
-    tiles += divide_up(slice.num_rows * sizes.group, int64_t{kGroupedWarps * kTileRows});
+    tiles += divide_up(slice.num_rows * sizes.group, sizes.group_rows);
   }
-  return sizes.takes_groups && 2 * tiles * sizes.kv_heads >= sizes.multiprocessors;
+  return 2 * tiles * sizes.kv_heads >= sizes.multiprocessors;
 }
 
 }  // namespace
@@ -157,11 +164,13 @@ AttentionPlan plan_attention(std::span<const AttentionSlice> slices, const Atten
     (slice.num_rows * sizes.group <= kTileRows ? small : large).push_back(slice);
   }
   AttentionPlan plan;
-  PartPlanner(params, sizes, 1, plan, plan.parts.small).add(small);
+  const TileKind of_warp{kTileRows, kTileBlocks<1>};
+  const TileKind of_warps{kPromptWarps * kTileRows, kTileBlocks<kPromptWarps>};
+  PartPlanner(params, sizes, of_warp, plan, plan.parts.small).add(small);
   if (fills_groups(large, sizes)) {
-    PartPlanner(params, sizes, kGroupedWarps, plan, plan.parts.grouped).add(large);
+    PartPlanner(params, sizes, {.height = sizes.group_rows}, plan, plan.parts.grouped).add(large);
   } else {
-    PartPlanner(params, sizes, kPromptWarps, plan, plan.parts.large).add(large);
+    PartPlanner(params, sizes, of_warps, plan, plan.parts.large).add(large);
   }
   return plan;
 }

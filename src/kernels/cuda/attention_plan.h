@@ -40,12 +40,9 @@ struct AttentionPlan {
 };
 
 constexpr int kPromptWarps = 4;
-constexpr int kGroupedWarps = 8;
 // Blocks of a number of warps on a multiprocessor.
 template <int kWarps>
-inline constexpr int64_t kTileBlocks = kWarps == 1              ? 6
-                                       : kWarps == kPromptWarps ? 3
-                                                                : 1;
+inline constexpr int64_t kTileBlocks = kWarps == 1 ? 6 : 3;
 
 struct AttentionSizes {
   int64_t kv_heads = 1;
@@ -53,7 +50,7 @@ struct AttentionSizes {
   int64_t multiprocessors = 1;
   // The rows times chunks whose results may be apart at once; a row is never cut.
   int64_t most_results = 0;
-  bool takes_groups = false;  // warpgroups may multiply
+  int64_t group_rows = 0;  // of a tile of warpgroups; 0: there are none
 };
 
 AttentionPlan plan_attention(std::span<const AttentionSlice> slices, const AttentionParams& params,

@@ -44,11 +44,17 @@ bool has_tiles(const KvStore& store) {
   return is_aligned(store.keys, bytes) && is_aligned(store.values, bytes);
 }
 
-// Whether the kernels of attention_groups.h, which are Hopper's, take the store.
-bool has_grouped_tiles(const KvStore& store, const TileDevice& device) {
-  return device.can_take_registers && store.keys.dtype() == DType::bf16 &&
-         store.values.size(3) <= kMostDimsOfBlock && has_tiles(store) &&
-         int64_t{sizeof(AttentionGroupsShared<2>)} <= device.shared_bytes;
+// The packed rows of a tile of attention_groups.h, whose kernels are Hopper's; 0 where they don't
+// take the store.
+int64_t grouped_rows(const KvStore& store, const TileDevice& device) {
+  constexpr int64_t kOfShortHeads = 128, kOfLongHeads = 64;
+  const int64_t head_dim = store.values.size(3);
+  const bool takes_heads = head_dim <= kMostDimsOfBlock || head_dim == 192 || head_dim == 256;
+  if (!device.can_take_registers || store.keys.dtype() != DType::bf16 || !takes_heads ||
+      !has_tiles(store) || int64_t{sizeof(AttentionGroupsShared<4>)} > device.shared_bytes) {
+    return 0;
+  }
+  return head_dim <= kMostDimsOfBlock ? kOfShortHeads : kOfLongHeads;
 }
 
 // Whether two blocks share a tile's queries, each for some dimensions of the values, and write them
@@ -149,7 +155,7 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store, const Atte
                   .group = group,
                   .multiprocessors = multiprocessors_,
                   .most_results = device_bytes_ / kPartialsShare / result_bytes,
-                  .takes_groups = has_grouped_tiles(store, tile_device_)});
+                  .group_rows = grouped_rows(store, tile_device_)});
   const AttentionParts& parts = placed.parts;
   if (parts.num_rows() == 0) return;
   AttentionKernelParams kernel_params{
@@ -202,11 +208,9 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store, const Atte
   for (const AttentionPart& part : parts.small) attend.template operator()<1>(part);
   for (const AttentionPart& part : parts.large) attend.template operator()<kPromptWarps>(part);
   for (const AttentionPart& part : parts.grouped) {
-    if (q.size(2) <= int64_t{kTileWidth}) {
-      run<AttentionGroups<1>>(grid_of(part), params_of(part));
-    } else {
-      run<AttentionGroups<2>>(grid_of(part), params_of(part));
-    }
+    with_tiles(store, [&]<class Stored, int kBlocks>() {
+      run<AttentionGroups<kBlocks>>(grid_of(part), params_of(part));
+    });
   }
 }
 

@@ -1,18 +1,23 @@
 // Attention of prompts by the matrix instructions of warpgroups (Hopper), over stored bfloat16,
-// with heads of up to 128: the rule of attention_tiles.h, and its bits, as both instructions have
-// the same.
+// with heads of up to 128, of 192 and of 256: the rule of attention_tiles.h, and its bits, as both
+// instructions have the same.
 //
 // A block has 128 packed rows of a kv head: two warpgroups of 64, whose queries stand in registers,
-// as do a chunk's weights. A third warpgroup copies keys and values of chunks of 128 in turn into
-// a ring. Both stand there as rows of 16 bytes, as they are stored: keys as [key /
-// 8][dimension][8], values as [dimension / 8][key][8]. An operand's neighbouring elements are then
-// those of columns, which the instructions take turned.
+// as do a chunk's weights. A third warpgroup copies keys and values of chunks of 128 in turn into a
+// ring. Both stand there as rows of 16 bytes, as they are stored: eight keys of each dimension, and
+// eight dimensions of each value. An operand's neighbouring elements are then those of columns,
+// which the instructions take turned.
+//
+// Of longer heads a block has 64 packed rows, whose queries stand in shared memory. Both warpgroups
+// compute their weights, and each has half of the values.
 #pragma once
 
 #include "kernels/cuda/code/attention_weights.h"
 #include "kernels/cuda/code/ring_place.h"
 
 namespace paceline::cuda {
+
+constexpr uint32_t kRowBytes = 16;  // of eight elements of an operand
 
 // kBlocks: 64 dimensions each.
 template <int kBlocks>
@@ -22,19 +27,23 @@ struct GroupsShape {
   static constexpr uint32_t kRingBytes = 192 * 1024;
   static constexpr uint32_t kMostItems = kRingBytes / kItemBytes;
   static constexpr uint32_t kItems = kMostItems < 8 ? kMostItems : 8;
-  static constexpr uint32_t kUnderWay = 3;  // behind the one that is begun
-  static_assert(kItems % 2 == 0 && kItems > kUnderWay);
+  static constexpr uint32_t kUnderWay = kItems > 3 ? 3 : 2;  // behind the one that is begun
+  static constexpr bool kIsLong = kBlocks > 2;
+  static constexpr uint32_t kOwnDims = kIsLong ? kDims / 2 : kDims;  // values of a warpgroup
+  static constexpr uint32_t kQueryBytes = kIsLong ? kGroupRows * kDims * 2 : kRowBytes;
+  // Items of keys have slots of their own, where something stands behind their last dimension.
+  static_assert(kIsLong || kItems % 2 == 0);
 };
 
 template <int kBlocks>
 struct AttentionGroupsShared {
   using Shape = GroupsShape<kBlocks>;
   alignas(128) std::byte items[Shape::kItems][Shape::kItemBytes];  // keys and values in turn
+  alignas(128) std::byte queries[Shape::kQueryBytes];  // of long heads: [dimension / 8][row][8]
   BarrierState landed[Shape::kItems];
   BarrierState read[Shape::kItems];
+  BarrierState has_queries;
 };
-
-constexpr uint32_t kRowBytes = 16;  // of eight elements of an operand
 
 // Copies of a chunk's keys and values by a warpgroup. Positions that no row sees are zero, or for
 // keys whatever their block holds.
@@ -121,30 +130,69 @@ struct GroupScores {
   PL_DEVICE float& key(int row, int i) { return of[i / 2 * 4 + 2 * row + i % 2]; }
 };
 
-// The 64 packed rows of a warpgroup: a lane's part of two of them.
+// The 64 packed rows of a warpgroup: a lane's part of two of them, with all of their values or
+// half.
 template <int kBlocks>
 struct GroupRows {
   using Shape = GroupsShape<kBlocks>;
   static constexpr int kSteps = Shape::kDims / 16;
-  static constexpr int kOfLane = Shape::kDims / 2;  // values, as a product leaves them
+  static constexpr int kOfLane = Shape::kOwnDims / 2;  // values, as a product leaves them
+  static constexpr uint32_t kQueryStride = kGroupRows * kRowBytes;  // of eight dimensions
   using Weights = uint32_t[kValueSteps][4];
 
   const AttentionKernelParams& p;
   const TiledRows& tile;
+  AttentionGroupsShared<kBlocks>& shared;
   TiledRow rows[2];
-  uint32_t queries[kSteps][4];
+  uint32_t queries[Shape::kIsLong ? 1 : kSteps][4];
   float values[kOfLane] = {};  // merged
 
-  PL_DEVICE GroupRows(const AttentionKernelParams& params, const TiledRows& its_tile)
-      : p(params), tile(its_tile) {
+  PL_DEVICE GroupRows(const AttentionKernelParams& params, const TiledRows& its_tile,
+                      AttentionGroupsShared<kBlocks>& its_shared)
+      : p(params), tile(its_tile), shared(its_shared) {
     RowPlace place;
+    PL_UNROLL
     for (int row = 0; row < 2; ++row) rows[row] = tiled_row(p, tile, packed_row(row), place);
-    load_queries();
+    if constexpr (Shape::kIsLong) {
+      share_queries();
+    } else {
+      load_queries();
+    }
+  }
+
+  // The first packed row of the warpgroup, and its first dimension of the values.
+  PL_DEVICE static uint32_t first_row() {
+    return Shape::kIsLong ? 0 : warp_index() / 4 * kGroupRows;
+  }
+  PL_DEVICE static uint32_t first_dimension() {
+    return Shape::kIsLong ? warp_index() / 4 * Shape::kOwnDims : 0;
   }
 
   // Row g or g + 8 of the warp.
   PL_DEVICE static int32_t packed_row(int row) {
-    return static_cast<int32_t>(warp_index() * kTileRows + lane_index() / 4) + 8 * row;
+    const uint32_t first = first_row() + warp_index() % 4 * kTileRows;
+    return static_cast<int32_t>(first + lane_index() / 4) + 8 * row;
+  }
+
+  // Both warpgroups round the block's queries. Zeros for absent rows.
+  PL_DEVICE void share_queries() {
+    const uint32_t packed = thread_index() % kGroupRows;
+    RowPlace place;
+    tiled_row(p, tile, static_cast<int32_t>(packed), place);
+    const uint32_t kept = static_cast<int32_t>(packed) < tile.count ? ~0u : 0u;
+    const float* const query = p.q.head(place.row, place.head);
+    PL_ROLLED
+    for (uint32_t eight = thread_index() / kGroupRows; eight < Shape::kDims / 8;
+         eight += 2 * kGroupThreads / kGroupRows) {
+      const float* const from = query + 8 * eight;
+      Words4 words;
+      PL_UNROLL
+      for (int i = 0; i < 4; ++i) words.words[i] = pack_bf16(from[2 * i], from[2 * i + 1]) & kept;
+      store_as(shared.queries + eight * kQueryStride + packed * kRowBytes, words);
+    }
+    publish_to_products();
+    arrive_as_warp(shared.has_queries);
+    wait_barrier(shared.has_queries, 0);
   }
 
   // Zeros for absent rows, and behind a head's last dimension.
@@ -174,12 +222,20 @@ struct GroupRows {
     for (int step = 0; step < kSteps; ++step) {
       const CoreMatrices own{keys + step * 16 * static_cast<int>(kRowBytes), 8 * kRowBytes,
                              Shape::kDims * kRowBytes};
-      multiply_group_turned<kTiledKeys>(scores.of, queries[step], own, step > 0);
+      if constexpr (Shape::kIsLong) {
+        const CoreMatrices rounded{shared.queries + step * 2 * static_cast<int>(kQueryStride),
+                                   kQueryStride, 8 * kRowBytes};
+        multiply_group_turned<kTiledKeys>(scores.of, rounded, own, step > 0);
+      } else {
+        multiply_group_turned<kTiledKeys>(scores.of, queries[step], own, step > 0);
+      }
     }
     commit_products();
     wait_products<0>(scores.of);
-    PL_UNROLL
-    for (auto& query : queries) keep_operand(query);
+    if constexpr (!Shape::kIsLong) {
+      PL_UNROLL
+      for (auto& query : queries) keep_operand(query);
+    }
   }
 
   // Makes weights of a chunk's scores.
@@ -197,21 +253,22 @@ struct GroupRows {
   // Multiplies the chunk's values with the weights and merges them with those of the chunks before.
   PL_DEVICE void add_values(int32_t chunk, const std::byte* item, Weights& weights,
                             const MergeShares (&shares)[2]) {
+    const std::byte* const own_values = item + first_dimension() / 8 * (kTiledKeys * kRowBytes);
     float products[kOfLane];
     begin_products();
     PL_UNROLL
     for (int step = 0; step < kValueSteps; ++step) {
-      const CoreMatrices own{item + step * 16 * static_cast<int>(kRowBytes), 8 * kRowBytes,
+      const CoreMatrices own{own_values + step * 16 * static_cast<int>(kRowBytes), 8 * kRowBytes,
                              kTiledKeys * kRowBytes};
-      multiply_group_turned<Shape::kDims>(products, weights[step], own, step > 0);
+      multiply_group_turned<Shape::kOwnDims>(products, weights[step], own, step > 0);
     }
     commit_products();
     wait_products<0>(products);
     PL_UNROLL
     for (auto& of_step : weights) keep_operand(of_step);
     if (hides_any_key(tile, chunk, rows) && any(!are_finite(products))) {
-      multiply_alone(chunk, item, weights, products);
-      load_queries();  // registers don't hold them meanwhile
+      multiply_alone(chunk, own_values, weights, products);
+      if constexpr (!Shape::kIsLong) load_queries();  // registers don't hold them meanwhile
     }
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
@@ -233,14 +290,14 @@ struct GroupRows {
     float* const out = p.out.head(place.row, place.head);
     PL_UNROLL
     for (int i = 0; i < kOfLane / 4; ++i) {
-      const uint32_t d = 8 * static_cast<uint32_t>(i) + 2 * t;
+      const uint32_t d = first_dimension() + 8 * static_cast<uint32_t>(i) + 2 * t;
       if (d >= p.kv.head_dim) continue;
       PL_UNROLL
       for (int k = 0; k < 2; ++k) {
         out[d + static_cast<uint32_t>(k)] = values[4 * i + 2 * row + k] / softmax.sum;
       }
     }
-    if (t > 0 || p.log_sum_exp.first == nullptr) return;
+    if (t > 0 || first_dimension() > 0 || p.log_sum_exp.first == nullptr) return;
     p.log_sum_exp.row(place.row)[place.head] = log_of_sum(softmax);
   }
 
@@ -267,7 +324,7 @@ struct GroupRows {
       const SeenKeys seen = seen_keys_of<Bf16>(chunk, rows, row);
       // Two instructions at a time, each for eight dimensions.
       PL_UNROLL
-      for (int first = 0; first < static_cast<int>(Shape::kDims) / 8; first += 2) {
+      for (int first = 0; first < static_cast<int>(Shape::kOwnDims) / 8; first += 2) {
         float alone[2][4] = {};
         PL_UNROLL
         for (int step = 0; step < kValueSteps; ++step) {
@@ -295,8 +352,10 @@ struct GroupRows {
 // Tiles along x of the grid, kv heads along y.
 template <int kBlocks>
 struct AttentionGroups {
-  static constexpr std::string_view kName =
-      kBlocks == 1 ? "attention_groups_64" : "attention_groups_128";
+  static constexpr std::string_view kName = kBlocks == 1   ? "attention_groups_64"
+                                            : kBlocks == 2 ? "attention_groups_128"
+                                            : kBlocks == 3 ? "attention_groups_192"
+                                                           : "attention_groups_256";
   static constexpr uint32_t kGroups = 2;
   static constexpr uint32_t kMultipliers = kGroups * kGroupThreads / kWarpLanes;  // warps
   static constexpr uint32_t kThreads = (kGroups + 1) * kGroupThreads;
@@ -338,13 +397,16 @@ struct AttentionGroups {
         init_barrier(shared.landed[i], kGroupThreads / kWarpLanes);
         init_barrier(shared.read[i], kMultipliers);
       }
+      init_barrier(shared.has_queries, kMultipliers);
     }
     sync_threads();
   }
 
   PL_DEVICE static void copy_chunks(const GroupCopies<kBlocks>& copies, Range chunks,
                                     Shared& shared) {
-    for (uint32_t i = 0; i < Shape::kItems; i += 2) copies.clear_rest(shared.items[i]);
+    if constexpr (!Shape::kIsLong) {
+      for (uint32_t i = 0; i < Shape::kItems; i += 2) copies.clear_rest(shared.items[i]);
+    }
     Place next, oldest;
     uint32_t under_way = 0;
     PL_ROLLED
@@ -374,7 +436,7 @@ struct AttentionGroups {
 
   // The chunks that any row of the warpgroup sees; none without rows.
   PL_DEVICE static Range seen_chunks(const Params& p, const TiledRows& tile) {
-    const auto first_row = static_cast<int32_t>(warp_index() / 4 * kGroupRows);
+    const auto first_row = static_cast<int32_t>(GroupRows<kBlocks>::first_row());
     if (first_row >= tile.count) return {0, 0};
     const int32_t end_row = first_row + static_cast<int32_t>(kGroupRows);
     const int32_t last_row = (end_row < tile.count ? end_row : tile.count) - 1;
@@ -385,7 +447,7 @@ struct AttentionGroups {
 
   PL_DEVICE static void attend(const Params& p, const TiledRows& tile, Range chunks,
                                Shared& shared) {
-    GroupRows<kBlocks> rows(p, tile);
+    GroupRows<kBlocks> rows(p, tile, shared);
     const Range seen = seen_chunks(p, tile);
     Place place;
     PL_ROLLED

@@ -60,12 +60,21 @@ struct GroupProduct;
 #define PL_GROUP_PRODUCT(columns, registers, outputs, o0, o1, o2, o3, o4, o5)                  \
   template <>                                                                                  \
   struct GroupProduct<columns> {                                                               \
+    template <int kTurned>                                                                     \
     PL_DEVICE static void run(float (&d)[columns / 2], uint64_t a, uint64_t b, int adds) {     \
-      asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #o2                                      \
-                   ", 0; wgmma.mma_async.sync.aligned.m64n" #columns                           \
-                   "k16.f32.bf16.bf16 {" registers "}, %" #o0 ", %" #o1 ", p, 1, 1, 0, 0; }"   \
-                   : outputs                                                                   \
-                   : "l"(a), "l"(b), "r"(adds));                                               \
+      if constexpr (kTurned) {                                                                 \
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #o2                                    \
+                     ", 0; wgmma.mma_async.sync.aligned.m64n" #columns                         \
+                     "k16.f32.bf16.bf16 {" registers "}, %" #o0 ", %" #o1 ", p, 1, 1, 0, 1; }" \
+                     : outputs                                                                 \
+                     : "l"(a), "l"(b), "r"(adds));                                             \
+      } else {                                                                                 \
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %" #o2                                    \
+                     ", 0; wgmma.mma_async.sync.aligned.m64n" #columns                         \
+                     "k16.f32.bf16.bf16 {" registers "}, %" #o0 ", %" #o1 ", p, 1, 1, 0, 0; }" \
+                     : outputs                                                                 \
+                     : "l"(a), "l"(b), "r"(adds));                                             \
+      }                                                                                        \
     }                                                                                          \
     template <int kTurned>                                                                     \
     PL_DEVICE static void run(float (&d)[columns / 2], const uint32_t (&a)[4], uint64_t b,     \
@@ -113,7 +122,8 @@ PL_GROUP_PRODUCT(192, PL_N96, PL_LIST(PL_D32(0), PL_D32(32), PL_D32(64)), 96, 97
 template <int kColumns>
 PL_DEVICE void multiply_group(float (&d)[kColumns / 2], const CoreMatrices& a,
                               const CoreMatrices& b, bool adds) {
-  GroupProduct<kColumns>::run(d, matrix_descriptor(a), matrix_descriptor(b), adds ? 1 : 0);
+  GroupProduct<kColumns>::template run<0>(d, matrix_descriptor(a), matrix_descriptor(b),
+                                          adds ? 1 : 0);
 }
 template <int kColumns>
 PL_DEVICE void multiply_group(float (&d)[kColumns / 2], const uint32_t (&a)[4],
@@ -124,6 +134,12 @@ template <int kColumns>
 PL_DEVICE void multiply_group_turned(float (&d)[kColumns / 2], const uint32_t (&a)[4],
                                      const CoreMatrices& b, bool adds) {
   GroupProduct<kColumns>::template run<1>(d, a, matrix_descriptor(b), adds ? 1 : 0);
+}
+template <int kColumns>
+PL_DEVICE void multiply_group_turned(float (&d)[kColumns / 2], const CoreMatrices& a,
+                                     const CoreMatrices& b, bool adds) {
+  GroupProduct<kColumns>::template run<1>(d, matrix_descriptor(a), matrix_descriptor(b),
+                                          adds ? 1 : 0);
 }
 
 // Registers of each thread of a warpgroup, for kernels that have one block on a multiprocessor.
@@ -199,13 +215,23 @@ PL_DEVICE void multiply_group_turned(float (&d)[kColumns / 2], const uint32_t (&
                                      const CoreMatrices& b, bool adds) {
   multiply_warp<kColumns, true>(d, a, b, adds);
 }
+PL_DEVICE void load_operand(uint32_t (&own)[4], const CoreMatrices& a) {
+  const uint32_t matrix = threadIdx.x % 32 / 8, warp = threadIdx.x / 32 % 4;
+  load_matrices(own, core_row(a, matrix / 2, 2 * warp + matrix % 2));
+}
 template <int kColumns>
 PL_DEVICE void multiply_group(float (&d)[kColumns / 2], const CoreMatrices& a,
                               const CoreMatrices& b, bool adds) {
-  const uint32_t matrix = threadIdx.x % 32 / 8, warp = threadIdx.x / 32 % 4;
   uint32_t own[4];
-  load_matrices(own, core_row(a, matrix / 2, 2 * warp + matrix % 2));
+  load_operand(own, a);
   multiply_warp<kColumns, false>(d, own, b, adds);
+}
+template <int kColumns>
+PL_DEVICE void multiply_group_turned(float (&d)[kColumns / 2], const CoreMatrices& a,
+                                     const CoreMatrices& b, bool adds) {
+  uint32_t own[4];
+  load_operand(own, a);
+  multiply_warp<kColumns, true>(d, own, b, adds);
 }
 #endif
 

@@ -155,6 +155,8 @@
 #define PACELINE_CUDA_TILE_KERNELS(X)                        \
   X(attention_groups_64, AttentionGroups<1>)                 \
   X(attention_groups_128, AttentionGroups<2>)                \
+  X(attention_groups_192, AttentionGroups<3>)                \
+  X(attention_groups_256, AttentionGroups<4>)                \
   X(delta_rule, DeltaRule)                                   \
   X(gated_tile_16_rows, MatmulTiles<1, 16, true>)            \
   X(gated_tile_32_rows, MatmulTiles<1, 32, true>)            \

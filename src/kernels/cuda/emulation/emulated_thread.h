@@ -128,6 +128,12 @@ void multiply_group_turned(float (&d)[kColumns / 2], const uint32_t (&a)[4], con
                              .is_turned = true,
                              .site = site});
 }
+template <int kColumns>
+void multiply_group_turned(float (&d)[kColumns / 2], const CoreMatrices& a, const CoreMatrices& b,
+                           bool adds, emulation::CallSite site = emulation::CallSite::here()) {
+  emulation::multiply_group(
+      {.d = d, .columns = kColumns, .adds = adds, .a = a, .b = b, .is_turned = true, .site = site});
+}
 inline void commit_products() { emulation::commit_products(); }
 template <int kPending, int kCount>
 void wait_products(float (&/*d*/)[kCount], emulation::CallSite site = emulation::CallSite::here()) {
