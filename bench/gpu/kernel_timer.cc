@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "bench/gpu/median_time.h"
-#include "bench/gpu/older_device.h"
 #include "kernels/cuda/make_cuda_backend.h"
+#include "tests/cuda/older_device.h"
 
 namespace paceline {
 namespace {

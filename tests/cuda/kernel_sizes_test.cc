@@ -40,10 +40,11 @@ TEST(KernelSizes, OnlySomeProductsAndPromptsNeedMoreSharedMemoryThanSmallGpusHav
   }
   EXPECT_EQ(large,
             (std::vector<std::string>{
-                "attention_groups_64", "attention_groups_128", "attention_groups_192",
-                "attention_groups_256", "gated_tile_64_rows", "gated_tile_128_rows",
-                "gated_tile_192_rows", "matmul_128_columns_128_rows", "matmul_128_columns_192_rows",
-                "few_codes_8_segments", "few_rows_8_segments"}));
+                "attention_groups_bf16_64", "attention_groups_i8_64", "attention_groups_bf16_128",
+                "attention_groups_i8_128", "attention_groups_bf16_192", "attention_groups_i8_192",
+                "attention_groups_bf16_256", "attention_groups_i8_256", "gated_tile_64_rows",
+                "gated_tile_128_rows", "gated_tile_192_rows", "matmul_128_columns_128_rows",
+                "matmul_128_columns_192_rows", "few_codes_8_segments", "few_rows_8_segments"}));
 }
 
 }  // namespace

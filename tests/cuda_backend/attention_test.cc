@@ -207,14 +207,17 @@ TEST(CudaAttention, WarpgroupsHaveTheBitsOfWarps) {
     EXPECT_SAME_BITS(attend(groups), attend(warps)) << shape.name();
   };
   for (const int64_t head_dim : {16, 64, 80, 128, 192, 256}) {
-    expect_same({.heads = 4,
-                 .kv_heads = head_dim == 64 ? 2 : 1,
-                 .head_dim = head_dim,
-                 .dtype = DType::bf16,
-                 .slices = {{0, 70}, {250, 40}, {40, 9}}});
+    for (const DType dtype : {DType::bf16, DType::i8}) {
+      expect_same({.heads = 4,
+                   .kv_heads = head_dim == 64 ? 2 : 1,
+                   .head_dim = head_dim,
+                   .dtype = dtype,
+                   .slices = {{0, 70}, {250, 40}, {40, 9}}});
+    }
   }
   for (const int64_t window : {1, 40, 128, 200}) {
     AttentionShape shape{.heads = 3, .kv_heads = 1, .dtype = DType::bf16};
+    if (window == 128) shape.dtype = DType::i8;
     shape.block_size = window == 40 ? 8 : 32;
     shape.slices = {{0, 150}, {300, 20}};
     shape.params.window = window;

@@ -6,6 +6,7 @@
 #include "base/divide_up.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "tests/cuda/every_order.h"
+#include "tests/cuda/older_device.h"
 #include "tests/kernels/op_inputs.h"
 
 namespace paceline::cuda {
@@ -191,25 +192,27 @@ TEST(CudaThreadOrders, AttentionIsTheSame) {
   }
 }
 
-// By a warp whose chunks are merged apart, and by four.
-std::vector<std::byte> attend_in_tiles(CudaDevice& device, DType dtype, int64_t head_dim) {
-  std::vector<std::byte> bytes = attend(device, dtype, 32, 3);
-  const std::vector<std::byte> more = attend(device, dtype, head_dim, 70);
-  bytes.insert(bytes.end(), more.begin(), more.end());
-  return bytes;
-}
-
+// By a warp whose chunks are merged apart, and by four, as on GPUs without warpgroups' products.
 TEST(CudaThreadOrders, AttentionInTilesIsTheSame) {
-  expect_needed([](CudaDevice& device) { return attend_in_tiles(device, DType::i8, 32); });
-  // Bfloat16 has the same barriers, and four warps for some long heads alone.
-  EXPECT_FALSE(testing::same_in_every_order([](CudaDevice& device) {
-                 return attend_in_tiles(device, DType::bf16, 144);
-               }).empty());
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    expect_needed([dtype](CudaDevice& device) {
+      OlderDevice older(device);
+      std::vector<std::byte> bytes = attend(older, dtype, 32, 3);
+      const std::vector<std::byte> more = attend(older, dtype, 32, 70);
+      bytes.insert(bytes.end(), more.begin(), more.end());
+      return bytes;
+    });
+  }
 }
 
-// More chunks than the ring holds.
+// More chunks than the ring holds, of heads whose queries stand in registers, and in shared memory.
 TEST(CudaThreadOrders, AttentionByWarpgroupsIsTheSame) {
-  expect_needed([](CudaDevice& device) { return attend(device, DType::bf16, 128, 40, 400); });
+  for (const auto& [dtype, head_dim] :
+       {std::pair{DType::bf16, 128}, {DType::i8, 128}, {DType::bf16, 192}}) {
+    expect_needed([dtype = dtype, head_dim = head_dim](CudaDevice& device) {
+      return attend(device, dtype, head_dim, 40, 400);
+    });
+  }
 }
 
 TEST(CudaThreadOrders, ProductsAreTheSame) {

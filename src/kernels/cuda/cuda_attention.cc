@@ -50,8 +50,8 @@ int64_t grouped_rows(const KvStore& store, const TileDevice& device) {
   constexpr int64_t kOfShortHeads = 128, kOfLongHeads = 64;
   const int64_t head_dim = store.values.size(3);
   const bool takes_heads = head_dim <= kMostDimsOfBlock || head_dim == 192 || head_dim == 256;
-  if (!device.can_take_registers || store.keys.dtype() != DType::bf16 || !takes_heads ||
-      !has_tiles(store) || int64_t{sizeof(AttentionGroupsShared<4>)} > device.shared_bytes) {
+  if (!device.can_take_registers || !takes_heads || !has_tiles(store) ||
+      int64_t{sizeof(AttentionGroupsShared<int8_t, 4>)} > device.shared_bytes) {
     return 0;
   }
   return head_dim <= kMostDimsOfBlock ? kOfShortHeads : kOfLongHeads;
@@ -209,7 +209,7 @@ void CudaBackend::do_attention(const Tensor& q, const KvStore& store, const Atte
   for (const AttentionPart& part : parts.large) attend.template operator()<kPromptWarps>(part);
   for (const AttentionPart& part : parts.grouped) {
     with_tiles(store, [&]<class Stored, int kBlocks>() {
-      run<AttentionGroups<kBlocks>>(grid_of(part), params_of(part));
+      run<AttentionGroups<Stored, kBlocks>>(grid_of(part), params_of(part));
     });
   }
 }

@@ -8,11 +8,15 @@
 // eight dimensions of each value. An operand's neighbouring elements are then those of columns,
 // which the instructions take turned.
 //
+// Codes become bfloat16 on their way to the ring, in the order in which a lane has its keys
+// (LaneKeys), with the scales beside them.
+//
 // Of longer heads a block has 64 packed rows, whose queries stand in shared memory. Both warpgroups
 // compute their weights, and each has half of the values.
 #pragma once
 
 #include "kernels/cuda/code/attention_weights.h"
+#include "kernels/cuda/code/kernel_name.h"
 #include "kernels/cuda/code/ring_place.h"
 
 namespace paceline::cuda {
@@ -35,11 +39,12 @@ struct GroupsShape {
   static_assert(kIsLong || kItems % 2 == 0);
 };
 
-template <int kBlocks>
+template <class Stored, int kBlocks>
 struct AttentionGroupsShared {
   using Shape = GroupsShape<kBlocks>;
   alignas(128) std::byte items[Shape::kItems][Shape::kItemBytes];  // keys and values in turn
   alignas(128) std::byte queries[Shape::kQueryBytes];  // of long heads: [dimension / 8][row][8]
+  Floats4 scales[kHasScales<Stored> ? Shape::kItems : 1][kTiledKeys / 4];  // of codes
   BarrierState landed[Shape::kItems];
   BarrierState read[Shape::kItems];
   BarrierState has_queries;
@@ -47,7 +52,7 @@ struct AttentionGroupsShared {
 
 // Copies of a chunk's keys and values by a warpgroup. Positions that no row sees are zero, or for
 // keys whatever their block holds.
-template <int kBlocks>
+template <class Stored, int kBlocks>
 struct GroupCopies {
   static constexpr uint32_t kDims = GroupsShape<kBlocks>::kDims;
   static constexpr uint32_t kWarps = kGroupThreads / kWarpLanes;
@@ -78,9 +83,9 @@ struct GroupCopies {
       const uint32_t group = 2 * first + lane / 16;
       const int32_t position = chunk * kTiledKeys + static_cast<int32_t>(8 * group);
       const bool is_present = position < rows.end && position + 8 > rows.begin;
-      const Bf16* from = static_cast<const Bf16*>(p.kv.keys) +
-                         head_place(position, p.kv.key_block_stride, p.kv.key_head_stride) +
-                         place_in_block(position) + (d << p.block_bits);
+      const Stored* from = static_cast<const Stored*>(p.kv.keys) +
+                           head_place(position, p.kv.key_block_stride, p.kv.key_head_stride) +
+                           place_in_block(position) + (d << p.block_bits);
       std::byte* to = item + (group * kDims + d) * kRowBytes;
       PL_ROLLED
       for (uint32_t left = dims / 16; left > 0; --left) {
@@ -99,10 +104,10 @@ struct GroupCopies {
     for (uint32_t first = own_warp(); first < kTiledKeys / kKeysAtOnce; first += kWarps) {
       const uint32_t key = kKeysAtOnce * first + lane % 16;
       const int32_t position = chunk * kTiledKeys + static_cast<int32_t>(key);
-      const bool is_present = position >= rows.begin && position < rows.end;
-      const Bf16* from = static_cast<const Bf16*>(p.kv.values) +
-                         head_place(position, p.kv.value_block_stride, p.kv.value_head_stride) +
-                         place_in_block(position) * dims + 8 * half;
+      const bool is_present = is_seen(position);
+      const Stored* from = static_cast<const Stored*>(p.kv.values) +
+                           head_place(position, p.kv.value_block_stride, p.kv.value_head_stride) +
+                           place_in_block(position) * dims + 8 * half;
       std::byte* to = item + (half * kTiledKeys + key) * kRowBytes;
       PL_ROLLED
       for (uint32_t left = dims / 16; left > 0; --left) {
@@ -111,6 +116,79 @@ struct GroupCopies {
         to += 2 * kTiledKeys * kRowBytes;
       }
     }
+  }
+
+  // The same of codes. A lane takes 16 keys of every 32nd dimension.
+  PL_DEVICE void expand_keys(int32_t chunk, std::byte* item) const {
+    const auto dims = static_cast<uint32_t>(p.kv.head_dim);
+    PL_ROLLED
+    for (uint32_t first = own_warp(); first < kTiledKeys / kKeysAtOnce; first += kWarps) {
+      const int32_t position = chunk * kTiledKeys + static_cast<int32_t>(kKeysAtOnce * first);
+      const bool is_present =
+          position < rows.end && position + static_cast<int32_t>(kKeysAtOnce) > rows.begin;
+      const Stored* const from = static_cast<const Stored*>(p.kv.keys) +
+                                 head_place(position, p.kv.key_block_stride, p.kv.key_head_stride) +
+                                 place_in_block(position);
+      for (uint32_t d = lane_index(); d < dims; d += kWarpLanes) {
+        const Words4 codes = is_present ? load_as<Words4>(from + (d << p.block_bits)) : Words4{};
+        PL_UNROLL
+        for (uint32_t half = 0; half < 2; ++half) {
+          Words4 words;
+          PL_UNROLL
+          for (int i = 0; i < 4; ++i) words.words[i] = code_pair(codes.words[i], half);
+          store_as(item + ((2 * first + half) * kDims + d) * kRowBytes, words);
+        }
+      }
+    }
+  }
+
+  // A lane takes 16 dimensions of a position at once; halves of a warp take turns.
+  PL_DEVICE void expand_values(int32_t chunk, std::byte* item) const {
+    const auto dims = static_cast<uint32_t>(p.kv.head_dim);
+    const uint32_t column = lane_index() % 16, half = lane_index() / 16;
+    const uint32_t key = column % 8 / 2 * 4 + column / 8 * 2 + column % 2;
+    PL_ROLLED
+    for (uint32_t first = own_warp(); first < kTiledKeys / kKeysAtOnce; first += kWarps) {
+      const int32_t position = chunk * kTiledKeys + static_cast<int32_t>(kKeysAtOnce * first + key);
+      const Stored* const from =
+          static_cast<const Stored*>(p.kv.values) +
+          head_place(position, p.kv.value_block_stride, p.kv.value_head_stride) +
+          place_in_block(position) * dims;
+      std::byte* const to = item + (kKeysAtOnce * first + column) * kRowBytes;
+      for (uint32_t d = 16 * half; d < dims; d += 32) {
+        const Words4 codes = is_seen(position) ? load_as<Words4>(from + d) : Words4{};
+        PL_UNROLL
+        for (uint32_t eight = 0; eight < 2; ++eight) {
+          Words4 words;
+          PL_UNROLL
+          for (uint32_t i = 0; i < 4; ++i) {
+            words.words[i] = code_pair(codes.words[2 * eight + i / 2], i % 2);
+          }
+          store_as(to + (d / 8 + eight) * (kTiledKeys * kRowBytes), words);
+        }
+      }
+    }
+  }
+
+  // A thread's key.
+  PL_DEVICE void copy_scales(const float* scales, int32_t chunk, Floats4* to) const {
+    const uint32_t key = thread_index() % kGroupThreads;
+    const int32_t position = chunk * kTiledKeys + static_cast<int32_t>(key);
+    const int64_t place = head_place(position, p.kv.scale_block_stride, p.kv.scale_head_stride) +
+                          place_in_block(position);
+    to[key / 4].of[key % 4] = is_seen(position) ? scales[place] : 0.0f;
+  }
+
+  PL_DEVICE bool is_seen(int32_t position) const {
+    return position >= rows.begin && position < rows.end;
+  }
+
+  // Codes 2 half and 2 half + 1 of four, as bfloat16.
+  PL_DEVICE static uint32_t code_pair(uint32_t codes, uint32_t half) {
+    const auto code = [codes](uint32_t i) {
+      return static_cast<float>(static_cast<int8_t>(codes >> 8 * i & 0xFFu));
+    };
+    return pack_bf16(code(2 * half), code(2 * half + 1));
   }
 
   // Dimensions behind the head's last, which no copy writes: products add zeros.
@@ -132,7 +210,7 @@ struct GroupScores {
 
 // The 64 packed rows of a warpgroup: a lane's part of two of them, with all of their values or
 // half.
-template <int kBlocks>
+template <class Stored, int kBlocks>
 struct GroupRows {
   using Shape = GroupsShape<kBlocks>;
   static constexpr int kSteps = Shape::kDims / 16;
@@ -142,13 +220,13 @@ struct GroupRows {
 
   const AttentionKernelParams& p;
   const TiledRows& tile;
-  AttentionGroupsShared<kBlocks>& shared;
+  AttentionGroupsShared<Stored, kBlocks>& shared;
   TiledRow rows[2];
   uint32_t queries[Shape::kIsLong ? 1 : kSteps][4];
   float values[kOfLane] = {};  // merged
 
   PL_DEVICE GroupRows(const AttentionKernelParams& params, const TiledRows& its_tile,
-                      AttentionGroupsShared<kBlocks>& its_shared)
+                      AttentionGroupsShared<Stored, kBlocks>& its_shared)
       : p(params), tile(its_tile), shared(its_shared) {
     RowPlace place;
     PL_UNROLL
@@ -238,12 +316,27 @@ struct GroupRows {
     }
   }
 
-  // Makes weights of a chunk's scores.
-  PL_DEVICE void weigh(int32_t chunk, GroupScores& scores, Weights& weights,
+  PL_DEVICE void scale_scores(const Floats4* scales, GroupScores& scores) const {
+    PL_UNROLL
+    for (int i = 0; i < kLaneKeys; i += 4) {
+      const auto four = load_as<Floats4>(scales + i + static_cast<int>(lane_index() % 4));
+      PL_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        PL_UNROLL
+        for (int row = 0; row < 2; ++row) {
+          scores.key(row, i + k) = scores.key(row, i + k) * four.of[k];
+        }
+      }
+    }
+  }
+
+  // Makes weights of a chunk's scores; `scales` are those of the values of codes.
+  PL_DEVICE void weigh(int32_t chunk, const Floats4* scales, GroupScores& scores, Weights& weights,
                        MergeShares (&shares)[2]) {
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
-      const SoftmaxState added = weigh_scores<Bf16>(p, chunk, rows[row], row, scores);
+      const SoftmaxState added = weigh_scores<Stored>(p, chunk, rows[row], row, scores);
+      if constexpr (kHasScales<Stored>) scale_weights(scales, chunk, rows[row], row, scores);
       shares[row] = {1.0f, 0.0f};
       if (rows[row].sees(chunk)) shares[row] = merge_softmax(added, rows[row].softmax);
       pack_weights(row, scores, weights);
@@ -266,9 +359,11 @@ struct GroupRows {
     wait_products<0>(products);
     PL_UNROLL
     for (auto& of_step : weights) keep_operand(of_step);
-    if (hides_any_key(tile, chunk, rows) && any(!are_finite(products))) {
-      multiply_alone(chunk, own_values, weights, products);
-      if constexpr (!Shape::kIsLong) load_queries();  // registers don't hold them meanwhile
+    if constexpr (!kHasScales<Stored>) {  // codes are finite
+      if (hides_any_key(tile, chunk, rows) && any(!are_finite(products))) {
+        multiply_alone(chunk, own_values, weights, products);
+        if constexpr (!Shape::kIsLong) load_queries();  // registers don't hold them meanwhile
+      }
     }
     PL_UNROLL
     for (int row = 0; row < 2; ++row) {
@@ -350,12 +445,15 @@ struct GroupRows {
 };
 
 // Tiles along x of the grid, kv heads along y.
-template <int kBlocks>
+template <class Stored, int kBlocks>
 struct AttentionGroups {
-  static constexpr std::string_view kName = kBlocks == 1   ? "attention_groups_64"
-                                            : kBlocks == 2 ? "attention_groups_128"
-                                            : kBlocks == 3 ? "attention_groups_192"
-                                                           : "attention_groups_256";
+  static constexpr KernelName kFullName{
+      kHasScales<Stored> ? "attention_groups_i8_" : "attention_groups_bf16_", kBlocks == 1   ? "64"
+                                                                              : kBlocks == 2 ? "128"
+                                                                              : kBlocks == 3
+                                                                                  ? "192"
+                                                                                  : "256"};
+  static constexpr std::string_view kName = kFullName.text();
   static constexpr uint32_t kGroups = 2;
   static constexpr uint32_t kMultipliers = kGroups * kGroupThreads / kWarpLanes;  // warps
   static constexpr uint32_t kThreads = (kGroups + 1) * kGroupThreads;
@@ -366,7 +464,7 @@ struct AttentionGroups {
                 kThreads * (65536 / kThreads / 8 * 8));
   static constexpr bool kBeginsLate = true;  // blocks fill a multiprocessor
   using Params = AttentionKernelParams;
-  using Shared = AttentionGroupsShared<kBlocks>;
+  using Shared = AttentionGroupsShared<Stored, kBlocks>;
   using Shape = GroupsShape<kBlocks>;
 
   PL_DEVICE static void run(const Params& p, Shared& shared) {
@@ -402,11 +500,39 @@ struct AttentionGroups {
     sync_threads();
   }
 
-  PL_DEVICE static void copy_chunks(const GroupCopies<kBlocks>& copies, Range chunks,
+  PL_DEVICE static void copy_chunks(const GroupCopies<Stored, kBlocks>& copies, Range chunks,
                                     Shared& shared) {
     if constexpr (!Shape::kIsLong) {
       for (uint32_t i = 0; i < Shape::kItems; i += 2) copies.clear_rest(shared.items[i]);
     }
+    if constexpr (kHasScales<Stored>) {
+      expand_chunks(copies, chunks, shared);
+    } else {
+      copy_chunks_ahead(copies, chunks, shared);
+    }
+  }
+
+  // Codes are made bfloat16, each item as soon as it has a place.
+  PL_DEVICE static void expand_chunks(const GroupCopies<Stored, kBlocks>& copies, Range chunks,
+                                      Shared& shared) {
+    Place next;
+    PL_ROLLED
+    for (int32_t item = 2 * chunks.first; item < 2 * chunks.end; ++item) {
+      wait_barrier(shared.read[next.slot], next.parity ^ 1);  // the first round waits for nothing
+      if (item % 2 == 0) {
+        copies.expand_keys(item / 2, shared.items[next.slot]);
+        copies.copy_scales(copies.p.kv.key_scales, item / 2, shared.scales[next.slot]);
+      } else {
+        copies.expand_values(item / 2, shared.items[next.slot]);
+        copies.copy_scales(copies.p.kv.value_scales, item / 2, shared.scales[next.slot]);
+      }
+      publish(shared, next);
+    }
+  }
+
+  // Some items are under way behind the one that is begun.
+  PL_DEVICE static void copy_chunks_ahead(const GroupCopies<Stored, kBlocks>& copies, Range chunks,
+                                          Shared& shared) {
     Place next, oldest;
     uint32_t under_way = 0;
     PL_ROLLED
@@ -436,7 +562,7 @@ struct AttentionGroups {
 
   // The chunks that any row of the warpgroup sees; none without rows.
   PL_DEVICE static Range seen_chunks(const Params& p, const TiledRows& tile) {
-    const auto first_row = static_cast<int32_t>(GroupRows<kBlocks>::first_row());
+    const auto first_row = static_cast<int32_t>(GroupRows<Stored, kBlocks>::first_row());
     if (first_row >= tile.count) return {0, 0};
     const int32_t end_row = first_row + static_cast<int32_t>(kGroupRows);
     const int32_t last_row = (end_row < tile.count ? end_row : tile.count) - 1;
@@ -447,7 +573,7 @@ struct AttentionGroups {
 
   PL_DEVICE static void attend(const Params& p, const TiledRows& tile, Range chunks,
                                Shared& shared) {
-    GroupRows<kBlocks> rows(p, tile, shared);
+    GroupRows<Stored, kBlocks> rows(p, tile, shared);
     const Range seen = seen_chunks(p, tile);
     Place place;
     PL_ROLLED
@@ -462,11 +588,17 @@ struct AttentionGroups {
       GroupScores scores;
       wait_barrier(shared.landed[place.slot], place.parity);
       rows.multiply_keys(shared.items[place.slot], scores);
+      if constexpr (kHasScales<Stored>) rows.scale_scores(shared.scales[place.slot], scores);
       release(shared, place);
-      typename GroupRows<kBlocks>::Weights weights;
+      typename GroupRows<Stored, kBlocks>::Weights weights;
       MergeShares shares[2];
-      rows.weigh(chunk, scores, weights, shares);
-      wait_barrier(shared.landed[place.slot], place.parity);
+      if constexpr (kHasScales<Stored>) {
+        wait_barrier(shared.landed[place.slot], place.parity);  // the values' scales are there
+        rows.weigh(chunk, shared.scales[place.slot], scores, weights, shares);
+      } else {
+        rows.weigh(chunk, nullptr, scores, weights, shares);
+        wait_barrier(shared.landed[place.slot], place.parity);
+      }
       rows.add_values(chunk, shared.items[place.slot], weights, shares);
       release(shared, place);
     }

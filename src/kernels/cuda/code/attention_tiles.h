@@ -232,7 +232,9 @@ struct AttentionTiles {
     for (int row = 0; row < 2; ++row) {
       if (row > 0 && !has_rows(tile, row)) continue;
       const SoftmaxState added = weigh_scores<Stored>(p, chunk, rows[row], row, scores);
-      if constexpr (kHasScales<Stored>) scale_weights(chunk, rows[row], row, shared, scores);
+      if constexpr (kHasScales<Stored>) {
+        scale_weights(shared.value_scales[0], chunk, rows[row], row, scores);
+      }
       if (rows[row].sees(chunk)) shares[row] = merge_softmax(added, rows[row].softmax);
       pack_weights(row, scores, a);
     }
@@ -244,23 +246,6 @@ struct AttentionTiles {
       rows[row].softmax = {};
     }
     values = {};
-  }
-
-  // Multiplies weights with the scales of their codes.
-  PL_DEVICE static void scale_weights(int32_t chunk, const TiledRow& own, int row,
-                                      const Shared& shared, Scores& scores) {
-    const SeenKeys seen = seen_keys<Stored>(chunk, own.first, own.end);
-    const uint32_t t = lane_index() % 4;
-    PL_UNROLL
-    for (int i = 0; i < kLaneKeys; i += 4) {
-      const auto scales =
-          load_as<Floats4>(&shared.value_scales[i / 16][static_cast<uint32_t>(i / 4 % 4 * 4) + t]);
-      PL_UNROLL
-      for (int k = 0; k < 4; ++k) {
-        float& weight = scores.key(row, i + k);
-        weight = seen.has(Keys::offset(i + k)) ? weight * scales.of[k] : 0.0f;
-      }
-    }
   }
 
   // Whether a lane's products by instructions begin to begin + 3 of a block of dimensions are

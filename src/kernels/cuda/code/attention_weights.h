@@ -121,6 +121,24 @@ PL_DEVICE SoftmaxState weigh_scores(const AttentionKernelParams& p, int32_t chun
   return {power, reduce_row<Sum>(sum)};
 }
 
+// Multiplies weights with the scales of their codes, of all keys of the chunk; those of keys that
+// the row doesn't see may be anything.
+template <class Scores>
+PL_DEVICE void scale_weights(const Floats4* scales, int32_t chunk, const TiledRow& own, int row,
+                             Scores& scores) {
+  using Keys = LaneKeys<int8_t>;
+  const SeenKeys seen = seen_keys<int8_t>(chunk, own.first, own.end);
+  PL_UNROLL
+  for (int i = 0; i < kLaneKeys; i += 4) {
+    const auto four = load_as<Floats4>(scales + i + static_cast<int>(lane_index() % 4));
+    PL_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      float& weight = scores.key(row, i + k);
+      weight = seen.has(Keys::offset(i + k)) ? weight * four.of[k] : 0.0f;
+    }
+  }
+}
+
 // The weights of a lane's row as operands of products with values, in place of `row` of each
 // step's.
 template <class Scores>

@@ -153,10 +153,14 @@
   X(shrink_lora, ShrinkLora)
 
 #define PACELINE_CUDA_TILE_KERNELS(X)                        \
-  X(attention_groups_64, AttentionGroups<1>)                 \
-  X(attention_groups_128, AttentionGroups<2>)                \
-  X(attention_groups_192, AttentionGroups<3>)                \
-  X(attention_groups_256, AttentionGroups<4>)                \
+  X(attention_groups_bf16_64, AttentionGroups<Bf16, 1>)      \
+  X(attention_groups_i8_64, AttentionGroups<int8_t, 1>)      \
+  X(attention_groups_bf16_128, AttentionGroups<Bf16, 2>)     \
+  X(attention_groups_i8_128, AttentionGroups<int8_t, 2>)     \
+  X(attention_groups_bf16_192, AttentionGroups<Bf16, 3>)     \
+  X(attention_groups_i8_192, AttentionGroups<int8_t, 3>)     \
+  X(attention_groups_bf16_256, AttentionGroups<Bf16, 4>)     \
+  X(attention_groups_i8_256, AttentionGroups<int8_t, 4>)     \
   X(delta_rule, DeltaRule)                                   \
   X(gated_tile_16_rows, MatmulTiles<1, 16, true>)            \
   X(gated_tile_32_rows, MatmulTiles<1, 32, true>)            \
