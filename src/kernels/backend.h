@@ -188,7 +188,7 @@ class Backend {
                    const Tensor& v, Indices<int64_t> slots, const KvStore& store);
 
   // out[r, h] = softmax(scale * q[r, h] . K) V over the keys that row r may see, in chunks of 64
-  // absolute positions combined in position order, in place. K and V are read as stored; the
+  // positions (GPU: 128) combined in position order, in place. K and V are read as stored; the
   // slices' own keys must be stored already. Head h reads kv head h / (heads / kv_heads). Where
   // there is a log_sum_exp, it becomes the log of the sum of exp(score), with no other bit of out.
   //                                       q [rows, heads, head_dim], out [rows, heads, value_dim],
