@@ -41,6 +41,11 @@ struct Encoding {
   std::vector<TextSpan> spans;  // one per id; empty for tokens that the post-processor added
 };
 
+struct PairEncoding {
+  std::vector<TokenId> ids;
+  std::vector<int32_t> type_ids;  // one per id: token_type_ids of encoders
+};
+
 // Immutable after load; any number of threads may use it at once.
 class Tokenizer {
  public:
@@ -50,7 +55,7 @@ class Tokenizer {
   // merges.txt) and, when present, tokenizer_config.json, special_tokens_map.json,
   // added_tokens.json and generation_config.json beside it.
   // Throws Error not_found when there is none of them, unsupported naming the part (e.g.
-  // "normalizer Precompiled") that isn't implemented, corrupt naming the wrong field.
+  // "model WordLevel") that isn't implemented, corrupt naming the wrong field.
   static Tokenizer load(const std::filesystem::path& directory);
   static Tokenizer load(const ModelFiles& files);
   // The same from the text of a tokenizer.json alone; `where` names it in errors.
@@ -68,6 +73,10 @@ class Tokenizer {
   // The same ids, each with its span of `text` in bytes; must agree with the offsets of HF
   // tokenizers.
   Encoding encode_with_spans(std::string_view text, EncodeOptions options = {}) const;
+  // Two texts as the post-processor joins them, e.g. [CLS] first [SEP] second [SEP]; `plain` of the
+  // options isn't obeyed. Throws Error unsupported when it has no template for a pair.
+  PairEncoding encode_pair(std::string_view first, std::string_view second,
+                           EncodeOptions options = {}) const;
   // Where special tokens begin that are written in the text, overlapping ones too; ascending.
   std::vector<size_t> special_offsets(std::string_view text) const;
 

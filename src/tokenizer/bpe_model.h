@@ -1,5 +1,5 @@
-// BpeModel: the vocabulary and the merges of a tokenizer.json, or the scores of a Unigram model,
-// checked.
+// BpeModel: the vocabulary and the merges of a tokenizer.json, or another model instead of merges:
+// Unigram or WordPiece. Checked.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 #include "tokenizer/merge_table.h"
 #include "tokenizer/unigram_model.h"
 #include "tokenizer/vocabulary.h"
+#include "tokenizer/word_piece_model.h"
 
 namespace paceline {
 
@@ -21,6 +22,8 @@ struct BpeModel {
   MergeTable merges;
   // Instead of merges, in a model of type Unigram.
   std::unique_ptr<UnigramModel> unigram;
+  // The same of type WordPiece.
+  std::unique_ptr<WordPieceModel> word_piece;
   // Ascending. A piece with the text of one is that token, whatever it could become otherwise.
   std::vector<TokenId> whole_tokens;
   // Nothing where a token's text isn't the text of its piece: with a prefix, or with merging bytes.

@@ -139,6 +139,7 @@ class BpeTokenizer::Encoder {
       if (const auto id = whole_piece(word)) return ids_.push_back(*id);
     }
     if (tokenizer_.file_.unigram) return tokenizer_.file_.unigram->append(word, ids_);
+    if (tokenizer_.file_.word_piece) return tokenizer_.file_.word_piece->append(word, ids_);
     symbols_.clear();
     tokenizer_.symbols_.append(word, symbols_);
     merger_.merge(symbols_, ids_);
@@ -165,8 +166,10 @@ class BpeTokenizer::Encoder {
     sizes_.clear();
     starts_.clear();
     std::vector<TokenId> tokens;
-    if (tokenizer_.file_.unigram) {
-      tokenizer_.file_.unigram->append(piece, tokens, &sizes_);
+    const TokenizerFile& file = tokenizer_.file_;
+    if (file.unigram || file.word_piece) {
+      file.unigram ? file.unigram->append(piece, tokens, &sizes_)
+                   : file.word_piece->append(piece, tokens, &sizes_);
       symbols_.resize(tokens.size());
       for (uint32_t i = 0; i < tokens.size(); ++i) starts_.push_back(i);
     } else {
@@ -256,11 +259,36 @@ Encoding BpeTokenizer::encode_with_spans(std::string_view text, EncodeOptions op
     for (TextSpan& span : encoding.spans) span = {offsets[span.begin], offsets[span.end]};
   }
   if (!options.add_special) return encoding;
-  const auto& [before, behind, trims] = file_.frame;
+  const auto& before = file_.frame.before;
+  const auto& behind = file_.frame.behind;
   encoding.ids.insert(encoding.ids.begin(), before.begin(), before.end());
   encoding.spans.insert(encoding.spans.begin(), before.size(), {});
   encoding.ids.insert(encoding.ids.end(), behind.begin(), behind.end());
   encoding.spans.resize(encoding.ids.size());
+  return encoding;
+}
+
+PairEncoding BpeTokenizer::encode_pair(std::string_view first, std::string_view second,
+                                       EncodeOptions options) const {
+  const SpecialFrame& frame = file_.frame;
+  if (!frame.pairs) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("pairs of texts aren't supported by this tokenizer: its post-processor "
+                            "has no template with one first and one second text"));
+  }
+  PairEncoding encoding;
+  const EncodeOptions bare{.specials_as_text = options.specials_as_text};
+  for (const SpecialFrame::Part& part : frame.pair) {
+    std::vector<TokenId> ids;
+    if (part.kind == SpecialFrame::Part::Kind::tokens) {
+      if (options.add_special) ids = part.ids;
+    } else {
+      ids = encode(part.kind == SpecialFrame::Part::Kind::first ? first : second, bare);
+    }
+    encoding.ids.insert(encoding.ids.end(), ids.begin(), ids.end());
+    encoding.type_ids.resize(encoding.ids.size(),
+                             options.add_special ? part.type_id : part.bare_type_id);
+  }
   return encoding;
 }
 

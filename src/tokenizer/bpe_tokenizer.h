@@ -1,5 +1,6 @@
 // BpeTokenizer: byte pair encoding, byte-level as in GPT-2, Llama 3, Qwen and DeepSeek, or of
-// characters as in SentencePiece for Gemma, Llama 2 and Mistral; or a Unigram model's tokens.
+// characters as in SentencePiece for Gemma, Llama 2 and Mistral; or the tokens of a Unigram or
+// WordPiece model.
 #pragma once
 
 #include <memory>
@@ -27,6 +28,8 @@ class BpeTokenizer {
   int64_t vocab_size() const { return table_.id_limit(); }
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options) const;
   Encoding encode_with_spans(std::string_view text, EncodeOptions options) const;
+  PairEncoding encode_pair(std::string_view first, std::string_view second,
+                           EncodeOptions options) const;
   std::string decode(std::span<const TokenId> ids, DecodeOptions options) const;
   std::string_view token_bytes(TokenId id) const { return table_.bytes(id); }
   std::string_view token_text(TokenId id) const;

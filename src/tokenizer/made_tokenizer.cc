@@ -18,6 +18,7 @@ constexpr std::string_view kTekken = "tekken.json";
 constexpr std::string_view kSentencePiece = "tokenizer.model";
 constexpr std::string_view kVocab = "vocab.json";
 constexpr std::string_view kMerges = "merges.txt";
+constexpr std::string_view kVocabLines = "vocab.txt";
 constexpr size_t kMaxSourceBytes = size_t{256} << 20;
 
 // Without a class in tokenizer_config.json, config.json's model_type says which it is.
@@ -101,6 +102,18 @@ ModelFiles with_tokenizer_json(ModelFiles files) {
     if (has_config) return files;
     files.add_made(std::string(kConfigName), std::string(kVocab), [] {
       return names_json({{"eos_token", "<|endoftext|>"}});
+    });
+  } else if (files.contains(kVocabLines)) {
+    add_json(files, kVocabLines, [](const ModelFiles& own, const TokenizerConfig& config) {
+      return vocab_txt_json(own.read(kVocabLines, kMaxSourceBytes), config, own.where(kVocabLines));
+    });
+    if (has_config) return files;
+    files.add_made(std::string(kConfigName), std::string(kVocabLines), [] {
+      return names_json({{"unk_token", "[UNK]"},
+                         {"sep_token", "[SEP]"},
+                         {"pad_token", "[PAD]"},
+                         {"cls_token", "[CLS]"},
+                         {"mask_token", "[MASK]"}});
     });
   }
   return files;

@@ -17,6 +17,8 @@ class Normalizer {
   // The normalised form of well-formed UTF-8: `text` itself when nothing changes, else a text of
   // `store`. `text` is a part of the input of `store` or was made in it.
   virtual std::string_view normalize(std::string_view text, TextStore& store) const = 0;
+  // Whether it is Lowercase or has it among its steps.
+  virtual bool lowers_case() const { return false; }
 };
 
 // Applies normalizers in order; without any it is the identity.
@@ -24,6 +26,7 @@ class NormalizerSequence final : public Normalizer {
  public:
   explicit NormalizerSequence(std::vector<std::unique_ptr<Normalizer>> steps);
   std::string_view normalize(std::string_view text, TextStore& store) const override;
+  bool lowers_case() const override;
 
  private:
   std::vector<std::unique_ptr<Normalizer>> steps_;

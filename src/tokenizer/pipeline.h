@@ -1,6 +1,7 @@
 // The parts of tokenizer.json around the model: normalizer, pre-tokenizer, post-processor, decoder.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -23,6 +24,17 @@ struct SpecialFrame {
     bool add_prefix_space = true;  // one space before the text was added by the tokenizer
   };
   std::vector<Trim> trims;
+  // A pair of texts, in order.
+  struct Part {
+    enum class Kind : uint8_t { first, second, tokens };
+    Kind kind = Kind::tokens;
+    std::vector<TokenId> ids = {};  // of tokens
+    int32_t type_id = 0;
+    int32_t bare_type_id = 0;  // without special tokens
+  };
+  std::vector<Part> pair = {{.kind = Part::Kind::first},
+                            {.kind = Part::Kind::second, .type_id = 1, .bare_type_id = 1}};
+  bool pairs = true;  // whether `pair` holds one of each text
 };
 
 struct PieceSplitter {
@@ -35,6 +47,10 @@ struct PieceSplitter {
 
 // Null when there is none.
 std::unique_ptr<Normalizer> read_normalizer(const std::optional<DocumentCursor>& field);
+
+// Puts Lowercase before a tokenizer's normalizer unless that has lower case among its steps, as
+// sentence-transformers 6 does for its do_lower_case.
+std::unique_ptr<Normalizer> with_lower_case(std::unique_ptr<Normalizer> normalizer);
 
 // `prefix_space`: overrides add_prefix_space of ByteLevel.
 PieceSplitter read_pre_tokenizer(const std::optional<DocumentCursor>& field,

@@ -105,13 +105,13 @@ std::vector<TokenId> read_ids(const DocumentCursor& field, std::string_view key,
 }
 
 // [[TEXT, SCORE], ...], by id. An empty text has no token.
-std::vector<float> read_scored_vocabulary(const DocumentCursor& field, Vocabulary& vocabulary) {
+std::vector<double> read_scored_vocabulary(const DocumentCursor& field, Vocabulary& vocabulary) {
   const size_t count = field.num_items();
   if (static_cast<int64_t>(count) > kMaxTokenIds) {
     field.fail(fmt::format("{} tokens, at most {} are read", count, kMaxTokenIds));
   }
   vocabulary = Vocabulary(count);
-  std::vector<float> scores;
+  std::vector<double> scores;
   for (const DocumentCursor& item : field.items()) {
     const auto pair = item.items();
     if (pair.size() != 2) item.mismatch("a token and its score");
@@ -120,7 +120,7 @@ std::vector<float> read_scored_vocabulary(const DocumentCursor& field, Vocabular
     if (!text.empty() && vocabulary.insert(text, id) != Vocabulary::Inserted::yes) {
       item.fail("the token occurs twice");
     }
-    scores.push_back(static_cast<float>(pair[1].number()));
+    scores.push_back(pair[1].number());
   }
   vocabulary.shrink_to_fit();
   return scores;
@@ -128,7 +128,7 @@ std::vector<float> read_scored_vocabulary(const DocumentCursor& field, Vocabular
 
 BpeModel read_unigram_model(const DocumentCursor& field) {
   BpeModel model;
-  const std::vector<float> scores = read_scored_vocabulary(field.at("vocab"), model.vocabulary);
+  const std::vector<double> scores = read_scored_vocabulary(field.at("vocab"), model.vocabulary);
   model.options.byte_fallback = field.boolean_or("byte_fallback", false);
   UnigramModel::Options options{
       .byte_fallback = model.options.byte_fallback,
@@ -144,14 +144,36 @@ BpeModel read_unigram_model(const DocumentCursor& field) {
   return model;
 }
 
+BpeModel read_word_piece_model(const DocumentCursor& field) {
+  constexpr double kMostCharacters = 1e9;
+  BpeModel model;
+  model.vocabulary = read_vocabulary(field.at("vocab"));
+  const DocumentCursor unknown = field.at("unk_token");
+  const auto id = model.vocabulary.find(unknown.string());
+  if (!id) unknown.fail(fmt::format("{} isn't in vocab", shown_text(unknown.string())));
+  const NumberRange lengths{.min = 0, .max = kMostCharacters};
+  model.word_piece = std::make_unique<WordPieceModel>(
+      model.vocabulary,
+      WordPieceModel::Options{.unknown = *id,
+                              .prefix = field.at("continuing_subword_prefix").string(),
+                              .max_input_chars_per_word = static_cast<size_t>(
+                                  field.at("max_input_chars_per_word").integer(lengths))});
+  return model;
+}
+
+// Old files have no type; only WordPiece has this field.
+std::string_view type_of(const DocumentCursor& field) {
+  if (const auto type = field.find("type")) return type->string();
+  return field.find("max_input_chars_per_word") ? "WordPiece" : "BPE";
+}
+
 }  // namespace
 
 BpeModel read_bpe_model(const DocumentCursor& field) {
-  const auto type = field.find("type");
-  if (type && type->string() == "Unigram") return read_unigram_model(field);
-  if (type && type->string() != "BPE") {
-    refuse_part(field, fmt::format("model {}", type->string()));
-  }
+  const std::string_view type = type_of(field);
+  if (type == "Unigram") return read_unigram_model(field);
+  if (type == "WordPiece") return read_word_piece_model(field);
+  if (type != "BPE") refuse_part(field, fmt::format("model {}", type));
   BpeModel model;
   model.options = read_options(field);
   model.vocabulary = read_vocabulary(field.at("vocab"));

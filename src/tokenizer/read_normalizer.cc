@@ -3,14 +3,26 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "tokenizer/bert_normalizer.h"
 #include "tokenizer/made_fields.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/precompiled_normalizer.h"
 #include "tokenizer/sentence_piece_normalizer.h"
 #include "tokenizer/text_normalizers.h"
 #include "tokenizer/unicode_normalizer.h"
 
 namespace paceline {
 namespace {
+
+std::unique_ptr<Normalizer> read_bert_normalizer(const DocumentCursor& field) {
+  const bool lowercase = field.at("lowercase").boolean();
+  const auto strips = field.find("strip_accents");  // null: as lowercase
+  return std::make_unique<BertNormalizer>(
+      BertNormalizer::Options{.clean_text = field.at("clean_text").boolean(),
+                              .handle_chinese_chars = field.at("handle_chinese_chars").boolean(),
+                              .strip_accents = strips ? strips->boolean() : lowercase,
+                              .lowercase = lowercase});
+}
 
 std::unique_ptr<Normalizer> read_one(const DocumentCursor& field) {
   const std::string_view type = field.at("type").string();
@@ -22,6 +34,8 @@ std::unique_ptr<Normalizer> read_one(const DocumentCursor& field) {
   if (type == "StripAccents") return std::make_unique<StripAccentsNormalizer>();
   if (type == "Nmt") return std::make_unique<NmtNormalizer>();
   if (type == "ByteLevel") return std::make_unique<ByteLevelNormalizer>();
+  if (type == "BertNormalizer") return read_bert_normalizer(field);
+  if (type == "Precompiled") return read_precompiled_normalizer(field);
   if (type == "Prepend") {
     return std::make_unique<PrependNormalizer>(field.at("prepend").string());
   }
@@ -82,6 +96,14 @@ std::string_view read_character(const DocumentCursor& field) {
     field.mismatch("one character");
   }
   return text;
+}
+
+std::unique_ptr<Normalizer> with_lower_case(std::unique_ptr<Normalizer> normalizer) {
+  if (normalizer && normalizer->lowers_case()) return normalizer;
+  std::vector<std::unique_ptr<Normalizer>> steps;
+  steps.push_back(std::make_unique<LowercaseNormalizer>());
+  if (normalizer) steps.push_back(std::move(normalizer));
+  return std::make_unique<NormalizerSequence>(std::move(steps));
 }
 
 std::unique_ptr<Normalizer> read_normalizer(const std::optional<DocumentCursor>& field) {

@@ -54,8 +54,8 @@ uint32_t CharsMap::unit(size_t index) const {
   return value;
 }
 
-std::optional<CharsMap::Replacement> CharsMap::find(std::string_view text) const {
-  std::optional<Replacement> longest;
+template <class Use>
+void CharsMap::for_each_match(std::string_view text, Use use) const {
   size_t at = offset_of(unit(0));
   for (size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<uint8_t>(text[i]);
@@ -69,9 +69,26 @@ std::optional<CharsMap::Replacement> CharsMap::find(std::string_view text) const
     const size_t begin = unit(at) & kValueMask;
     if (begin >= replacements_.size()) break;
     const size_t end = replacements_.find('\0', begin);
-    longest = {i + 1, replacements_.substr(begin, end - begin)};
+    if (!use(Replacement{i + 1, replacements_.substr(begin, end - begin)})) break;
   }
+}
+
+std::optional<CharsMap::Replacement> CharsMap::find(std::string_view text) const {
+  std::optional<Replacement> longest;
+  for_each_match(text, [&longest](const Replacement& found) {
+    longest = found;
+    return true;
+  });
   return longest;
+}
+
+std::optional<std::string_view> CharsMap::find_shortest(std::string_view text) const {
+  std::optional<std::string_view> shortest;
+  for_each_match(text, [&shortest](const Replacement& found) {
+    shortest = found.text;
+    return false;
+  });
+  return shortest;
 }
 
 // `kept` is the next kept text at or after an earlier place, if one was looked for.

@@ -27,8 +27,13 @@ class CharsMap {
   };
   // The longest replaced text that `text` begins with; nothing when it begins with none.
   std::optional<Replacement> find(std::string_view text) const;
+  // What replaces the shortest one.
+  std::optional<std::string_view> find_shortest(std::string_view text) const;
 
  private:
+  // Calls `use(replacement)` for replaced texts, the shortest first, until it returns false.
+  template <class Use>
+  void for_each_match(std::string_view text, Use use) const;
   uint32_t unit(size_t index) const;
 
   std::string bytes_;

@@ -54,6 +54,7 @@ class StripAccentsNormalizer final : public Normalizer {
 class LowercaseNormalizer final : public Normalizer {
  public:
   std::string_view normalize(std::string_view text, TextStore& store) const override;
+  bool lowers_case() const override { return true; }
 };
 
 // Removes control characters and replaces space-like characters by spaces: SentencePiece's nmt.

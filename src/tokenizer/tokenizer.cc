@@ -30,6 +30,7 @@ Tokenizer Tokenizer::load(const ModelFiles& given) {
   const TokenizerConfig config = read_tokenizer_config(files);
   TokenizerFile content =
       read_tokenizer_file(files.read(kName, kMaxTokenizerBytes), where, prefix_space_of(config));
+  if (config.lowers_case) content.normalizer = with_lower_case(std::move(content.normalizer));
   add_missing_tokens(config, content);
   return Tokenizer(std::make_unique<State>(std::move(content), config, where));
 }
@@ -51,6 +52,11 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions opti
 
 Encoding Tokenizer::encode_with_spans(std::string_view text, EncodeOptions options) const {
   return state_->bpe.encode_with_spans(text, options);
+}
+
+PairEncoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
+                                    EncodeOptions options) const {
+  return state_->bpe.encode_pair(first, second, options);
 }
 
 std::vector<size_t> Tokenizer::special_offsets(std::string_view text) const {

@@ -15,6 +15,14 @@ namespace {
 
 constexpr size_t kMaxTokenizerConfigBytes = size_t{64} << 20;
 
+// Of sentence-transformers; the first one that exists is read, and all but the first are of older
+// models.
+constexpr const char* kSentenceConfigs[] = {
+    "sentence_bert_config.json",       "sentence_roberta_config.json",
+    "sentence_distilbert_config.json", "sentence_camembert_config.json",
+    "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
+    "sentence_xlnet_config.json"};
+
 constexpr std::array<std::string_view, 7> kStandardNames = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
@@ -91,6 +99,9 @@ void read_tokenizer_config_file(std::string_view json, std::string_view where,
   read_flag("add_bos_token", config.add_bos_token);
   read_flag("add_eos_token", config.add_eos_token);
   read_flag("legacy", config.legacy);
+  read_flag("do_lower_case", config.do_lower_case);
+  read_flag("tokenize_chinese_chars", config.tokenize_chinese_chars);
+  read_flag("strip_accents", config.strip_accents);
   const auto added = root.find("added_tokens_decoder");
   if (!added) return;
   for (const auto& [id, value] : added->members()) {
@@ -134,6 +145,12 @@ void read_generation_eos(std::string_view json, std::string_view where, Tokenize
   for (const DocumentCursor& id : field->items()) add(id);
 }
 
+// What is wrong in other fields is for the reader of the whole file to say.
+void read_sentence_case(std::string_view json, std::string_view where, TokenizerConfig& config) {
+  const JsonDocument document(std::string(json), where, ErrorCode::corrupt);
+  config.lowers_case = document.root().boolean_or("do_lower_case", false);
+}
+
 TokenizerConfig read_tokenizer_config(const ModelFiles& files) {
   TokenizerConfig config;
   const auto read = [&](const char* name, auto read_file) {
@@ -146,6 +163,12 @@ TokenizerConfig read_tokenizer_config(const ModelFiles& files) {
     read("added_tokens.json", read_added_tokens_file);
   }
   read("generation_config.json", read_generation_eos);
+  const auto* const sentence =
+      std::find_if(std::begin(kSentenceConfigs), std::end(kSentenceConfigs),
+                   [&files](const char* name) { return files.contains(name); });
+  if (files.contains("modules.json") && sentence != std::end(kSentenceConfigs)) {
+    read(*sentence, read_sentence_case);
+  }
   sort_names(config);
   return config;
 }

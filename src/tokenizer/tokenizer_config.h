@@ -22,17 +22,23 @@ struct TokenizerConfig {
   std::vector<std::string> more_special_tokens;  // additional_special_tokens, without names
   std::string tokenizer_class;                   // empty: none is named
   std::optional<bool> add_prefix_space;
+  // do_lower_case of sentence-transformers: the normalizer Lowercase runs before the file's, unless
+  // that lowers case itself.
+  bool lowers_case = false;
   // Only a tokenizer made of other files than tokenizer.json obeys these (made_tokenizer.h).
   std::optional<bool> add_bos_token;
   std::optional<bool> add_eos_token;
   std::optional<bool> legacy;
+  std::optional<bool> do_lower_case;
+  std::optional<bool> tokenize_chinese_chars;
+  std::optional<bool> strip_accents;
 };
 
-// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json and
-// generation_config.json, if they exist. As in HF transformers, the second and third count only
-// when the first has no added_tokens_decoder, and add_bos_token is ignored beside a tokenizer.json:
-// its post-processor decides which tokens surround a text. Throws Error corrupt naming the wrong
-// field.
+// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json
+// and sentence_bert_config.json, if they exist. As in HF transformers, the second and third count
+// only when the first has no added_tokens_decoder, and add_bos_token is ignored beside a
+// tokenizer.json: its post-processor decides which tokens surround a text. Throws Error corrupt
+// naming the wrong field.
 TokenizerConfig read_tokenizer_config(const ModelFiles& files);
 
 // Whether ByteLevel puts a space before a text, where the config says so: transformers builds the
@@ -47,6 +53,8 @@ void read_tokenizer_config_file(std::string_view json, std::string_view where,
 void read_special_tokens_map(std::string_view json, std::string_view where,
                              TokenizerConfig& config);
 void read_added_tokens_file(std::string_view json, std::string_view where, TokenizerConfig& config);
+// Of sentence_bert_config.json.
+void read_sentence_case(std::string_view json, std::string_view where, TokenizerConfig& config);
 void read_generation_eos(std::string_view json, std::string_view where, TokenizerConfig& config);
 
 // Adds the missing added tokens of `config` to `file`. The flags of `config` win. A token of the

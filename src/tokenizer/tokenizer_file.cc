@@ -59,8 +59,10 @@ void check_frame(const TokenizerFile& file, const DocumentCursor& root) {
            std::any_of(file.added_tokens.begin(), file.added_tokens.end(),
                        [&](const AddedToken& token) { return token.id == id; });
   };
-  for (const auto* side : {&file.frame.before, &file.frame.behind}) {
-    for (const TokenId id : *side) {
+  std::vector<const std::vector<TokenId>*> lists = {&file.frame.before, &file.frame.behind};
+  for (const SpecialFrame::Part& part : file.frame.pair) lists.push_back(&part.ids);
+  for (const auto* list : lists) {
+    for (const TokenId id : *list) {
       if (!exists(id)) {
         root.at("post_processor").fail(fmt::format("the id {} has no token", id));
       }

@@ -35,53 +35,36 @@ struct Place {
 
 }  // namespace
 
-UnigramModel::UnigramModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+UnigramModel::UnigramModel(const Vocabulary& vocabulary, const std::vector<double>& scores,
                            const Options& options)
     : unknown_(options.unknown), byte_fallback_(options.byte_fallback), sums_(options.sums) {
   const auto has = [](const std::vector<TokenId>& ids, TokenId id) {
     return std::binary_search(ids.begin(), ids.end(), id);
   };
-  float lowest = std::numeric_limits<float>::max();
+  const bool matches_unknown = options.sums == Sums::in_float64;
+  double lowest = std::numeric_limits<float>::max();
   size_t num_bytes = 0;
   const auto limit = static_cast<TokenId>(scores.size());
   for (TokenId id = 0; id < limit; ++id) num_bytes += vocabulary.text(id).size();
-  texts_.reserve(num_bytes);  // so that the views stay valid
+  tokens_ = PrefixTable(num_bytes);
   for (TokenId id = 0; id < limit; ++id) {
-    if (!vocabulary.contains(id) || id == unknown_ || has(options.unmatched, id)) continue;
-    const float score = scores[static_cast<size_t>(id)];
-    const size_t begin = texts_.size();
-    texts_ += vocabulary.text(id);
-    entries_.push_back({std::string_view(texts_).substr(begin), id, score});
+    if (!vocabulary.contains(id) || has(options.unmatched, id)) continue;
+    if (id == unknown_ && !matches_unknown) continue;
+    const std::string_view text = vocabulary.text(id);
+    const double score = scores[static_cast<size_t>(id)];
     if (has(options.user_defined, id)) {
-      const auto further = static_cast<double>(texts_.size() - begin - 1);
-      entries_.back().score = static_cast<float>(kUserDefinedBonus * further);
+      const auto further = static_cast<double>(text.size() - 1);
+      tokens_.add(text, id, static_cast<float>(kUserDefinedBonus * further));
     } else {
+      tokens_.add(text, id == unknown_ ? kUnknownCharacter : id, score);
       lowest = std::min(lowest, score);
     }
   }
-  std::sort(entries_.begin(), entries_.end(),
-            [](const Entry& a, const Entry& b) { return a.text < b.text; });
-  unknown_score_ = lowest - kUnknownPenalty;
+  tokens_.finish();
+  unknown_score_ =
+      matches_unknown ? lowest - kUnknownPenalty : static_cast<float>(lowest) - kUnknownPenalty;
   for (size_t byte = 0; byte < bytes_.size(); ++byte) {
     bytes_[byte] = vocabulary.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
-  }
-}
-
-// Narrows the range of entries that begin with the text's first bytes, a byte at a time.
-template <class Use>
-void UnigramModel::for_each_prefix(std::string_view text, Use use) const {
-  auto first = entries_.begin(), last = entries_.end();
-  for (size_t depth = 0; depth < text.size(); ++depth) {
-    const auto byte = static_cast<uint8_t>(text[depth]);
-    const auto byte_of = [depth](const Entry& entry) {
-      return static_cast<uint8_t>(entry.text[depth]);
-    };
-    first = std::partition_point(first, last, [&](const Entry& e) { return byte_of(e) < byte; });
-    last = std::partition_point(first, last, [&](const Entry& e) { return byte_of(e) == byte; });
-    if (first == last) return;
-    if (first->text.size() != depth + 1) continue;
-    use(*first);
-    if (++first == last) return;
   }
 }
 
@@ -115,7 +98,7 @@ void UnigramModel::segment(std::string_view piece, std::vector<TokenId>& ids,
     const std::string_view rest = piece.substr(at);
     const size_t size = decode_utf8(rest).size;
     bool has_single = false;
-    for_each_prefix(rest, [&](const Entry& entry) {
+    tokens_.for_each_prefix(rest, [&](const PrefixTable::Entry& entry) {
       const Sum sum = static_cast<Sum>(entry.score) + places[at].sum;
       const size_t end = at + entry.text.size();
       places[end].reach(at, entry.id, sum);

@@ -3,18 +3,18 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "paceline/tokenizer.h"
+#include "tokenizer/prefix_table.h"
 #include "tokenizer/vocabulary.h"
 
 namespace paceline {
 
 // Kudo, "Subword Regularization" (2018), section 3.2, by the algorithm of Viterbi. Must agree with
 // unigram::Model::EncodeOptimized of sentencepiece 0.2.3, whose sums are float32; those of HF
-// tokenizers are float64. Immutable.
+// tokenizers are float64, and its unknown token can be written in a text. Immutable.
 class UnigramModel {
  public:
   enum class Sums : uint8_t { in_float32, in_float64 };
@@ -27,7 +27,7 @@ class UnigramModel {
   };
 
   // `scores` are by id.
-  UnigramModel(const Vocabulary& vocabulary, const std::vector<float>& scores,
+  UnigramModel(const Vocabulary& vocabulary, const std::vector<double>& scores,
                const Options& options);
 
   // Appends the tokens of well-formed UTF-8. Unless `sizes` is null, appends each token's number of
@@ -36,23 +36,14 @@ class UnigramModel {
               std::vector<uint32_t>* sizes = nullptr) const;
 
  private:
-  struct Entry {
-    std::string_view text;
-    TokenId id = -1;
-    float score = 0;
-  };
-
   template <class Sum>
   void segment(std::string_view piece, std::vector<TokenId>& ids,
                std::vector<uint32_t>* sizes) const;
-  template <class Use>
-  void for_each_prefix(std::string_view text, Use use) const;
   void append_unknown(std::string_view character, std::vector<TokenId>& ids,
                       std::vector<uint32_t>* sizes) const;
 
-  std::string texts_;
-  std::vector<Entry> entries_;  // sorted by text; views of texts_
-  float unknown_score_ = 0;
+  PrefixTable tokens_;
+  double unknown_score_ = 0;
   TokenId unknown_ = -1;
   bool byte_fallback_ = false;
   Sums sums_;

@@ -28,9 +28,19 @@ struct GoldenDecoding {
   std::string decoded;
 };
 
+struct GoldenPair {
+  std::string first;
+  std::string second;
+  std::vector<TokenId> ids;
+  std::vector<TokenId> type_ids;
+  std::vector<TokenId> ids_with_special;
+  std::vector<TokenId> type_ids_with_special;
+};
+
 struct Goldens {
   std::vector<GoldenEncoding> encodings;
   std::vector<GoldenDecoding> decodings;
+  std::vector<GoldenPair> pairs;
 };
 
 inline std::vector<TokenId> golden_ids(const Json& ids) {
@@ -45,6 +55,17 @@ inline void parse_golden(const std::string& line, Goldens& goldens) {
   const auto text = [&](const char* key) { return json.find(key)->as_string(key); };
   if (const Json* ids = json.find("decode")) {
     goldens.decodings.push_back({.ids = golden_ids(*ids), .decoded = text("decoded")});
+    return;
+  }
+  if (const Json* pair = json.find("pair")) {
+    const auto& texts = pair->as_array("pair");
+    goldens.pairs.push_back(
+        {.first = texts[0].as_string("first"),
+         .second = texts[1].as_string("second"),
+         .ids = golden_ids(*json.find("ids")),
+         .type_ids = golden_ids(*json.find("type_ids")),
+         .ids_with_special = golden_ids(*json.find("ids_with_special")),
+         .type_ids_with_special = golden_ids(*json.find("type_ids_with_special"))});
     return;
   }
   const Json* as_text = json.find("ids_special_as_text");
@@ -77,9 +98,11 @@ inline std::filesystem::path golden_tokenizers() {
 
 // The small tokenizers, each with files of its own.
 inline constexpr const char* kGoldenTokenizers[] = {
-    "odd_flags", "ignore_merges",   "unknown_pattern",  "prepended",
-    "replaced",  "metaspace_first", "metaspace_always", "suffixed",
-    "prefixed",  "behaviors",       "byte_normalized",  "trimmed"};
+    "odd_flags",    "ignore_merges",   "unknown_pattern",  "prepended",
+    "replaced",     "metaspace_first", "metaspace_always", "suffixed",
+    "prefixed",     "behaviors",       "byte_normalized",  "trimmed",
+    "bert",         "bert_cased",      "bert_accents",     "unigram",
+    "unigram_whole"};
 
 // The texts of the small goldens: edge cases of the rules.
 inline std::vector<std::string> hard_texts() {

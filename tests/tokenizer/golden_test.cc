@@ -39,6 +39,15 @@ void expect_goldens(const std::filesystem::path& tokenizer_folder,
     }
     EXPECT_EQ(spans, *golden.spans);
   }
+  for (const GoldenPair& golden : goldens.pairs) {
+    SCOPED_TRACE(golden.first + " | " + golden.second);
+    const PairEncoding bare = tokenizer.encode_pair(golden.first, golden.second);
+    EXPECT_EQ(bare.ids, golden.ids);
+    EXPECT_EQ(bare.type_ids, golden.type_ids);
+    const auto framed = tokenizer.encode_pair(golden.first, golden.second, {.add_special = true});
+    EXPECT_EQ(framed.ids, golden.ids_with_special);
+    EXPECT_EQ(framed.type_ids, golden.type_ids_with_special);
+  }
   for (const GoldenDecoding& golden : goldens.decodings) {
     expect_decodes(tokenizer, golden.ids, golden.decoded);
   }

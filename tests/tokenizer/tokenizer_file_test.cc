@@ -28,12 +28,11 @@ constexpr const char* kDecoder = R"("decoder": {)";
 INSTANTIATE_TEST_SUITE_P(
     Unsupported, TokenizerFileRefused,
     testing::Values(
-        Refused{R"({"type": "NFC"})", R"({"type": "Precompiled", "precompiled_charsmap": ""})",
-                "unsupported: t.json: normalizer Precompiled isn't supported"},
-        Refused{
-            R"({"type": "NFC"})",
-            R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "BertNormalizer"}]})",
-            "unsupported: t.json: normalizer BertNormalizer isn't supported"},
+        Refused{R"({"type": "NFC"})", R"({"type": "Precompile", "precompiled_charsmap": ""})",
+                "unsupported: t.json: normalizer Precompile isn't supported"},
+        Refused{R"({"type": "NFC"})",
+                R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Bert"}]})",
+                "unsupported: t.json: normalizer Bert isn't supported"},
         Refused{R"({"type": "NFC"})",
                 R"({"type": "Replace", "pattern": {"String": ""}, "content": "x"})",
                 "unsupported: t.json: normalizer Replace by an empty string isn't supported"},
@@ -62,8 +61,8 @@ INSTANTIATE_TEST_SUITE_P(
             kDecoder,
             R"("decoder": {"type": "Sequence", "decoders": [{"type": "BPEDecoder", "suffix": "x"}, {"type": "ByteFallback"}]}, "other": {)",
             "unsupported: t.json: decoder BPEDecoder together with ByteFallback isn't supported"},
-        Refused{R"("type": "BPE")", R"("type": "WordPiece")",
-                "unsupported: t.json: model WordPiece isn't supported"},
+        Refused{R"("type": "BPE")", R"("type": "WordLevel")",
+                "unsupported: t.json: model WordLevel isn't supported"},
         Refused{R"("byte_fallback": false, "ignore_merges": false,
     "vocab": {)",
                 R"("byte_fallback": true, "vocab": {"<0x41>": 3000, )",

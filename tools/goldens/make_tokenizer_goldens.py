@@ -13,9 +13,12 @@ import argparse
 import json
 import random
 import sys
+import tempfile
 from pathlib import Path
 
+import sentencepiece
 import tokenizers
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 PINNED = "0.23.3"
@@ -204,6 +207,85 @@ def assembled_tokenizers():
     }
 
 
+# What encoders' normalizers and models treat in ways of their own.
+ENCODER_TEXTS = [
+    "\u039f\u0394\u039f\u03a3 \u03a3 \u03a3\u0391\u03a3", "\u0130stanbul I\u0131 \u0130", "\u1112\u1161\u11ab\u1100\u1161 \ud55c\uae00\u11a8",
+    "\u200fx\u202e\u05e9\u05c1\u05dc", "a\u0301b\u0327c\u0345", "\u4e2d\u6587x\u3400\u9fff\uf900\U00020000\U0002ceb0", "\u30c6\u3099\u30d7", "x\u0000y\u0007z\u007f\u0080\u00ad",
+    "\ufffdx\ue000y\U000f0000\u0378", "w" * 101, "e\u0301" * 60, "it" * 50, "it" * 51, "##was ##", "[UNK] [CLS]it[SEP] [MASK]", "  [MASK]it", "<mask> it <mask>",
+    "\uff21\u0301\uff22 \uff21\u20dd", "\u00bd\u0301x", "\ufb01\u0301n \ufb01\u200d", "\u0600\u0661 \u06ddx \u0600\ufb01", "\u00a9\u200d\u00a9 \u2122\u0301", "a\u200bb\u200b\u200bc",
+    "\u200bx", "x\u200b", "\u200b\u200b", "\t\r\n\u0085\u00a0", "\r\u0301\n", "\u2460\u2461\u2460", "\u3231\u321c \ufdfa", "\U0001f468\u200d\U0001f469\u200d\U0001f467\U0001f3fd",
+    "\U0001f1e9\U0001f1ea\u0301", "\u0915\u094d\u0937\u093f \u0958", "\u0e01\u0e33\u0e49", "\u1e9b\u0323\u0344", "it?was!it...was,it's", "1775,12.5%", "\u00bfit\u00a1\u3001\u3002\u2014was",
+    "q\u4f60\u4f60q \u4f60", "xx\u4f60yy", "\u1d400\U0001d400", "Na\u00efve CAF\u00c9 na\u00cfve", "\u01c5\u01c4 \u1fb3\u1fbc", "\u10d0\u1c90 \u13a0\uab70",
+]
+RULES = {"\u200b": "", "\t": " ", "\n": " ", "\u3000": " ", "\u00a0": " ", "\uff21": "A", "\uff22": "B", "\ufb01": "fi", "\u2460": "1", "\u2461": "2",
+         "\u00bd": "1/2", "e\u0301": "\u00e9", "a\u0301": "\u00e1", "\u2122": "TM", "\u0958": "\u0915\u093c", "\u1112\u1161\u11ab": "\ud55c", "\ufdfa": "xyz abc",
+         "\u00a9": "(c)", "\u0301": "", "\u3231": "(\u682a)", "\ufe0f": "", "it\u20dd": "IT", "\U0001d400": "A"}
+
+
+def charsmap():
+    """A small precompiled charsmap, as sentencepiece's trainer makes it of RULES."""
+    with tempfile.TemporaryDirectory() as folder:
+        rules, corpus, prefix = Path(folder, "rules.tsv"), Path(folder, "corpus.txt"), Path(folder, "model")
+        def codes(text):
+            return " ".join(f"{ord(c):X}" for c in text)
+        rules.write_text("".join(f"{codes(old)}\t{codes(new)}\n" for old, new in RULES.items()))
+        corpus.write_text(TRAINING)
+        sentencepiece.SentencePieceTrainer.train(input=str(corpus), model_prefix=str(prefix), vocab_size=90, hard_vocab_limit=False,
+                                                 normalization_rule_tsv=str(rules), minloglevel=2)
+        model = sentencepiece_model_pb2.ModelProto()
+        model.ParseFromString(prefix.with_suffix(".model").read_bytes())
+        return model.normalizer_spec.precompiled_charsmap
+
+
+BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def bert(post_processor, pre_tokenizer, longest=100, typed=True, **flags):
+    """WordPiece with BertNormalizer."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=longest))
+    tokenizer.normalizer = normalizers.BertNormalizer(**flags)
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(vocab_size=330, special_tokens=BERT_SPECIALS, show_progress=False)
+    lines = TRAINING.splitlines() + ["\u039f\u0394\u039f\u03a3 \u03c2 \u05e9\u05dc ##was"] * 2
+    tokenizer.train_from_iterator(lines, trainer)
+    tokenizer.post_processor = post_processor
+    tree = json.loads(tokenizer.to_str())
+    if not typed:
+        del tree["model"]["type"]
+    return tree
+
+
+def unigram(normalizer, pre_tokenizer, pair):
+    """A Unigram model in the order of XLM-R's tokens."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
+    tokenizer.decoder = decoders.Metaspace()
+    first = ["<s>", "<pad>", "</s>", "<unk>"]
+    trainer = trainers.UnigramTrainer(vocab_size=190, special_tokens=first, unk_token="<unk>", show_progress=False)
+    tokenizer.train_from_iterator(TRAINING.splitlines(), trainer)
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair=pair, special_tokens=[("<s>", 0), ("</s>", 2)])
+    return json.loads(tokenizer.to_str())
+
+
+def encoder_tokenizers():
+    frame = processors.TemplateProcessing(single="[CLS]:0 $A:0 [SEP]:0", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+                                          special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    around = ("[SEP]", 3), ("[CLS]", 2)
+    space = pre_tokenizers.Metaspace
+    small = charsmap()
+    return {
+        "bert": bert(frame, pre_tokenizers.BertPreTokenizer()),
+        "bert_cased": bert(processors.BertProcessing(*around), pre_tokenizers.BertPreTokenizer(), typed=False, lowercase=False),
+        "bert_accents": bert(processors.RobertaProcessing(*around), pre_tokenizers.Whitespace(), 7, clean_text=False,
+                             handle_chinese_chars=False, strip_accents=False),
+        "unigram": unigram(normalizers.Sequence([normalizers.Precompiled(small), normalizers.Replace(Regex(" {2,}"), " ")]),
+                           pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space()]), "<s> $A </s> </s> $B </s>"),
+        "unigram_whole": unigram(normalizers.Precompiled(small), space(prepend_scheme="first", split=False), "<s> $B:1 $A </s>"),
+    }
+
+
 def byte_spans(text, offsets):
     """Offsets in code points as offsets in bytes, flat."""
     position, positions = 0, [0]
@@ -226,7 +308,7 @@ def random_ids(rng, tokenizer):
     return ids
 
 
-def golden_lines(tokenizer, texts):
+def golden_lines(tokenizer, texts, pairs=False):
     for text in texts:
         def encode(special, as_text=False):
             tokenizer.encode_special_tokens = as_text
@@ -237,6 +319,13 @@ def golden_lines(tokenizer, texts):
             line["ids_special_as_text"] = as_text
         yield json.dumps({**line, "decoded": tokenizer.decode(plain.ids, skip_special_tokens=False),
                           "decoded_skip_special": tokenizer.decode(framed, skip_special_tokens=True)}, separators=(",", ":"))
+    tokenizer.encode_special_tokens = False
+    for first, second in zip(texts[::9], texts[4::9]) if pairs else ():
+        def pair(special):
+            return tokenizer.encode(first, second, add_special_tokens=special)
+        framed, bare = pair(True), pair(False)
+        yield json.dumps({"pair": [first, second], "ids": bare.ids, "type_ids": bare.type_ids, "ids_with_special": framed.ids,
+                          "type_ids_with_special": framed.type_ids}, separators=(",", ":"))
     rng = random.Random(len(texts))
     for _ in range(40):
         ids = random_ids(rng, tokenizer)
@@ -252,13 +341,15 @@ def main():
         sys.exit(f"tokenizers {tokenizers.__version__} found, {PINNED} expected")
     made = {"odd_flags": odd_flags(), "ignore_merges": ignore_merges(), "unknown_pattern": unknown_pattern(),
             **assembled_tokenizers()}
+    made |= (encoders := encoder_tokenizers())
     for name, tree in made.items():
         folder = options.out / name
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(tree, ensure_ascii=True, separators=(",", ":"))
         (folder / "tokenizer.json").write_text(text + "\n")
         texts = TEXTS if name in ("odd_flags", "ignore_merges", "unknown_pattern") else FEW_TEXTS
-        (folder / "golden.jsonl").write_text("\n".join(golden_lines(Tokenizer.from_str(text), texts)) + "\n")
+        texts = texts + ENCODER_TEXTS if name in encoders else texts
+        (folder / "golden.jsonl").write_text("\n".join(golden_lines(Tokenizer.from_str(text), texts, name in encoders)) + "\n")
     bundled = options.out / "bundled"
     bundled.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer.from_file(str(options.bundled / "tokenizer.json"))
