@@ -1,6 +1,6 @@
 // Any bytes as the other files that tokenizers are published in: refused with an Error, or a
 // tokenizer that encodes and decodes. The first byte says which file: 's' tokenizer.model, 't'
-// tekken.json, 'v' vocab.json and, after a NUL, merges.txt.
+// tekken.json, 'v' vocab.json and, after a NUL, merges.txt, 'l' vocab.txt.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,6 +16,7 @@ std::string made_json(char kind, std::string_view bytes, const paceline::Tokeniz
   if (kind == 's') {
     return sentence_piece_json(parse_sentence_piece_file(bytes, "fuzz"), config, "fuzz");
   }
+  if (kind == 'l') return vocab_txt_json(bytes, config, "fuzz");
   if (kind == 't') return tekken_json(std::string(bytes), config, "fuzz");
   const size_t end = std::min(bytes.find('\0'), bytes.size());
   return vocab_and_merges_json(std::string(bytes.substr(0, end)),

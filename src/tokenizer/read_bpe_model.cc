@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
 
 #include "tokenizer/made_fields.h"
 #include "tokenizer/merge_reader.h"
@@ -126,9 +129,34 @@ std::vector<double> read_scored_vocabulary(const DocumentCursor& field, Vocabula
   return scores;
 }
 
+double parse_number(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+// A number as serde_json reads it for HF tokenizers, which may be a bit off: all digits as an
+// integer, divided by a power of ten. Tokens with equal sums of scores depend on it.
+double serde_number(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), std::abs(value),
+                                 std::chars_format::scientific);
+  const std::string_view shown(text.data(), static_cast<size_t>(end.ptr - text.data()));
+  const size_t mark = shown.find('e');
+  if (mark == std::string_view::npos) return value;  // not finite
+  std::string digits(shown.substr(0, mark));
+  std::erase(digits, '.');
+  const int exponent =
+      static_cast<int>(parse_number(shown.substr(mark + (shown[mark + 1] == '+' ? 2 : 1)))) -
+      static_cast<int>(digits.size() - 1);
+  if (exponent >= 0 || exponent < -300) return value;
+  const double read = parse_number(digits) / parse_number(fmt::format("1e{}", -exponent));
+  return std::signbit(value) ? -read : read;
+}
+
 BpeModel read_unigram_model(const DocumentCursor& field) {
   BpeModel model;
-  const std::vector<double> scores = read_scored_vocabulary(field.at("vocab"), model.vocabulary);
+  std::vector<double> scores = read_scored_vocabulary(field.at("vocab"), model.vocabulary);
   model.options.byte_fallback = field.boolean_or("byte_fallback", false);
   UnigramModel::Options options{
       .byte_fallback = model.options.byte_fallback,
@@ -139,6 +167,9 @@ BpeModel read_unigram_model(const DocumentCursor& field) {
   if (const auto unknown = field.find("unk_id")) {
     options.unknown = static_cast<TokenId>(unknown->integer(kTokenIdRange));
     if (!model.vocabulary.contains(options.unknown)) unknown->fail("the id has no token");
+  }
+  if (options.sums == UnigramModel::Sums::in_float64) {
+    std::transform(scores.begin(), scores.end(), scores.begin(), serde_number);
   }
   model.unigram = std::make_unique<UnigramModel>(model.vocabulary, scores, options);
   return model;
