@@ -138,9 +138,9 @@ void check_fields(const JsonCursor& root) {
   expect_word(root, "transformer_task", "feature-extraction");
   expect_word(root, "module_output_name", "token_embeddings");
   for (const std::string_view key :
-       {"query_length", "document_length", "query_expansion", "do_lower_case",
-        "tokenizer_name_or_path", "model_args", "model_kwargs", "tokenizer_args",
-        "processor_kwargs", "config_args", "config_kwargs"}) {
+       {"query_length", "document_length", "query_expansion", "tokenizer_name_or_path",
+        "model_args", "model_kwargs", "tokenizer_args", "processor_kwargs", "config_args",
+        "config_kwargs"}) {
     expect_absent(root, key);
   }
 }

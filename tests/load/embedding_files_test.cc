@@ -157,7 +157,7 @@ TEST(EmbeddingFiles, RefusesByFileAndField) {
        {"pooling_mode_mean_tokens", "second"}},
       {{.prompts = R"({"default_prompt_name": "q"})"}, ErrorCode::invalid, {"default_prompt_name"}},
       {{.prompts = R"({"prompts": {"q": 1}})"}, ErrorCode::invalid, {"prompts", "string"}},
-      {{.sentence_bert = R"({"do_lower_case": true})"}, ErrorCode::unsupported, {"do_lower_case"}},
+      {{.sentence_bert = R"({"query_length": 32})"}, ErrorCode::unsupported, {"query_length"}},
       {{.prompts = R"({"model_type": "SparseEncoder"})"},
        ErrorCode::unsupported,
        {"config_sentence_transformers.json", "model_type", "SparseEncoder"}},
