@@ -52,10 +52,11 @@ void check_pooling(const GenerateRequest& request) {
 
 // What models can't do that make vectors, or labels, of texts.
 void check_task(const GenerateRequest& request, const EngineLimits& limits) {
+  PL_CHECK(!request.second_text || limits.tells_types, "the model knows one type of tokens");
   if (limits.classifies && !request.pooling) {
     throw Error(ErrorCode::unsupported,
-                "the model classifies whole texts (score.weight): it neither generates nor scores "
-                "tokens");
+                "the model classifies whole texts (its head has labels): it neither generates nor "
+                "scores tokens");
   }
   if (!limits.has_head && !request.pooling) {
     throw Error(ErrorCode::unsupported,

@@ -80,6 +80,8 @@ struct GenerateRequest {
   // The prompt's pooled states, and nothing else: max_tokens is 0.
   std::optional<Pooling> pooling;
   int64_t pool_from = 0;  // states of earlier positions aren't pooled
+  // Where the second of a pair of texts begins, for models that tell types of tokens.
+  std::optional<int64_t> second_text = {};
 
   // Changes the model for this request; null: the model itself. Prefixes are shared only between
   // requests of the same adapter.
@@ -133,6 +135,7 @@ struct EngineLimits {
   // The model attends in both directions: requests ask for pooled states only. A prompt is computed
   // whole, whatever max_chunk is, and never cached.
   bool bidirectional = false;
+  bool tells_types = false;  // tokens of the second of a pair of texts are of another type
   // The model has a head for labels of whole texts: likewise, pooled states only.
   bool classifies = false;
   // False: the model's files have no head for tokens. Likewise.

@@ -37,7 +37,8 @@ void StepBatch::add(Sequence& sequence, int64_t count, int64_t num_drafted) {
        .first_position = first,
        .blocks = sequence.blocks,
        .adapter = sequence.adapter,
-       .stretched = sequence.request().prefix.scope.stretched});
+       .stretched = sequence.request().prefix.scope.stretched,
+       .second_text = sequence.request().second_text});
   slices_.push_back(
       {.sequence = &sequence, .first_row = first_row, .count = count, .num_drafted = num_drafted});
   if (sequence.request().pooling) {

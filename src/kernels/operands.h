@@ -131,10 +131,11 @@ struct BatchArrays {
     AttentionSlices slices;
     StateSlices states = {};  // in place of those two, in layers with states
   };
-  Indices<int32_t> tokens;       // [rows]
-  Indices<int32_t> positions;    // [rows]
-  Indices<int32_t> output_rows;  // rows whose hidden states are outputs, in any order
-  std::vector<Group> groups;     // one per cache group
+  Indices<int32_t> tokens;            // [rows]
+  Indices<int32_t> positions;         // [rows]
+  Indices<int32_t> output_rows;       // rows whose hidden states are outputs, in any order
+  std::vector<Group> groups;          // one per cache group
+  Indices<int32_t> token_types = {};  // [rows], or empty: all are of the first type
 
   int64_t num_rows() const { return tokens.size(); }
 };

@@ -31,6 +31,7 @@ struct BatchView {
 struct Batch {
   std::vector<int32_t> tokens;           // [rows]
   std::vector<int32_t> positions;        // [rows]
+  std::vector<int32_t> token_types;      // [rows], or empty: all are of the first type
   std::vector<GroupBatch> groups;        // one per cache group
   std::vector<AdapterRows> adapters;     // in ascending order; other rows have no adapter
   std::vector<StretchedRows> stretched;  // in ascending order; other rows aren't
@@ -43,6 +44,7 @@ struct Batch {
     BatchView made{.arrays = {tokens, positions, output_rows, {}},
                    .adapters = AdaptedRows{adapters, table},
                    .stretched = stretched};
+    made.arrays.token_types = token_types;
     for (const GroupBatch& group : groups) {
       made.arrays.groups.push_back({group.slots, group.slices, {group.states, group.saves}});
     }
@@ -53,6 +55,7 @@ struct Batch {
   void clear() {
     tokens.clear();
     positions.clear();
+    token_types.clear();
     adapters.clear();
     stretched.clear();
     output_rows.clear();

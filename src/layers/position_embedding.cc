@@ -1,5 +1,7 @@
 #include "layers/position_embedding.h"
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -11,17 +13,29 @@ namespace {
 constexpr const char* kPositions = "embed_positions.weight";
 constexpr const char* kTypes = "embed_types.weight";
 
+int64_t num_rows(const PositionEmbeddingConfig& config) {
+  return std::max<int64_t>(config.num_types, 1) * config.num_positions;
+}
+
 OwnedTensor load_sums(const LoadContext& context, const PositionEmbeddingConfig& config) {
-  const int64_t size = config.num_positions * config.width;
-  if (auto prepared = prepared_vector(context, kPositions, size)) return std::move(*prepared);
-  const int64_t rows = config.first + config.num_positions;
-  std::vector<float> sums = read_elements(context, kPositions, {rows, config.width});
-  sums.erase(sums.begin(), sums.begin() + config.first * config.width);
+  const auto width = static_cast<size_t>(config.width);
+  if (auto prepared = prepared_vector(context, kPositions, num_rows(config) * config.width)) {
+    return std::move(*prepared);
+  }
+  const std::vector<float> positions =
+      read_elements(context, kPositions, {config.first + config.num_positions, config.width});
+  const std::span of_positions =
+      std::span(positions).subspan(static_cast<size_t>(config.first) * width);
+  std::vector<float> types(width, 0.0f);
   if (config.num_types > 0) {
-    const std::vector<float> types =
-        read_elements(context, kTypes, {config.num_types, config.width});
-    for (size_t i = 0; i < sums.size(); ++i)
-      sums[i] += types[i % static_cast<size_t>(config.width)];
+    types = read_elements(context, kTypes, {config.num_types, config.width});
+  }
+  std::vector<float> sums;
+  sums.reserve(static_cast<size_t>(num_rows(config)) * width);
+  for (size_t type = 0; type < types.size(); type += width) {
+    for (size_t i = 0; i < of_positions.size(); ++i) {
+      sums.push_back(of_positions[i] + types[type + i % width]);
+    }
   }
   return store_vector(context, kPositions, sums);
 }
@@ -30,12 +44,22 @@ OwnedTensor load_sums(const LoadContext& context, const PositionEmbeddingConfig&
 
 PositionEmbedding::PositionEmbedding(const LoadContext& context,
                                      const PositionEmbeddingConfig& config)
-    : table_(load_sums(context, config)),
-      rows_(table_.view.as_strided({config.num_positions, config.width}, {config.width, 1})) {}
+    : num_positions_(config.num_positions),
+      table_(load_sums(context, config)),
+      rows_(table_.view.as_strided({num_rows(config), config.width}, {config.width, 1})) {}
 
-void PositionEmbedding::add_forward(Backend& backend, Indices<int32_t> positions, const Tensor& x,
+void PositionEmbedding::add_forward(Backend& backend, const BatchArrays& batch, const Tensor& x,
                                     const Tensor& scratch) const {
-  backend.gather_rows(rows_, positions, scratch);
+  if (batch.token_types.size() == 0) {
+    backend.gather_rows(rows_, batch.positions, scratch);
+  } else {
+    const auto positions = batch.positions.host(), types = batch.token_types.host();
+    std::vector<int32_t> rows;
+    for (size_t i = 0; i < positions.size(); ++i) {
+      rows.push_back(positions[i] + types[i] * static_cast<int32_t>(num_positions_));
+    }
+    backend.gather_rows(rows_, rows, scratch);
+  }
   backend.add(x, scratch, x);
 }
 

@@ -25,14 +25,15 @@ class PositionEmbedding {
   // embed_positions.weight [first + num_positions, width], embed_types.weight [num_types, width].
   PositionEmbedding(const LoadContext& context, const PositionEmbeddingConfig& config);
 
-  // x += the vectors of the rows' positions, all of the first type.
+  // x += the vectors of the rows' positions and types (BatchArrays::token_types).
   //                                       x, scratch [rows, width]
-  void add_forward(Backend& backend, Indices<int32_t> positions, const Tensor& x,
+  void add_forward(Backend& backend, const BatchArrays& batch, const Tensor& x,
                    const Tensor& scratch) const;
 
  private:
-  OwnedTensor table_;  // [num_positions * width]: the sums of both
-  Tensor rows_;        // the same as [num_positions, width]
+  int64_t num_positions_;
+  OwnedTensor table_;  // [types * num_positions * width]: the sums of both
+  Tensor rows_;        // the same as [types * num_positions, width]
 };
 
 }  // namespace paceline

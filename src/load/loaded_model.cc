@@ -326,6 +326,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .max_tokens_per_sequence = options.max_tokens_per_sequence,
                             .prefix_cache = options.prefix_caching,
                             .bidirectional = model.decoder->config().bidirectional,
+                            .tells_types = model.decoder->config().num_token_types > 1,
                             .classifies = model.decoder->config().classifies,
                             .has_head = model.decoder->config().has_head,
                             .max_step_slowdown = slowdown.factor,

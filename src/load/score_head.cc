@@ -6,14 +6,14 @@
 
 #include "base/error.h"
 #include "base/json_cursor.h"
+#include "models/score_layers.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::string_view kScoreWeight = "score.weight";
-
 // `id2label` in the order of ids, else transformers' LABEL_0, LABEL_1, ...
-std::vector<std::string> read_names(const JsonCursor& config, int64_t num_labels) {
+std::vector<std::string> read_names(const JsonCursor& config, int64_t num_labels,
+                                    std::string_view weight) {
   std::vector<std::string> names;
   const auto listed = config.find("id2label");
   for (int64_t id = 0; id < num_labels; ++id) {
@@ -21,8 +21,8 @@ std::vector<std::string> read_names(const JsonCursor& config, int64_t num_labels
     names.push_back(listed ? std::string(listed->at(key).string()) : "LABEL_" + key);
   }
   if (listed && std::ssize(listed->members()) != num_labels) {
-    listed->fail(fmt::format("{} labels, but score.weight has {} rows", listed->members().size(),
-                             num_labels));
+    listed->fail(
+        fmt::format("{} labels, but {} has {} rows", listed->members().size(), weight, num_labels));
   }
   return names;
 }
@@ -37,24 +37,40 @@ SequenceLabels::Scoring read_scoring(const JsonCursor& config, int64_t num_label
   return SequenceLabels::Scoring::softmax;
 }
 
+void add_layer(WeightReader& weights, const ScoreLayer& layer, const Extents& shape,
+               Backend& backend, PooledHead& head) {
+  const std::string name(layer.name);
+  const Tensor weight = weights.read(name + ".weight", shape);
+  std::optional<Tensor> bias;
+  if (layer.has_bias) bias = weights.read(name + ".bias", {shape[0]});
+  head.add(backend, weight, bias ? &*bias : nullptr, layer.activation);
+  weights.release(name + ".weight");
+  if (bias) weights.release(name + ".bias");
+}
+
 }  // namespace
 
 std::optional<ScoreHead> load_score_head(WeightReader& weights, const Json& config_json,
                                          std::string_view where, int64_t hidden_size,
                                          Backend& backend) {
-  const auto shape = weights.shape_of(kScoreWeight);
-  if (!shape) return std::nullopt;
+  const JsonCursor config(config_json, std::string(where));
+  const ScoreLayers* const kind = find_score_layers(weights, config);
+  if (kind == nullptr) return std::nullopt;
+  const std::string last = std::string(kind->last()) + ".weight";
+  const auto shape = weights.shape_of(last);
   if (shape->rank() != 2) {
-    throw Error(ErrorCode::corrupt, fmt::format("{}: {} isn't a matrix", where, kScoreWeight));
+    throw Error(ErrorCode::corrupt, fmt::format("{}: {} isn't a matrix", where, last));
   }
   const int64_t num_labels = (*shape)[0];
-  const JsonCursor config(config_json, std::string(where));
   ScoreHead loaded;
-  loaded.labels = {.names = read_names(config, num_labels),
-                   .scoring = read_scoring(config, num_labels)};
-  const Tensor weight = weights.read(kScoreWeight, {num_labels, hidden_size});
-  loaded.head.add(backend, weight, nullptr, PooledHead::Activation::none);
-  weights.release(kScoreWeight);
+  loaded.labels = {.names = read_names(config, num_labels, last),
+                   .scoring = read_scoring(config, num_labels),
+                   .pooling = kind->reads_first_token ? Pooling::first : Pooling::last};
+  for (const ScoreLayer& layer : kind->layers) {
+    const bool is_last = layer.name == kind->last();
+    add_layer(weights, layer, {is_last ? num_labels : hidden_size, hidden_size}, backend,
+              loaded.head);
+  }
   return loaded;
 }
 

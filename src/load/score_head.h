@@ -19,7 +19,7 @@ struct ScoreHead {
   SequenceLabels labels;
 };
 
-// Nothing for files without score.weight. Throws Error corrupt or invalid when its labels aren't
+// Nothing for files without such a head. Throws Error corrupt or invalid when its labels aren't
 // those of `id2label`; `where` names config.json.
 std::optional<ScoreHead> load_score_head(WeightReader& weights, const Json& config_json,
                                          std::string_view where, int64_t hidden_size,

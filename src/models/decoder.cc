@@ -367,7 +367,7 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
   const Tensor residual = scratch.take_rows(rows, config_.hidden_size);
   backend.embedding(embedding_, batch.arrays.tokens, config_.embedding_scale, residual);
   const Tensor branch = result.out.slice(0, 0, rows);
-  if (positions_) positions_->add_forward(backend, batch.arrays.positions, residual, branch);
+  if (positions_) positions_->add_forward(backend, batch.arrays, residual, branch);
   if (embedding_norm_) embedding_norm_->forward(backend, residual, residual);
   std::vector<Tensor> rope_tables;
   for (const Rope& rope : ropes_) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "models/field_rules.h"
 #include "models/refused_kinds.h"
+#include "models/score_layers.h"
 
 namespace paceline {
 namespace {
@@ -219,7 +220,7 @@ DecoderConfig read_decoder_config(const Json& json, const WeightReader& weights,
   decoder.family = name;
   read_directions(config, decoder);
   decoder.has_head = decoder.has_head && has_head(weights, decoder.tied_head);
-  decoder.classifies = weights.shape_of("score.weight").has_value();
+  decoder.classifies = find_score_layers(weights, JsonCursor(json, std::string(where))) != nullptr;
   if (decoder.has_states() && decoder.bidirectional) {  // a state sees what came before it
     config.unsupported("is_causal", "false isn't supported beside layers with states");
   }

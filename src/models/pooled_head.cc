@@ -35,6 +35,9 @@ std::span<const float> PooledHead::forward(Backend& backend, std::span<const flo
     backend.matmul(result_.view, layer.weight, layer.bias ? &layer.bias->view : nullptr, out.view);
     // cap * tanh(x / cap) with a cap of 1.
     if (layer.activation == Activation::tanh) backend.soft_cap(out.view, 1.0f, out.view);
+    if (layer.activation == Activation::relu) {
+      backend.activation(paceline::Activation::relu, out.view, out.view);
+    }
     result_ = std::move(out);
   }
   return backend.read(result_.view, staging_);

@@ -16,7 +16,7 @@ class Backend;
 
 class PooledHead {
  public:
-  enum class Activation : uint8_t { none, tanh };
+  enum class Activation : uint8_t { none, tanh, relu };
 
   // Adds a layer: activation(x * weight^T + bias). `weight` [outputs, inputs] and `bias` [outputs]
   // are a checkpoint's; without a bias `bias` is nullptr.

@@ -132,9 +132,8 @@ constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
 });
 
 // Methods of quantisation in names of repositories.
-constexpr auto kMethodNames = std::to_array<std::string_view>(
-    {"gptq", "awq", "autoround", "bnb", "nf4", "fp8", "nvfp4", "exl2", "exl3", "hqq", "aqlm",
-     "eetq", "w4a16", "w8a16", "w8a8"});
+constexpr auto kMethodNames =
+    std::to_array<std::string_view>({"exl2", "exl3", "aqlm", "eetq", "quark", "quip"});
 // A small model trained on the output of one that is named.
 constexpr std::string_view kDistilled = "distill";
 

@@ -20,6 +20,7 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
   for (int64_t i = 0; i < count; ++i) {
     batch_.positions.push_back(static_cast<int32_t>(rows.first_position + i));
   }
+  if (rows.second_text || !batch_.token_types.empty()) add_types(rows, count);
   if (rows.adapter != 0) add_adapter(rows.adapter, first_row, count);
   if (rows.stretched > 0) batch_.stretched.push_back({first_row, count, rows.stretched});
   for (int g = 0; g < cache_.num_groups(); ++g) {
@@ -37,6 +38,15 @@ int64_t BatchBuilder::add(const BatchRows& rows) {
                             .block_table = rows.blocks.table(g)});
   }
   return first_row;
+}
+
+// Rows before the first that asks for types are of the first one.
+void BatchBuilder::add_types(const BatchRows& rows, int64_t count) {
+  auto& types = batch_.token_types;
+  types.resize(batch_.positions.size() - static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    types.push_back(rows.second_text && rows.first_position + i >= *rows.second_text ? 1 : 0);
+  }
 }
 
 void BatchBuilder::add_state(const BatchRows& rows, int index, int64_t first_row, int64_t count,

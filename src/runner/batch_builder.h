@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "layers/batch.h"
@@ -17,6 +18,8 @@ struct BatchRows {
   const SequenceBlocks& blocks;
   int32_t adapter = 0;    // its number; 0: none
   int64_t stretched = 0;  // Runner::stretched_length of the sequence
+  // The first position whose token is of the second type, where a pair of texts has some.
+  std::optional<int64_t> second_text = {};
 };
 
 class BatchBuilder {
@@ -36,6 +39,7 @@ class BatchBuilder {
  private:
   void add_state(const BatchRows& rows, int index, int64_t first_row, int64_t count,
                  GroupBatch& group);
+  void add_types(const BatchRows& rows, int64_t count);
   void add_adapter(int32_t adapter, int64_t first_row, int64_t count);
 
   const StateCache& cache_;

@@ -108,7 +108,7 @@ void ClassifyJob::add_own_labels() {
                               fmt::join(model_.labels->names, ", ")));
   }
   GenerateRequest pooled = request_for(prompt_);
-  pooled.pooling = Pooling::last;
+  pooled.pooling = model_.labels->pooling;
   check_request(pooled, model_.engine.limits(), model_.engine.vocab_size());
   requests_.push_back(std::move(pooled));
   label_of_request_.emplace_back();

@@ -102,9 +102,10 @@ std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const 
                      ErrorCode::not_found);
 }
 
-std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
-                                   const std::string& name, EncodeOptions options) {
-  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
+namespace {
+
+const Tokenizer& tokenizer_for(const TextModel& model, std::string_view text,
+                               const std::string& name) {
   if (model.tokenizer == nullptr) {
     throw RequestError(
         "", ErrorReason::feature_disabled,
@@ -112,8 +113,23 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                     model.name),
         ErrorCode::not_found);
   }
-  check_text_length(model, std::get<std::string>(prompt).size(), name);
-  return model.tokenizer->encode(std::get<std::string>(prompt), options);
+  check_text_length(model, text.size(), name);
+  return *model.tokenizer;
+}
+
+}  // namespace
+
+std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
+                                   const std::string& name, EncodeOptions options) {
+  if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) return *ids;
+  const std::string& text = std::get<std::string>(prompt);
+  return tokenizer_for(model, text, name).encode(text, options);
+}
+
+PairEncoding encode_text_pair(const TextModel& model, const std::string& first,
+                              const std::string& second, const std::string& name) {
+  tokenizer_for(model, first, name);
+  return tokenizer_for(model, second, name).encode_pair(first, second, {.add_special = true});
 }
 
 std::string prompt_name(const Prompt& prompt, const std::string& asked) {

@@ -19,6 +19,10 @@ namespace paceline {
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    const std::string& name, EncodeOptions options);
 
+// Two texts as the tokenizer joins them, with special tokens; errors likewise.
+PairEncoding encode_text_pair(const TextModel& model, const std::string& first,
+                              const std::string& second, const std::string& name);
+
 // Throws RequestError context_length_exceeded for a text so long that the context can't hold its
 // tokens, whatever they are.
 void check_text_length(const TextModel& model, size_t num_bytes, std::string_view name);

@@ -112,8 +112,22 @@ PairScoring::PairScoring(const TextModel& model, std::span<const TextPair> pairs
   }
 }
 
-// A pair's tokens are those of one text after those of the other, each with its special tokens.
+// A pair's tokens are those of one text after those of the other, each with its special tokens; an
+// encoder's are as the tokenizer joins two texts.
 void PairScoring::add_classified(const TextPair& pair, const PairOptions& /*options*/) {
+  if (model_.labels->pooling == Pooling::first) {
+    const PairEncoding encoded = encode_text_pair(model_, pair.first, pair.second, pair.name);
+    GenerateRequest request{.prompt = encoded.ids,
+                            .prompt_name = pair.name,
+                            .max_tokens = 0,
+                            .pooling = Pooling::first};
+    const auto second = std::ranges::find(encoded.type_ids, 1);
+    if (second != encoded.type_ids.end() && model_.engine.limits().tells_types) {
+      request.second_text = second - encoded.type_ids.begin();
+    }
+    requests_.push_back(std::move(request));
+    return;
+  }
   GenerateRequest request{
       .prompt = encode_prompt(model_, pair.first, pair.name, {.add_special = true}),
       .prompt_name = pair.name,

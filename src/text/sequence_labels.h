@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/request.h"
+
 namespace paceline {
 
 struct SequenceLabels {
@@ -18,6 +20,7 @@ struct SequenceLabels {
 
   std::vector<std::string> names;
   Scoring scoring = Scoring::softmax;
+  Pooling pooling = Pooling::last;  // whose state the head reads
   // Of pairs: whether a score is the logit itself, and why pairs can't be scored; empty: they can.
   bool pairs_are_logits = false;
   std::string pair_problem = {};

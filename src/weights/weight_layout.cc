@@ -44,6 +44,8 @@ constexpr auto kUnneeded =
     std::to_array<std::string_view>({"pooler.", "embeddings.position_ids", "cls.", "lm_head.",
                                      "vocab_transform.", "vocab_layer_norm.", "vocab_projector."});
 
+constexpr auto kHeads = std::to_array<std::string_view>({"classifier.", "pre_classifier."});
+
 constexpr auto kLayoutPrefixes =
     std::to_array<std::string_view>({"bert.", "roberta.", "distilbert.", "model.", ""});
 
@@ -51,11 +53,13 @@ constexpr auto kLayouts = std::to_array<WeightLayout>({
     {.embedding = kWordEmbedding,
      .sign = "encoder.layer.0.attention.self.query.weight",
      .parts = kBertParts,
-     .unneeded = kUnneeded},
+     .unneeded = kUnneeded,
+     .without_prefix = kHeads},
     {.embedding = kWordEmbedding,
      .sign = "transformer.layer.0.attention.q_lin.weight",
      .parts = kDistilBertParts,
-     .unneeded = kUnneeded},
+     .unneeded = kUnneeded,
+     .without_prefix = kHeads},
 });
 
 }  // namespace

@@ -22,6 +22,8 @@ struct WeightLayout {
   std::span<const NamePart> parts;
   // Beginnings of names that a model of vectors doesn't need: what pre-training predicted with.
   std::span<const std::string_view> unneeded;
+  // Beginnings of names without a prefix: of heads.
+  std::span<const std::string_view> without_prefix;
 
   std::string in_files(std::string_view canonical) const;
 };

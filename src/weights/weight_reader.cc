@@ -102,6 +102,8 @@ std::string WeightReader::file_name(std::string_view name) const {
   const std::string& prefix =
       name == kHead ? head_prefix_ : (name == kScore ? score_prefix_ : prefix_);
   if (layout_ == nullptr) return prefix + std::string(name);
+  const auto begins = [&](std::string_view beginning) { return name.starts_with(beginning); };
+  if (std::ranges::any_of(layout_->without_prefix, begins)) return std::string(name);
   return name_of_old_norm(checkpoint_, prefix + layout_->in_files(name));
 }
 

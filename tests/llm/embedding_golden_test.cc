@@ -71,6 +71,27 @@ INSTANTIATE_TEST_SUITE_P(Models, EmbeddingGolden,
                          ::testing::Values("qwen3", "gemma3", "qwen3_both_ways", "bert",
                                            "xlm_roberta", "distilbert"));
 
+// Pairs whose second texts begin elsewhere are rows of one step.
+TEST(EncoderPairs, HaveTheBitsOfOneAlone) {
+  const std::vector<TextPair> pairs = {{"where is the sea", "The old house by the sea"},
+                                       {"x", "step 1 of many and then step 2"},
+                                       {"where is the sea", "no"},
+                                       {"A long walk", "x"}};
+  for (const char* const name : {"bert_pairs", "xlm_roberta_pairs"}) {
+    SCOPED_TRACE(name);
+    LoadOptions options = embedding_options(embedding_model(name));
+    LLM together = LLM::load(options);
+    options.num_threads = 1;
+    options.max_num_seqs = 1;
+    LLM alone = LLM::load(options);
+    const std::vector<float> scores = together.score_pairs(pairs).values;
+    ASSERT_EQ(scores.size(), pairs.size());
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      EXPECT_EQ(scores[i], alone.score_pairs(std::span(&pairs[i], 1)).values[0]);
+    }
+  }
+}
+
 // Every field that changes what rows see changes the embedding of the long text.
 TEST(EmbeddingFeaturesGolden, DirectionsAndWindowsMatter) {
   struct Change {

@@ -49,6 +49,39 @@ class RerankTest(ProgramTest):
         generated = self.ask(client, "/v1/completions", prompt="x", max_tokens=2, ignore_eos=True)
         self.assertEqual(generated["usage"]["completion_tokens"], 2)
 
+    def test_encoders_score_pairs(self):
+        """The second text's tokens are of BERT's second type; XLM-R has one."""
+        for name in ("bert_pairs", "xlm_roberta_pairs"):
+            client = self.serve(GOLDENS / name)
+            cases = golden(name)
+            pairs = [case for case in cases if len(case["texts"]) == 2]
+            answer = self.ask(client, "/v1/score", text_1=[case["texts"][0] for case in pairs],
+                              text_2=[case["texts"][1] for case in pairs])
+            for item, case in zip(answer["data"], pairs, strict=True):
+                self.assertAlmostEqual(item["score"], case["scores"][0], delta=1e-5)
+            query = pairs[0]["texts"][0]
+            documents = [case["texts"][1] for case in pairs if case["texts"][0] == query]
+            ranked = self.ask(client, "/v1/rerank", query=query, documents=documents)
+            scores = [item["score"] for item in answer["data"]]
+            self.assertEqual([item["index"] for item in ranked["results"]],
+                             sorted(range(len(documents)), key=lambda i: -scores[i]))
+            texts = [case for case in cases if len(case["texts"]) == 1]
+            labelled = self.ask(client, "/v1/classify", input=[case["texts"][0] for case in texts])
+            for item, case in zip(labelled["data"], texts, strict=True):
+                self.assertAlmostEqual(item["probs"][0] if "probs" in item else item["scores"][0], case["scores"][0],
+                                       delta=1e-5)
+
+    def test_an_encoder_with_labels(self):
+        cases = [case for case in golden("distilbert_labels") if len(case["texts"]) == 1]
+        client = self.serve(GOLDENS / "distilbert_labels")
+        answer = self.ask(client, "/v1/classify", input=[case["texts"][0] for case in cases])
+        for item, case in zip(answer["data"], cases, strict=True):
+            self.assertEqual(item["labels"], ["bad", "fair", "good"])
+            for score, expected in zip(item["scores"], case["scores"], strict=True):
+                self.assertAlmostEqual(score, expected, delta=1e-5)
+        refused = self.ask(client, "/v1/score", 501, text_1="a", text_2="b")
+        self.assertIn("has 3 labels", refused["error"]["message"])
+
     def test_a_cross_encoder(self):
         client = self.serve(GOLDENS / "cross_encoder")
         pairs = [case for case in golden("cross_encoder") if len(case["texts"]) == 2]

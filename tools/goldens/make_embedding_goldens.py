@@ -23,7 +23,7 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Transformer
 from sentence_transformers.sentence_transformer.modules import Dropout, Pooling
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 GOLDENS = Path(__file__).resolve().parents[2] / "tests" / "goldens"
 
@@ -154,29 +154,87 @@ def encoder_sizes(vocab_size: int) -> dict:
             "num_attention_heads": 4, "max_position_embeddings": 512}
 
 
-def make_encoder(model, pooling: str, out: Path) -> None:
-    """Of the class of `model`, which a vocabulary's size makes: BERT and its relatives."""
-    tokenizer = make_tokenizer("<bos> $ <eos>")
+def make_word_pieces() -> transformers.PreTrainedTokenizerFast:
+    """As BERT has them, uncased."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer.train_from_iterator(TEXTS + [text for pair in PAIRS for text in pair], trainers.WordPieceTrainer(
+        vocab_size=120, special_tokens=specials, show_progress=False))
+    ids = [(token, tokenizer.token_to_id(token)) for token in specials]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=ids)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"])
+
+
+def encoder_tokenizer(kind: str) -> transformers.PreTrainedTokenizerFast:
+    tokenizer = make_word_pieces() if kind == "bert" else make_tokenizer("<bos> $ <eos>")
     tokenizer.model_max_length = 512
+    return tokenizer
+
+
+def make_encoder(kind: str, model, pooling: str, out: Path) -> None:
+    """Of the class of `model`, which a vocabulary's size makes: BERT and its relatives."""
+    tokenizer = encoder_tokenizer(kind)
     transformer = randomise(model(len(tokenizer)), 6)
     embedder = save_embedder(transformer, tokenizer, [Pooling(32, pooling_mode=pooling), Normalize()], out)
     write_golden(out, {"cases": embedding_cases(embedder, 32)})
 
 
+def xlm_roberta_config(vocab: int, **changes) -> transformers.XLMRobertaConfig:
+    """Two positions are the padding's, which tokens don't have."""
+    return transformers.XLMRobertaConfig(**{**encoder_sizes(vocab), "max_position_embeddings": 514,
+                                            "type_vocab_size": 1, "layer_norm_eps": 1e-5, **changes})
+
+
+def distilbert_config(vocab: int, **changes) -> transformers.DistilBertConfig:
+    return transformers.DistilBertConfig(vocab_size=vocab, dim=32, hidden_dim=48, n_layers=2, n_heads=4,
+                                         max_position_embeddings=512, **changes)
+
+
 def make_bert(out: Path) -> None:
-    make_encoder(lambda vocab: transformers.BertModel(transformers.BertConfig(**encoder_sizes(vocab))), "cls", out)
+    make_encoder("bert", lambda vocab: transformers.BertModel(transformers.BertConfig(**encoder_sizes(vocab))),
+                 "cls", out)
 
 
 def make_xlm_roberta(out: Path) -> None:
-    """Two positions are the padding's, which tokens don't have."""
-    make_encoder(lambda vocab: transformers.XLMRobertaModel(transformers.XLMRobertaConfig(**{
-        **encoder_sizes(vocab), "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5})),
-        "mean", out)
+    make_encoder("xlm_roberta", lambda vocab: transformers.XLMRobertaModel(xlm_roberta_config(vocab)), "mean", out)
 
 
 def make_distilbert(out: Path) -> None:
-    make_encoder(lambda vocab: transformers.DistilBertModel(transformers.DistilBertConfig(
-        vocab_size=vocab, dim=32, hidden_dim=48, n_layers=2, n_heads=4, max_position_embeddings=512)), "mean", out)
+    make_encoder("distilbert", lambda vocab: transformers.DistilBertModel(distilbert_config(vocab)), "mean", out)
+
+
+def make_encoder_classifier(kind: str, labels: list[str], out: Path) -> None:
+    """Scores of texts and pairs by transformers' class with a head."""
+    tokenizer = encoder_tokenizer(kind)
+    names = {"id2label": dict(enumerate(labels)), "label2id": {label: i for i, label in enumerate(labels)}}
+    vocab = len(tokenizer)
+    model = {
+        "bert": lambda: transformers.BertForSequenceClassification(
+            transformers.BertConfig(**encoder_sizes(vocab), **names)),
+        "xlm_roberta": lambda: transformers.XLMRobertaForSequenceClassification(xlm_roberta_config(vocab, **names)),
+        "distilbert": lambda: transformers.DistilBertForSequenceClassification(distilbert_config(vocab, **names)),
+    }[kind]()
+    model = randomise(model, 9)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    cases = []
+    for texts in [[text] for text in TEXTS] + PAIRS:
+        inputs = tokenizer(*texts, return_tensors="pt")
+        if inputs["input_ids"].shape[1] > tokenizer.model_max_length:
+            continue
+        if kind != "bert":
+            inputs.pop("token_type_ids", None)
+        with torch.no_grad():
+            logits = model(**inputs).logits[0]
+        scores = torch.sigmoid(logits) if len(labels) == 1 else torch.softmax(logits, -1)
+        cases.append({"texts": texts, "logits": logits.tolist(), "scores": scores.tolist()})
+    write_golden(out, {"cases": cases})
 
 
 FLAT = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -345,7 +403,10 @@ def main() -> None:
               "variants.json": lambda path: make_variants(out / "qwen3", path),
               "classifier": lambda path: make_classifier(path, ["bad", "fair", "good"], 6),
               "cross_encoder": lambda path: make_classifier(path, ["LABEL_0"], 7), "reranker": make_reranker,
-              "bert": make_bert, "xlm_roberta": make_xlm_roberta, "distilbert": make_distilbert}
+              "bert": make_bert, "xlm_roberta": make_xlm_roberta, "distilbert": make_distilbert,
+              "bert_pairs": lambda path: make_encoder_classifier("bert", ["LABEL_0"], path),
+              "xlm_roberta_pairs": lambda path: make_encoder_classifier("xlm_roberta", ["LABEL_0"], path),
+              "distilbert_labels": lambda path: make_encoder_classifier("distilbert", ["bad", "fair", "good"], path)}
     out.mkdir(parents=True, exist_ok=True)
     for name in options.only or makers:
         shutil.rmtree(out / name, ignore_errors=True)
