@@ -46,8 +46,8 @@ class ModelFilesTest(ProgramTest):
                 self.assertIn('model_type: "zamba2" isn\'t supported, because some of its layers',
                               self.fail_with(1, command[0], "-m", folder, *command[1:]))
         (folder / "config.json").write_text(json.dumps(config))
-        (folder / "quantize_config.json").write_text('{"bits": 4, "group_size": 128}')
-        self.assertRegex(self.load_error(folder), "quantize_config.json: weights quantised by .gptq. can't be read")
+        (folder / "quantize_config.json").write_text('{"quant_method": "quark", "bits": 4}')
+        self.assertRegex(self.load_error(folder), "quantize_config.json.*: weights quantised by .quark. can't be read")
 
     def test_weights_that_are_not_read_are_noted(self):
         folder = self.bundled_copy()
