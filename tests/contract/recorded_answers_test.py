@@ -53,7 +53,7 @@ MARKS = [(re.compile(pattern), replacement) for pattern, replacement in [
     (r"\bfp_[0-9a-f]{16}\b", "fp_ID"),
     (r'"(\w+_ms|\w+_per_second)":[0-9.e+-]+', r'"\1":0'),
     (r'"(draft_n|draft_n_accepted|accepted_prediction_tokens|rejected_prediction_tokens)":[0-9]+', r'"\1":0'),
-    (r'"(version|commit|build_info)":"[^"]*"', r'"\1":""'),
+    (r'"(version|commit|build_info|device)":"[^"]*"', r'"\1":""'),
     (r"no such route[^\"]*", "no such route"),  # the message lists routes
 ]]
 UNCOMPARED = {"/openapi.json", "/metrics", "/v1/requests", "/", "/page/page.js", "/page/page.css"}  # other tests read these
