@@ -50,6 +50,10 @@ def float32_is_float64():
             setattr(torch.Tensor, name, plain[name])
 
 
+# Its gradient of dt_proj's pair is a hundredth of its terms: float32 computations differ from each other by 3e-5 of it.
+ILL_CONDITIONED = {"falcon_mamba_norms"}
+
+
 def count_errors_of_scans(gradients: dict) -> None:
     """A scan rounds its state at every row, and the gradients of a model read all of them. Which gradients of a model
     that consists of scans this hits most differs between float32 computations by chance: PyTorch's error of each is the
@@ -85,7 +89,8 @@ def main() -> None:
     for path in sorted((GOLDENS / "hybrids").iterdir()):
         text = (path / "golden.json").read_text()
         (choosing if "choice_bias" in json.loads(text)["features"] else models).append(path.name)
-    adapted = [name for name in models + choosing if (GOLDENS / "family_adapters" / name).exists()]
+    adapted = [name for name in models + choosing
+               if (GOLDENS / "family_adapters" / name).exists() and name not in ILL_CONDITIONED]
     parts = {"full": {name: exactly(name, exact_model(name), full_gradients) for name in models},
              "lora": {name: lora(name) for name in sorted(adapted)}}
     lines = [f'"{part}": {{\n' + ",\n".join(f"{json.dumps(name)}: {json.dumps(golden)}" for name, golden in made.items()) + "}"
