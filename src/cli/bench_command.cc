@@ -35,6 +35,7 @@
 #include "load/draft_model.h"
 #include "load/model_source.h"
 #include "load/processor_name.h"
+#include "load/stored_model.h"
 #include "load/weight_info.h"
 #include "models/decoder_config.h"
 

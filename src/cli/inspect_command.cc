@@ -18,6 +18,7 @@
 #include "load/loaded_model.h"
 #include "load/model_source.h"
 #include "load/step_defaults.h"
+#include "load/stored_model.h"
 #include "models/model_costs.h"
 #include "runner/model_runner.h"
 #include "weights/checkpoint.h"

@@ -13,6 +13,7 @@
 #include "load/local_models.h"
 #include "load/model_path.h"
 #include "load/model_source.h"
+#include "load/stored_model.h"
 #include "models/decoder_config.h"
 #include "paceline/error.h"
 

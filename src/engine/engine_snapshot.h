@@ -40,7 +40,7 @@ struct PoolSnapshot {
   std::vector<std::pair<int64_t, int64_t>> runs;
 };
 
-// Blocks of a pool, and those that sequences or held prefixes use.
+// How many blocks a pool has, and how many of them sequences or held prefixes use.
 struct PoolUse {
   int64_t num_blocks = 0;
   int64_t num_used = 0;

@@ -47,7 +47,8 @@ struct KvStore {
   // With int8 codes alone: an element is its code times the scale of its token and kv head.
   Tensor key_scales{};    // [num_blocks, kv_heads, block_size]
   Tensor value_scales{};  // [num_blocks, kv_heads, block_size]
-  // > 0: a value is so many first elements of its key, which are stored once (latent attention).
+  // > 0: this many first elements of a key are its value, so they are stored once (latent
+  // attention).
   // Their scales are the value's; those of the key are of its other elements.
   int64_t values_in_keys = 0;
   int64_t block_size() const { return keys.size(3); }

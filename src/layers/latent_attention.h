@@ -1,5 +1,5 @@
-// LatentAttention keeps one latent of each token, of which every head's keys and values are
-// products (multi-head latent attention: DeepSeek-AI, "DeepSeek-V2", 2024; transformers'
+// LatentAttention keeps one latent of each token; every head's keys and values are products of it
+// (multi-head latent attention: DeepSeek-AI, "DeepSeek-V2", 2024; transformers'
 // DeepseekV3Attention).
 #pragma once
 
@@ -16,7 +16,7 @@ struct LatentConfig {
   int64_t query_rank = 0;  // of the queries' latent; 0: they are a product of the input
   int64_t rank = 0;        // elements of a latent
   int64_t nope_dim = 0;    // of a head's query and key that don't rotate
-  int64_t rope_dim = 0;    // of those that do; all heads share the key's
+  int64_t rope_dim = 0;    // of those that rotate; all heads share one such key
   int64_t value_dim = 0;   // of a head
   bool has_bias = false;   // of the products of the input and of the last one
   float norm_eps = 1e-6f;  // of the latents

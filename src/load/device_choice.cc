@@ -13,6 +13,7 @@
 #include "load/loaded_model.h"
 #include "load/model_path.h"
 #include "load/open_device.h"
+#include "load/stored_model.h"
 #include "load/weights_fit.h"
 #include "runner/model_runner.h"
 

@@ -28,6 +28,7 @@
 #include "load/open_device.h"
 #include "load/score_head.h"
 #include "load/step_defaults.h"
+#include "load/stored_model.h"
 #include "load/weight_stack.h"
 #include "models/decoder.h"
 #include "models/family.h"
@@ -42,8 +43,6 @@
 
 namespace paceline {
 namespace {
-
-Json read_config_json(const ModelFiles& files) { return files.read_json(kConfig); }
 
 void check_positive(std::string_view option, int64_t value, int64_t max) {
   if (value < 1 || value > max) {
@@ -351,7 +350,7 @@ void set_up_embeddings(LoadedModel& model, const ModelFiles& files, Backend& bac
     read_cross_encoder(files, model.score_head->labels);
     return;
   }
-  const Json config_json = read_config_json(files);
+  const Json config_json = files.read_json(kConfig);
   EmbeddingParts parts = read_embedding_parts({.files = files,
                                                .config_json = config_json,
                                                .hidden_size = model.decoder->config().hidden_size,
@@ -555,57 +554,6 @@ TextModel text_model(const LoadedModel& model) {
       .weights = weight_facts(model),
       .device = describe_device(*model.machine).name,
       .salt_key = model.salt_key};
-}
-
-DecoderConfig read_model_config(const ModelSource& source, LoadFormat format) {
-  const Json config_json = read_config_json(source.files());
-  Memory memory;
-  const std::string where = source.files().where(kConfig);
-  ThreadPool threads(1);
-  const bool is_dummy = format == LoadFormat::dummy;
-  const WeightStack stack(
-      is_dummy ? make_dummy_checkpoint(DType::f32, 0, memory) : source.open_weights(memory),
-      {.config = config_json,
-       .where = where,
-       .is_dummy = is_dummy,
-       .published = PublishedQuantisation::find(source.files())},
-      memory, threads);
-  return read_decoder_config(config_json, WeightReader(stack.top()), where);
-}
-
-namespace {
-
-// Calls use(stack) with the stack of checkpoints of the model's files.
-template <class Use>
-auto with_weight_stack(const ModelSource& source, Use&& use) {
-  const Json config_json = read_config_json(source.files());
-  const std::string where = source.files().where(kConfig);
-  Memory memory;
-  ThreadPool threads(1);
-  const WeightStack stack(source.open_weights(memory),
-                          {.config = config_json,
-                           .where = where,
-                           .published = PublishedQuantisation::find(source.files())},
-                          memory, threads);
-  return use(stack);
-}
-
-}  // namespace
-
-std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source) {
-  return with_weight_stack(source, [](const WeightStack& stack) { return stack.top().entries(); });
-}
-
-std::string describe_quantised_files(const ModelSource& source) {
-  return with_weight_stack(source, [](const WeightStack& stack) {
-    return stack.published() == nullptr ? std::string() : stack.published()->description();
-  });
-}
-
-uint64_t bytes_added_by_reading(const ModelSource& source) {
-  return with_weight_stack(source, [](const WeightStack& stack) {
-    return stack.published() == nullptr ? uint64_t{0} : stack.published()->added_bytes();
-  });
 }
 
 }  // namespace paceline

@@ -124,15 +124,4 @@ double kv_bytes_per_token(const LoadedModel& model);
 // Refers to the engine, the tokenizer and the chat template of `model`, which must outlive it.
 TextModel text_model(const LoadedModel& model);
 
-// The decoder's config from the files, without loading weights.
-DecoderConfig read_model_config(const ModelSource& source, LoadFormat format);
-
-// The tensors of the files as a model reads them: packed matrices with their plain shapes.
-std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source);
-
-// QuantisedCheckpoint::description() of the model's files; empty where no tool has quantised them.
-std::string describe_quantised_files(const ModelSource& source);
-// QuantisedCheckpoint::added_bytes() of them.
-uint64_t bytes_added_by_reading(const ModelSource& source);
-
 }  // namespace paceline

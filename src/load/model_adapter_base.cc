@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "load/gguf_mixers.h"
 #include "load/loaded_model.h"
+#include "load/stored_model.h"
 #include "models/block_projections.h"
 #include "models/gguf_architecture.h"
 #include "weights/weight_reader.h"

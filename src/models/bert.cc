@@ -6,20 +6,17 @@
 namespace paceline {
 namespace {
 
-constexpr CommonDefaults kBertDefaults = {.vocab_size = 30522,
-                                          .num_heads = 12,
-                                          .intermediate_size = 3072,
-                                          .max_position = 512,
-                                          .norm_eps_key = "layer_norm_eps",
-                                          .norm_eps = 1e-12,
-                                          .hidden_size = 768};
-constexpr CommonDefaults kRobertaDefaults = {.vocab_size = 50265,
-                                             .num_heads = 12,
-                                             .intermediate_size = 3072,
-                                             .max_position = 512,
-                                             .norm_eps_key = "layer_norm_eps",
-                                             .norm_eps = 1e-12,
-                                             .hidden_size = 768};
+constexpr CommonDefaults defaults_with(int64_t vocab_size) {
+  return {.vocab_size = vocab_size,
+          .num_heads = 12,
+          .intermediate_size = 3072,
+          .max_position = 512,
+          .norm_eps_key = "layer_norm_eps",
+          .norm_eps = 1e-12,
+          .hidden_size = 768};
+}
+constexpr CommonDefaults kBertDefaults = defaults_with(30522);
+constexpr CommonDefaults kRobertaDefaults = defaults_with(50265);
 constexpr CommonDefaults kDistilBertDefaults = {
     .vocab_size = 30522,
     .num_heads = 12,

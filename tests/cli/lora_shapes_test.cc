@@ -8,6 +8,7 @@
 #include "load/loaded_model.h"
 #include "load/model_adapter_base.h"
 #include "load/model_source.h"
+#include "load/stored_model.h"
 #include "tests/expect_error.h"
 #include "tests/source_path.h"
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "load/loaded_model.h"
+#include "load/stored_model.h"
 #include "models/decoder_config.h"
 #include "paceline/llm.h"
 #include "tests/expect_error.h"

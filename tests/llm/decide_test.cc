@@ -12,6 +12,7 @@
 
 #include "base/json_cursor.h"
 #include "load/loaded_model.h"
+#include "load/stored_model.h"
 #include "models/decoder_config.h"
 #include "paceline/llm.h"
 #include "tests/expect_error.h"

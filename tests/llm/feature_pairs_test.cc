@@ -12,6 +12,7 @@
 #include <string>
 
 #include "load/loaded_model.h"
+#include "load/stored_model.h"
 #include "models/decoder_config.h"
 #include "paceline/llm.h"
 #include "tests/llm/stored_formats.h"

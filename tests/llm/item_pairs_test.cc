@@ -9,6 +9,7 @@
 
 #include "llm/request_pool.h"
 #include "load/loaded_model.h"
+#include "load/stored_model.h"
 #include "tests/llm/equalities.h"
 #include "tests/models/adapter_directory.h"
 #include "tests/source_path.h"

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "load/loaded_model.h"
 #include "load/model_adapter_base.h"
+#include "load/stored_model.h"
 #include "load/weight_stack.h"
 #include "models/decoder.h"
 #include "tests/expect_error.h"

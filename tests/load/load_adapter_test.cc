@@ -9,6 +9,7 @@
 #include "adapters/adapter_files.h"
 #include "engine/adapter_set.h"
 #include "load/model_adapter_base.h"
+#include "load/stored_model.h"
 #include "models/decoder.h"
 #include "tests/expect_error.h"
 #include "tests/models/adapter_directory.h"

@@ -20,6 +20,7 @@
 #include "load/model_path.h"
 #include "load/open_device.h"
 #include "load/step_defaults.h"
+#include "load/stored_model.h"
 #include "models/decoder.h"
 #include "runner/model_runner.h"
 #include "state/state_cache.h"

@@ -13,7 +13,7 @@ PL_INLINE Numbers* keep_in_memory(Numbers* numbers) {
   return numbers;
 }
 template <bool kInMemory, class Numbers>
-PL_INLINE Numbers& keep_if(Numbers& numbers) {
+PL_INLINE Numbers& keep_in_memory_if(Numbers& numbers) {
   return kInMemory ? *keep_in_memory(&numbers) : numbers;
 }
 
@@ -48,8 +48,9 @@ void multiply_group_tile(const GroupTile& tile) {
   const int64_t stride = tile.input_stride;
   const int64_t low_bytes = tile.group_size * kPanelWidth * Codes::kPlanes.low / 8;
   constexpr bool kIsLarge = kRows * kVectors > kRegisterSums;
+  constexpr bool kHasLargeWords = kIsLarge && kHasWords;
   Vec own_sums[kRows][kVectors] = {};  // or totals, as integers where groups have multiples
-  auto& sums = keep_if<kIsLarge>(own_sums);
+  auto& sums = keep_in_memory_if<kIsLarge>(own_sums);
   Vec sums_of_totals[kRows * kVectors];
   Vec* const kept_sums = keep_in_memory(sums_of_totals);
   if (layout.has_totals()) {
@@ -57,7 +58,7 @@ void multiply_group_tile(const GroupTile& tile) {
   }
   for (int64_t g = 0; g < tile.num_groups; ++g) {
     Ints own_acc[kRows][kVectors];
-    auto& acc = keep_if < kIsLarge && kHasWords > (own_acc);
+    auto& acc = keep_in_memory_if<kHasLargeWords>(own_acc);
     Ints words[kRows][kVectors] = {};
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {

@@ -65,7 +65,7 @@ class ScanLanesBackward {
     return load_upto(rows + row * stride + first_, count_);
   }
 
-  // The chunk's decays, and its states, of which the first is the one at its start.
+  // The chunk's decays and its states; the first state is the one at its start.
   void advance(int64_t chunk) {
     __builtin_memcpy(states_, starts_ + chunk * line_, line_bytes());
     for (int64_t i = 0; i < rows_of(chunk); ++i) {

@@ -309,36 +309,42 @@ void ReferenceRecurrent::do_multiply(const Tensor& x, const Tensor& y, const Ten
   }
 }
 
-void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
-                                       const StateSlices& slices, const StateMemory& memory,
-                                       const Tensor& out) {
+namespace {
+
+// Calls use(slice, begin, end) for the positions [begin, end) of each chunk that a slice has rows
+// of, in order: what heads or channels share of the open chunk is overwritten by the next one.
+template <class Use>
+void for_each_chunk(const StateSlices& slices, const Use& use) {
   for (const StateSlice& slice : slices.slices.host()) {
-    // Heads share the keys of the open chunk, which the next one overwrites.
     const int64_t last = slice.first_position + slice.num_rows;
     int64_t end = 0;
     for (int64_t begin = slice.first_position; begin < last; begin = end) {
       end = std::min(last, chunk_of(begin) + kStateChunk);
-      for (int64_t head = 0; head < shape.value_heads; ++head) {
-        DeltaHead(shape, inputs, slices, slice, head, memory, out).run(begin, end);
-      }
+      use(slice, begin, end);
     }
   }
+}
+
+}  // namespace
+
+void ReferenceRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& inputs,
+                                       const StateSlices& slices, const StateMemory& memory,
+                                       const Tensor& out) {
+  for_each_chunk(slices, [&](const StateSlice& slice, int64_t begin, int64_t end) {
+    for (int64_t head = 0; head < shape.value_heads; ++head) {
+      DeltaHead(shape, inputs, slices, slice, head, memory, out).run(begin, end);
+    }
+  });
 }
 
 void ReferenceRecurrent::do_selective_scan(const ScanShape& shape, const ScanInputs& in,
                                            const StateSlices& slices, const StateMemory& memory,
                                            const Tensor& out) {
-  for (const StateSlice& slice : slices.slices.host()) {
-    // Channels share the b of the open chunk, which the next one overwrites.
-    const int64_t last = slice.first_position + slice.num_rows;
-    int64_t end = 0;
-    for (int64_t begin = slice.first_position; begin < last; begin = end) {
-      end = std::min(last, chunk_of(begin) + kStateChunk);
-      for (int64_t channel = 0; channel < shape.channels; ++channel) {
-        ScanChannel(shape, in, slices, slice, channel, memory, out).run(begin, end);
-      }
+  for_each_chunk(slices, [&](const StateSlice& slice, int64_t begin, int64_t end) {
+    for (int64_t channel = 0; channel < shape.channels; ++channel) {
+      ScanChannel(shape, in, slices, slice, channel, memory, out).run(begin, end);
     }
-  }
+  });
 }
 
 void ReferenceRecurrent::do_copy_states(const Tensor& blocks, std::span<const BlockMove> moves) {
