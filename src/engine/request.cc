@@ -58,6 +58,11 @@ void check_task(const GenerateRequest& request, const EngineLimits& limits) {
                 "the model classifies whole texts (its head has labels): it neither generates nor "
                 "scores tokens");
   }
+  if (limits.bidirectional && !request.pooling) {
+    throw Error(ErrorCode::unsupported,
+                "the model attends in both directions: it makes embeddings, and neither generates "
+                "nor scores tokens");
+  }
   if (!limits.has_head && !request.pooling) {
     throw Error(ErrorCode::unsupported,
                 "the model's files have no lm_head.weight: it makes embeddings, and neither "
@@ -66,11 +71,6 @@ void check_task(const GenerateRequest& request, const EngineLimits& limits) {
                 "is one)");
   }
   if (!limits.bidirectional) return;
-  if (!request.pooling) {
-    throw Error(ErrorCode::unsupported,
-                "the model attends in both directions: it makes embeddings, and neither generates "
-                "nor scores tokens");
-  }
   // A text is computed whole where attention goes in both directions.
   check_length(request, limits.max_batched_tokens,
                "--max-num-batched-tokens, the tokens of a step");
