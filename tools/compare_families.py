@@ -40,7 +40,7 @@ FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3
             "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",
             "mamba2", "mamba", "falcon_mamba", "jamba", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
             "gemma", "mellum", "cohere", "solar_open", "dots1", "minimax_m2", "deepseek_v2", "deepseek_v3",
-            "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
+            "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "gemma4_text", "gemma3n_text")
 LATENTS = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
 MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
@@ -281,6 +281,48 @@ def random_latents(draw: random.Random, family: str, shape: Config) -> Config:
     return fields
 
 
+def random_later_gemma(draw: random.Random, family: str, shape: Config) -> Config:
+    """Gemma 3n's and 4's layers that share keys and values, and what they have of their own."""
+    flip = lambda: draw.random() < 0.5  # noqa: E731
+    kinds = [*draw.sample(["full_attention", "sliding_attention"], 2), *layer_types(draw, draw.randint(0, 2))]
+    if family == "gemma4_text":
+        kinds.append("full_attention")
+    shared = draw.randint(0, len(kinds) - 2)
+    shape |= {"num_hidden_layers": len(kinds), "tie_word_embeddings": flip()}
+    fields: Config = {
+        "layer_types": kinds, "num_kv_shared_layers": shared, "sliding_window": draw.randint(3, 30),
+        "attention_bias": flip(), "final_logit_softcapping": draw.uniform(3, 30),
+        "vocab_size_per_layer_input": shape["vocab_size"] + draw.randint(0, 9),
+        "hidden_size_per_layer_input": draw.randint(1, 9),
+        "rope_parameters": {"full_attention": plain_rope(any_of(draw, 100.0, 10_000.0)),
+                            "sliding_attention": plain_rope(any_of(draw, 50.0, 10_000.0))}}
+    if family == "gemma3n_text":
+        streams = draw.randint(1, 5)
+        heads = shape["num_attention_heads"]  # hidden_size must be a multiple of it
+        shape["hidden_size"] = heads * max(1, shape["hidden_size"] // heads)
+        shape["intermediate_size"] = [draw.randint(3, 70) for _ in kinds]
+        if flip():
+            fields["vocab_size_per_layer_input"] = draw.randint(1, shape["vocab_size"])
+        return fields | {"altup_num_inputs": streams, "altup_active_idx": draw.randrange(streams),
+                         "altup_correct_scale": flip(), "laurel_rank": draw.randint(1, 20),
+                         "activation_sparsity_pattern": [any_of(draw, 0.0, draw.uniform(0.01, 0.99)) for _ in kinds]}
+    heads = shape["num_attention_heads"]
+    fields |= {"global_head_dim": 2 * draw.randint(2, 14), "attention_k_eq_v": flip(), "use_double_wide_mlp": flip(),
+               "num_global_key_value_heads": draw.choice([n for n in range(1, heads + 1) if heads % n == 0])}
+    if flip():
+        fields["final_logit_softcapping"] = None
+    if shared == 0 and flip():  # transformers can't run shared layers without inputs
+        fields["hidden_size_per_layer_input"] = 0
+    if flip():
+        fields["rope_parameters"]["full_attention"] |= {
+            "rope_type": "proportional", "partial_rotary_factor": draw.random(), "factor": any_of(draw, 1.0, 2.5)}
+    if flip():
+        count = draw.randint(2, 9)
+        fields |= {"enable_moe_block": True, "num_experts": count, "top_k_experts": draw.randint(1, min(4, count)),
+                   "moe_intermediate_size": draw.randint(3, 40)}
+    return fields
+
+
 def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     states = random_states(draw, family, shape) if family in HYBRIDS else {}
     if family in LATENTS:
@@ -380,6 +422,8 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
         fields["rope_parameters"] = random_longrope(draw, rope["rope_theta"], int(head_dim * share))
         fields["rope_parameters"]["partial_rotary_factor"] = share
         fields["original_max_position_embeddings"] = any_of(draw, 16, 39, 40, 100)
+    if family in ("gemma4_text", "gemma3n_text"):
+        return random_later_gemma(draw, family, shape)
     if family in ("nemotron_h", "mamba2", *FIRST_MAMBAS):
         del fields["rope_parameters"]
     return fields
@@ -408,7 +452,7 @@ def rounded(model: transformers.PreTrainedModel, dtype: str) -> None:
     for parameter in model.parameters():
         parameter.data = parameter.data.to(getattr(torch, dtype)).float()
     for name, buffer in model.named_buffers():
-        if name.endswith(CHOICE_BIASES):
+        if name.endswith((*CHOICE_BIASES, "layer_scalar")):
             buffer.copy_(buffer.to(getattr(torch, dtype)).float())
 
 

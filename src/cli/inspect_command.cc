@@ -107,7 +107,7 @@ int num_threads(const LoadOptions& options) {
 
 // Elements that attention's last product reads of a row.
 int64_t attended_width(const DecoderConfig& config) {
-  return config.num_heads * (config.latent ? config.latent->value_dim : config.head_dim);
+  return config.num_heads * (config.latent ? config.latent->value_dim : config.most_head_dim());
 }
 
 MemoryNeed memory_need(const ModelReport& report, const Settings& settings,
@@ -133,7 +133,7 @@ MemoryNeed memory_need(const ModelReport& report, const Settings& settings,
   const int threads = num_threads(options);
   need.activations = runner_activation_bytes(config, {.max_rows = rows}) +
                      cpu_product_bytes(rows, std::max(config.hidden_size, attended_width(config)),
-                                       config.intermediate_size, threads);
+                                       config.most_intermediate_size(), threads);
   if (!config.mixture) return need;
   need.activations += cpu_mixture_bytes(
       rows * config.mixture->routing.num_slots(), config.hidden_size,

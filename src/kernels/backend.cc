@@ -537,6 +537,29 @@ void Backend::scale(const Tensor& x, std::span<const float> factors, const Tenso
   if (!out.empty()) do_scale(x, factors, out);
 }
 
+void Backend::scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out) {
+  ShapeCheck check("scale_columns");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("factors", factors, {"width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_scale_columns(x, factors, out);
+}
+
+void Backend::gaussian_top_k(const Tensor& x, float deviations, const Tensor& out) {
+  ShapeCheck check("gaussian_top_k");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_gaussian_top_k(x, deviations, out);
+}
+
+void Backend::do_scale_columns(const Tensor&, const Tensor&, const Tensor&) {
+  PL_CHECK(false, "scale_columns: the backend lacks it");
+}
+
+void Backend::do_gaussian_top_k(const Tensor&, float, const Tensor&) {
+  PL_CHECK(false, "gaussian_top_k: the backend lacks it");
+}
+
 void Backend::soft_cap(const Tensor& x, float cap, const Tensor& out) {
   ShapeCheck check("soft_cap");
   check.tensor("x", x, {"rows", "width"});

@@ -29,6 +29,7 @@ struct BackendLimits {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   int64_t head_dim = kAny;     // of attention
   bool values_in_keys = true;  // attention takes KvStore::values_in_keys
+  bool mixed_layers = true;    // layers may have heads of other sizes, and read others' keys
   int64_t state_keys = kAny;   // elements of a key of a layer with a state
   int64_t scan_states = kAny;  // elements of a channel's state in a selective scan
   int64_t num_experts = kAny;  // of a mixture
@@ -214,6 +215,14 @@ class Backend {
   //                                       x, out [rows, width], factors [rows] or [1]
   void scale(const Tensor& x, std::span<const float> factors, const Tensor& out);
 
+  // out[r, i] = x[r, i] * factors[i], in place.
+  //                                       x, out [rows, width], factors [width]
+  void scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out);
+
+  // out = max(x - mean(x) - deviations * sqrt(variance(x)), 0) of each row, in place: the largest
+  // elements, as many as a normal distribution has there (Gemma 3n).          x, out [rows, width]
+  void gaussian_top_k(const Tensor& x, float deviations, const Tensor& out);
+
   // out = x + y, in place.                x, y, out [rows, width]
   void add(const Tensor& x, const Tensor& y, const Tensor& out);
 
@@ -278,6 +287,9 @@ class Backend {
   virtual void do_activation(Activation kind, const Tensor& x, const Tensor& out) = 0;
   virtual void do_scale(const Tensor& x, std::span<const float> factors, const Tensor& out) = 0;
   virtual void do_add(const Tensor& x, const Tensor& y, const Tensor& out) = 0;
+  // Aborts where BackendLimits::mixed_layers is false.
+  virtual void do_scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out);
+  virtual void do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out);
   virtual void do_soft_cap(const Tensor& x, float cap, const Tensor& out) = 0;
   virtual void do_log_sum_exp(const Tensor& x, std::span<float> out) = 0;
 };

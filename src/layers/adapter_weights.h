@@ -19,7 +19,7 @@ class DecodeSlots;
 
 // The products of a block that adapters may change. Those of scans are within Mamba 1; that of the
 // router and those around latent columns are a mixture's; `queries` is that of the queries'
-// latents.
+// latents; the last four are those of a layer's input (LayerInputGate) and of Laurel.
 enum class BlockProduct : uint8_t {
   qkv,
   output,
@@ -30,9 +30,13 @@ enum class BlockProduct : uint8_t {
   scan_steps,
   to_latent,
   from_latent,
-  queries
+  queries,
+  input_gate,
+  input_projection,
+  laurel_left,
+  laurel_right
 };
-constexpr size_t kNumBlockProducts = 10;
+constexpr size_t kNumBlockProducts = 14;
 
 // Of the products of all blocks: DecodeSlots count them.
 constexpr int64_t product_index(size_t block, BlockProduct product) {

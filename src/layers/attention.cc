@@ -15,17 +15,17 @@ namespace {
 Linear load_qkv(const LoadContext& context, const std::string& name,
                 const AttentionConfig& config) {
   const int64_t q_width = config.query_width();
-  const int64_t kv_width = config.num_kv_heads * config.head_dim;
+  const int64_t kv_width = config.kv_width();
   const auto bias = config.qkv_bias ? Linear::Bias::stored : Linear::Bias::none;
   if (config.fused_qkv) {
     const std::array<Projection, 1> whole = {{{name + ".qkv_proj", q_width + 2 * kv_width}}};
     return Linear(context, whole, config.hidden_size, bias);
   }
-  std::vector<Projection> parts = {
-      {name + ".q_proj", q_width},
-      {name + ".k_proj", kv_width},
-      {name + ".v_proj", kv_width},
-  };
+  std::vector<Projection> parts = {{name + ".q_proj", q_width}};
+  if (!config.shares_cache) {
+    parts.push_back({name + ".k_proj", kv_width});
+    if (!config.values_are_keys) parts.push_back({name + ".v_proj", kv_width});
+  }
   if (config.head_gates) {
     parts.push_back({.name = name + "." + config.names.gate,
                      .out_features = config.num_heads,
@@ -56,16 +56,22 @@ Tensor as_rows(const Tensor& heads) {
 
 AttentionHeads::AttentionHeads(const Tensor& qkv, const AttentionConfig& config)
     : q(qkv.as_strided({qkv.size(0), config.num_heads, config.head_dim},
-                       {qkv.stride(0), config.query_width() / config.num_heads, 1})),
-      k(heads_of(qkv, config.query_width(), config.num_kv_heads, config.head_dim)),
-      v(heads_of(qkv, config.query_width() + config.num_kv_heads * config.head_dim,
-                 config.num_kv_heads, config.head_dim)) {}
+                       {qkv.stride(0), config.query_width() / config.num_heads, 1})) {
+  if (config.shares_cache) return;
+  k = heads_of(qkv, config.query_width(), config.num_kv_heads, config.head_dim);
+  v = heads_of(qkv, config.first_value(), config.num_kv_heads, config.head_dim);
+}
 
 SelfAttention::SelfAttention(const LoadContext& context, const std::string& name,
                              const AttentionConfig& config)
     : config_(config),
       qkv_(load_qkv(context, name, config)),
       output_(load_output(context, name, config)) {
+  PL_CHECK(config.value_norm || !config.values_are_keys, "values that are keys have a norm");
+  if (config.value_norm && !config.shares_cache) {
+    unit_weights_ = write_vector(context.backend,
+                                 std::vector<float>(static_cast<size_t>(config.head_dim), 1.0f));
+  }
   if (config.sinks) sinks_ = load_vector(context, name + ".sinks", config.num_heads);
   if (config.head_gates) {
     gate_origins_ = write_vector(context.backend,
@@ -95,7 +101,7 @@ void SelfAttention::load_norms(const LoadContext& context, const std::string& na
     }
   };
   load(config_.names.q_norm, config_.num_heads, q_norms_);
-  load(config_.names.k_norm, config_.num_kv_heads, k_norms_);
+  if (!config_.shares_cache) load(config_.names.k_norm, config_.num_kv_heads, k_norms_);
 }
 
 Tensor SelfAttention::norm_input(const Tensor& heads, size_t index) const {
@@ -106,16 +112,17 @@ Tensor SelfAttention::norm_input(const Tensor& heads, size_t index) const {
                           head * heads.stride(1));
 }
 
+void SelfAttention::normalise_heads(Backend& backend, std::span<const Norm> norms, const Tensor& x,
+                                    const Tensor& out) const {
+  for (size_t i = 0; i < norms.size(); ++i) {
+    norms[i].forward(backend, norm_input(x, i), norm_input(out, i));
+  }
+}
+
 void SelfAttention::normalise(Backend& backend, const AttentionHeads& from,
                               const AttentionHeads& heads) const {
-  const auto normalise_all = [&](const std::vector<Norm>& norms, const Tensor& x,
-                                 const Tensor& out) {
-    for (size_t i = 0; i < norms.size(); ++i) {
-      norms[i].forward(backend, norm_input(x, i), norm_input(out, i));
-    }
-  };
-  normalise_all(q_norms_, from.q, heads.q);
-  normalise_all(k_norms_, from.k, heads.k);
+  normalise_heads(backend, q_norms_, from.q, heads.q);
+  normalise_heads(backend, k_norms_, from.k, heads.k);
 }
 
 void SelfAttention::scale_queries(Backend& backend, const PositionInputs& positions,
@@ -140,6 +147,11 @@ void SelfAttention::place_heads(Backend& backend, const PositionInputs& position
 void SelfAttention::place_and_store(Backend& backend, const PositionInputs& positions,
                                     const AttentionHeads& heads, Indices<int64_t> slots,
                                     const KvStore& store) const {
+  if (config_.shares_cache) return place_queries(backend, positions, heads.q);
+  if (config_.value_norm) {
+    const Tensor& made = config_.values_are_keys ? heads.k : heads.v;
+    backend.rms_norm(made, unit_weights_->view, config_.norm.eps, heads.v);
+  }
   HeadPlacement placement{.rope_table = positions.rope_table, .pairs = config_.rope_pairs};
   if (config_.qk_norm == QkNorm::head && config_.norm.kind == NormKind::rms) {
     placement.q_norm = q_norms_.front().rms_weights();
@@ -151,8 +163,17 @@ void SelfAttention::place_and_store(Backend& backend, const PositionInputs& posi
   scale_queries(backend, positions, heads.q);
 }
 
+void SelfAttention::place_queries(Backend& backend, const PositionInputs& positions,
+                                  const Tensor& q) const {
+  normalise_heads(backend, q_norms_, q, q);
+  if (positions.rope_table != nullptr) {
+    backend.rope(*positions.rope_table, config_.rope_pairs, q);
+  }
+  scale_queries(backend, positions, q);
+}
+
 AttentionScratch::AttentionScratch(Scratch& scratch, const AttentionConfig& config, int64_t rows)
-    : qkv(scratch.take_rows(rows, config.input_width())) {
+    : qkv(scratch.take_rows(rows, config.row_width())) {
   const int64_t q_width = config.num_heads * config.head_dim;
   attended = config.has_gate ? scratch.take_rows(rows, q_width) : qkv.slice(1, 0, q_width);
   if (config.sinks) log_sum_exp = scratch.take(DType::f32, {rows, config.num_heads});
@@ -163,8 +184,9 @@ void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInp
                             const KvStore& store, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const auto& [qkv, attended, log_sum_exp] = AttentionScratch(scratch, config_, x.size(0));
-  qkv_.forward(backend, x, qkv);
-  adapters.add(backend, BlockProduct::qkv, x, qkv);
+  const Tensor products = qkv.slice(1, 0, config_.input_width());
+  qkv_.forward(backend, x, products);
+  adapters.add(backend, BlockProduct::qkv, x, products);
   const AttentionHeads heads(qkv, config_);
   place_and_store(backend, positions, heads, group.slots, store);
 

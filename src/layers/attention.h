@@ -38,6 +38,10 @@ struct AttentionConfig {
   AttentionParams params;
   RopePairs rope_pairs = RopePairs::halves;
   QkNorm qk_norm = QkNorm::none;
+  bool value_norm = false;  // of each head of the values, without weights
+  // What k_proj makes is the values, too, before the keys' norm and rotation. With value_norm.
+  bool values_are_keys = false;
+  bool shares_cache = false;  // it has queries alone, and reads another layer's keys and values
   bool qkv_bias = false;
   bool output_bias = false;
   bool sinks = false;       // a score without a value for each head, beside those of the keys
@@ -49,25 +53,33 @@ struct AttentionConfig {
 
   // Columns of q_proj.
   int64_t query_width() const { return (has_gate ? 2 : 1) * num_heads * head_dim; }
+  int64_t kv_width() const { return num_kv_heads * head_dim; }
   // Those of all products of the input: queries, keys, values, gates of heads.
   int64_t input_width() const {
-    return query_width() + 2 * num_kv_heads * head_dim + (head_gates ? num_heads : 0);
+    const int64_t keys_and_values = shares_cache ? 0 : (values_are_keys ? 1 : 2) * kv_width();
+    return query_width() + keys_and_values + (head_gates ? num_heads : 0);
   }
+  // Where the values stand: behind all products if none makes them.
+  int64_t first_value() const {
+    return values_are_keys ? input_width() : query_width() + kv_width();
+  }
+  // Columns of the products and of values that none makes.
+  int64_t row_width() const { return input_width() + (values_are_keys ? kv_width() : 0); }
   bool has_gates() const { return has_gate || head_gates; }  // of either kind
 };
 
 // Queries, keys and values side by side in rows.
 struct AttentionHeads {
   Tensor q;     // [rows, heads, head_dim]; with gates these stand between its heads
-  Tensor k, v;  // [rows, kv_heads, head_dim]
+  Tensor k, v;  // [rows, kv_heads, head_dim]; empty where the cache is another layer's
 
-  // Views of qkv [rows, (heads + 2 kv_heads) * head_dim], or with gates (2 heads + 2 kv_heads).
+  // Views of qkv [rows, row_width()].
   AttentionHeads(const Tensor& qkv, const AttentionConfig& config);
 };
 
 // What forward() takes of the arena, for `rows` rows.
 struct AttentionScratch {
-  Tensor qkv;  // [rows, input_width()]
+  Tensor qkv;  // [rows, row_width()]
   Tensor
       attended;  // [rows, heads * head_dim], in the place of the queries where they have no gates
   Tensor log_sum_exp;  // [rows, heads], with sinks alone
@@ -94,7 +106,8 @@ class SelfAttention {
   // norms, rotation, factors of q.
   void place_heads(Backend& backend, const PositionInputs& positions, const AttentionHeads& from,
                    const AttentionHeads& heads) const;
-  // The same in place, and stores keys and values; what heads.k holds afterwards is undefined.
+  // The same in place, and stores keys and values, if it has any; what heads.k and heads.v hold
+  // afterwards is undefined.
   void place_and_store(Backend& backend, const PositionInputs& positions,
                        const AttentionHeads& heads, Indices<int64_t> slots,
                        const KvStore& store) const;
@@ -132,6 +145,9 @@ class SelfAttention {
  private:
   void load_norms(const LoadContext& context, const std::string& name);
   void normalise(Backend& backend, const AttentionHeads& from, const AttentionHeads& heads) const;
+  // x, out [rows, heads, head_dim] of q or k, whose norms these are.
+  void normalise_heads(Backend& backend, std::span<const Norm> norms, const Tensor& x,
+                       const Tensor& out) const;
   // These with one gate for each head, in place.
   void gate_whole_heads(Backend& backend, const Tensor& qkv, const Tensor& read) const;
   void whole_gate_gradient(Backend& backend, const HeadGateGradient& of) const;
@@ -140,11 +156,13 @@ class SelfAttention {
   Tensor gates_of_heads(const Tensor& qkv) const;  // [rows, heads], with head_gates
   Tensor outputs_of(const Tensor& rows, int64_t head) const;
   void scale_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
+  void place_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
 
   AttentionConfig config_;
   Linear qkv_;
   Linear output_;
   std::vector<Norm> q_norms_, k_norms_;
+  std::optional<OwnedTensor> unit_weights_;  // [head_dim] ones, with value_norm
   std::optional<OwnedTensor> sinks_;         // [heads] float32
   std::optional<OwnedTensor> gate_origins_;  // [heads] zeros, with head_gates
 };

@@ -1,4 +1,4 @@
-// FeedForward is the second branch of a block: one gated MLP, or a mixture of experts.
+// FeedForward is the second branch of a block: one gated MLP, a mixture of experts, or both.
 #pragma once
 
 #include <variant>
@@ -6,6 +6,7 @@
 
 #include "layers/gated_mlp.h"
 #include "layers/mixture.h"
+#include "layers/mlp_with_experts.h"
 
 namespace paceline {
 
@@ -13,19 +14,21 @@ class FeedForward {
  public:
   explicit FeedForward(GatedMlp dense) : part_(std::move(dense)) {}
   explicit FeedForward(Mixture mixture) : part_(std::move(mixture)) {}
+  explicit FeedForward(MlpWithExperts both) : part_(std::move(both)) {}
 
-  // In place; x, out [rows, hidden].
+  // In place, but for MlpWithExperts; x, out [rows, hidden].
   void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
                const Tensor& out) const {
-    if (const GatedMlp* const mlp = dense())
-      return mlp->forward(backend, x, adapters, scratch, out);
-    std::get<Mixture>(part_).forward(backend, x, adapters, scratch, out);
+    std::visit([&](const auto& part) { part.forward(backend, x, adapters, scratch, out); }, part_);
   }
 
   // Every matrix that a row is multiplied by.
   void list_weights(std::vector<const PackedMatrix*>& weights) const {
     const GatedMlp* const mlp = dense();
-    if (mlp == nullptr) return std::get<Mixture>(part_).list_weights(weights);
+    if (mlp == nullptr) {
+      if (const Mixture* const experts = mixture()) return experts->list_weights(weights);
+      return std::get<MlpWithExperts>(part_).list_weights(weights);
+    }
     for (const Linear* const product : mlp->products()) {
       for (const PackedMatrix& matrix : product->weights()) weights.push_back(&matrix);
     }
@@ -39,7 +42,7 @@ class FeedForward {
   Mixture* mixture() { return std::get_if<Mixture>(&part_); }
 
  private:
-  std::variant<GatedMlp, Mixture> part_;
+  std::variant<GatedMlp, Mixture, MlpWithExperts> part_;
 };
 
 }  // namespace paceline

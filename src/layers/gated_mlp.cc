@@ -61,6 +61,7 @@ void GatedMlp::activate(Backend& backend, const Tensor& gate_up, const Tensor& o
     if (config_.self_gated) return backend.gated_activation(config_.activation, gate, gate, out);
     return backend.activation(config_.activation, gate, out);
   }
+  if (config_.gate_deviations) backend.gaussian_top_k(gate, *config_.gate_deviations, gate);
   const bool is_scaled = config_.gate_scale != 1.0f;
   if (is_scaled) backend.scale(gate, std::array{config_.gate_scale}, out);
   backend.gated_activation(config_.activation, is_scaled ? out : gate,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "kernels/operands.h"
@@ -28,8 +29,11 @@ struct MlpConfig {
   Activation activation = Activation::silu;
   bool bias = false;
   bool gated = true;
-  bool self_gated = false;     // without a gate: up takes its place
-  float gate_scale = 1.0f;     // of gates before the activation
+  bool self_gated = false;  // without a gate: up takes its place
+  float gate_scale = 1.0f;  // of gates before the activation
+  // Gates less their mean and so many standard deviations, if more than 0, before the activation:
+  // Backend::gaussian_top_k.
+  std::optional<float> gate_deviations = {};
   bool fused_gate_up = false;  // the files hold gate and up as one matrix
   MlpNames names = {};
 
@@ -37,7 +41,7 @@ struct MlpConfig {
   int64_t up_width() const { return (gated ? 2 : 1) * intermediate_size; }
   // Whether forward() computes one product after the other, with scratch of [rows, up_width()]
   // between them, whatever the adapters.
-  bool has_steps() const { return !gated || gate_scale != 1.0f; }
+  bool has_steps() const { return !gated || gate_scale != 1.0f || gate_deviations.has_value(); }
 };
 
 class GatedMlp {

@@ -83,9 +83,11 @@ KvStorage::KvStorage(std::span<const KvLayer> layers, int64_t block_size, DType 
   stores_.reserve(layers.size());
   for (const KvLayer& layer : layers) {
     Buffer& buffer = buffers_.emplace_back(memory, layer_bytes(layer, block_size, dtype));
-    if (layer.num_kv_heads == 0) {  // it has no memory
+    if (layer.num_kv_heads == 0) {
       states_.emplace_back();
-      stores_.emplace_back();
+      stores_.push_back(layer.shares_with == kOwnCache
+                            ? KvStore()
+                            : stores_[static_cast<size_t>(layer.shares_with)]);
       continue;
     }
     if (layer.has_states()) {

@@ -33,14 +33,17 @@ struct LayerStateElements {
   int64_t open_rows() const { return convolution.open_rows + matrices.open_rows; }
 };
 
+constexpr int64_t kOwnCache = -1;  // of a layer that shares no other's keys and values
+
 struct KvLayer {
-  int64_t num_kv_heads = 0;
+  int64_t num_kv_heads = 0;  // 0: no memory of its own
   int64_t head_dim = 0;
-  int64_t num_blocks = 0;          // of the layer's cache group
-  LayerStateElements states{};     // where a block is a state; empty: keys and values
-  int64_t num_open_blocks = 0;     // of open rows, where there are states
-  DType state_dtype = DType::f32;  // of matrices, float32 or bfloat16; all else is float32
-  int64_t values_in_keys = 0;      // as KvStore::values_in_keys
+  int64_t num_blocks = 0;           // of the layer's cache group
+  LayerStateElements states{};      // where a block is a state; empty: keys and values
+  int64_t num_open_blocks = 0;      // of open rows, where there are states
+  DType state_dtype = DType::f32;   // of matrices, float32 or bfloat16; all else is float32
+  int64_t values_in_keys = 0;       // as KvStore::values_in_keys
+  int64_t shares_with = kOwnCache;  // an earlier layer, whose keys and values it reads
 
   bool has_states() const { return states.state() > 0; }
 };
@@ -57,6 +60,10 @@ class KvStorage {
 
   const KvStore& layer(int64_t index) const { return stores_[static_cast<size_t>(index)]; }
   int64_t block_size() const { return block_size_; }
+  // Whether keys and values of the layer are its own, so that their blocks are copied with it.
+  bool has_own_keys(int64_t index) const {
+    return buffers_[static_cast<size_t>(index)].size_bytes() > 0 && !has_states(index);
+  }
   bool has_states(int64_t index) const { return states(index).convolution.states.rank() > 0; }
   const StateStore& states(int64_t index) const { return states_[static_cast<size_t>(index)]; }
   size_t size_bytes() const;

@@ -1,5 +1,6 @@
 #include "layers/load_context.h"
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,24 @@ PackedMatrix pack_stored(const LoadContext& context,
     matrix.storage = {};
   }
   return matrix;
+}
+
+std::vector<float> load_numbers(const LoadContext& context, std::string_view name, int64_t size) {
+  const OwnedTensor vector = load_vector(context, name, size);
+  std::vector<float> staging;
+  const std::span<const float> read = context.backend.read(vector.view, staging);
+  return {read.begin(), read.end()};
+}
+
+PackedMatrix load_table(const LoadContext& context, std::string_view name, int64_t rows,
+                        int64_t columns) {
+  if (auto prepared = prepared_matrix(context, name, columns)) {
+    if (prepared->n == rows) return std::move(*prepared);
+    context.prepared->refuse(name, prepared->n, rows);
+  }
+  const std::array parts = {
+      std::make_unique<StoredMatrix>(context, std::string(name), rows, columns)};
+  return pack_stored(context, parts);
 }
 
 }  // namespace paceline

@@ -82,5 +82,11 @@ OwnedTensor store_vector(const LoadContext& context, std::string_view name,
 // Loads the vector `name` [size] and adds `offset` to every element (for norms 1 + w stored as w).
 OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64_t size,
                         float offset = 0.0f);
+// The same in the CPU's memory, of a few numbers that are no operand.
+std::vector<float> load_numbers(const LoadContext& context, std::string_view name, int64_t size);
+
+// Loads the matrix `name` [rows, columns], whose rows are looked up.
+PackedMatrix load_table(const LoadContext& context, std::string_view name, int64_t rows,
+                        int64_t columns);
 
 }  // namespace paceline

@@ -25,6 +25,7 @@ struct MixerInputs {
   const BlockAdapters& adapters;
   const KvStorage& memory;
   int64_t layer = 0;
+  Tensor layer_input = {};  // [rows, width], where layers have an input of their own
 };
 
 class Mixer {

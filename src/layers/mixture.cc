@@ -37,6 +37,9 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
   if (config.has_choice_bias) {
     choice_bias_ = load_vector(context, block + "." + names.choice_bias, num_experts);
   }
+  if (config.scales_experts) {
+    expert_scales_ = load_numbers(context, block + "." + names.expert_scales, num_experts);
+  }
   const bool has_latent = config.latent_size > 0;
   PL_CHECK(!has_latent || config.routing.shared == SharedExpert::none,
            "a shared expert among those that read latent columns");
@@ -72,13 +75,13 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
   Backend::check_experts(expert_weights_);
 }
 
-void Mixture::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
-                      Scratch& scratch, const Tensor& out) const {
+void Mixture::forward(Backend& backend, const Tensor& router_input, const Tensor& x,
+                      const BlockAdapters& adapters, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
   const auto& [logits, routing, inner, shared] =
       MixtureScratch(scratch, config_, x.size(1), x.size(0));
-  router_.forward(backend, x, logits);
-  adapters.add(backend, BlockProduct::router, x, logits);
+  router_.forward(backend, router_input, logits);
+  adapters.add(backend, BlockProduct::router, router_input, logits);
   choose(backend, logits, routing);
   ListExpertSegments list;
   if (adapters.change_experts()) {
@@ -127,6 +130,15 @@ void Mixture::route(Backend& backend, const Tensor& x, const Tensor& logits,
 
 void Mixture::choose(Backend& backend, const Tensor& logits, const Routing& out) const {
   backend.route(logits, config_.routing, choice_bias_ ? &choice_bias_->view : nullptr, out);
+  if (!expert_scales_.empty()) scale_weights(backend, out);
+}
+
+void Mixture::scale_weights(Backend& backend, const Routing& routing) const {
+  HostRouting chosen = backend.read_routing(routing);
+  for (size_t i = 0; i < chosen.weights.size(); ++i) {
+    chosen.weights[i] *= expert_scales_[static_cast<size_t>(chosen.experts[i])];
+  }
+  backend.write(chosen.weights, routing.weights);
 }
 
 void Mixture::list_weights(std::vector<const PackedMatrix*>& weights) const {

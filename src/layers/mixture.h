@@ -36,7 +36,12 @@ class Mixture {
 
   // In place; x, out [rows, hidden].
   void forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters, Scratch& scratch,
-               const Tensor& out) const;
+               const Tensor& out) const {
+    forward(backend, x, x, adapters, scratch, out);
+  }
+  // The same with another input of the router.                   router_input [rows, hidden]
+  void forward(Backend& backend, const Tensor& router_input, const Tensor& x,
+               const BlockAdapters& adapters, Scratch& scratch, const Tensor& out) const;
   // The chosen experts alone, with these segments beside their products, or without any if it is
   // empty. Experts read `inputs`, which are latent columns or x; the router reads x.
   //                               inputs, out [rows, what experts read]
@@ -68,6 +73,7 @@ class Mixture {
 
  private:
   void choose(Backend& backend, const Tensor& logits, const Routing& out) const;
+  void scale_weights(Backend& backend, const Routing& routing) const;
   // In place.
   void mix(Backend& backend, const Routing& routing, const ListExpertSegments& list_segments,
            const Tensor& inputs, Scratch& scratch, const Tensor& out) const;
@@ -77,6 +83,7 @@ class Mixture {
   MixtureConfig config_;
   Linear router_;  // its last output is the gate of the shared expert, if that has one
   std::optional<OwnedTensor> choice_bias_;  // [experts] float32
+  std::vector<float> expert_scales_;        // [experts], or empty
   std::vector<GatedMlp> experts_;           // the shared one is the last
   std::vector<GatedMlpWeights> expert_weights_;
   std::optional<Latent> latent_;

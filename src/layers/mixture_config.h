@@ -19,7 +19,8 @@ struct MixtureNames {
   std::string shared = "mlp.shared_expert";
   std::optional<MlpNames> fused_shared;  // its projections where gate and up are one matrix
   std::string shared_gate = "mlp.shared_expert_gate";
-  std::string to_latent, from_latent;  // where experts read latent columns
+  std::string to_latent, from_latent;                     // where experts read latent columns
+  std::string expert_scales = "router.per_expert_scale";  // a vector, where there is one
 
   bool operator==(const MixtureNames&) const = default;
 };
@@ -36,6 +37,8 @@ struct MixtureConfig {
   bool has_choice_bias = false;
   bool router_bias = false;
   bool expert_bias = false;
+  bool scales_experts = false;  // each expert's weight is multiplied by a number of its own
+  bool beside_mlp = false;      // an MLP stands beside the experts (MlpWithExperts)
   MixtureNames names;
 
   bool operator==(const MixtureConfig&) const = default;

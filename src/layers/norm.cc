@@ -1,6 +1,7 @@
 #include "layers/norm.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -19,6 +20,9 @@ Norm::Norm(const LoadContext& context, std::string_view name, int64_t width,
       weight_offset_(options.weight_offset) {
   if (options.bias) bias_ = load_vector(context, std::string(name) + ".bias", width);
 }
+
+Norm::Norm(OwnedTensor weight, float eps)
+    : kind_(NormKind::rms), weight_(std::move(weight)), eps_(eps), weight_offset_(0.0f) {}
 
 void Norm::forward(Backend& backend, const Tensor& x, const Tensor& out) const {
   if (kind_ == NormKind::layer) {

@@ -35,6 +35,8 @@ class Norm {
   // `name` is the canonical name without ".weight" and ".bias".
   Norm(const LoadContext& context, std::string_view name, int64_t width,
        const NormOptions& options);
+  // An RMS norm with this weight [width], in the backend's memory.
+  Norm(OwnedTensor weight, float eps);
 
   // x, out [..., width]; in place when they are the same.
   void forward(Backend& backend, const Tensor& x, const Tensor& out) const;

@@ -27,6 +27,7 @@ enum class RopeScaling : uint8_t {
 
 struct RopeConfig {
   double theta = 10000.0;
+  int64_t rotary_dim = 0;  // where it isn't DecoderConfig::rotary_dim; 0: it is
   RopeScaling scaling = RopeScaling::none;
   double factor = 1.0;
   int64_t rotated_pairs = 0;  // proportional: the others have frequency 0

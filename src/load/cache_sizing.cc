@@ -19,12 +19,7 @@ size_t group_block_bytes(const DecoderConfig& config, size_t group, const CacheR
   size_t bytes = 0;
   for (int64_t i = 0; i < config.num_layers(); ++i) {
     if (static_cast<size_t>(cache_group_of(config, i)) != group) continue;
-    if (config.layers[static_cast<size_t>(i)].mixer == MixerKind::none) continue;
-    const KvLayer layer{.num_kv_heads = config.num_kv_heads,
-                        .head_dim = config.head_dim,
-                        .states = state_elements(config, i),
-                        .state_dtype = request.state_dtype,
-                        .values_in_keys = config.values_in_keys()};
+    const KvLayer layer = kv_layer(config, i, request.state_dtype);
     bytes += kv_block_bytes(layer, request.block_size, request.dtype);
   }
   return bytes;
@@ -170,12 +165,12 @@ StateBytes state_bytes_of(const DecoderConfig& config, DType dtype) {
 }
 
 size_t kv_token_bytes(const DecoderConfig& config, DType dtype) {
-  const KvLayer layer{.num_kv_heads = config.num_kv_heads,
-                      .head_dim = config.head_dim,
-                      .values_in_keys = config.values_in_keys()};
-  const auto num_layers =
-      std::ranges::count(config.layers, MixerKind::attention, &LayerConfig::mixer);
-  return static_cast<size_t>(num_layers) * kv_block_bytes(layer, 1, dtype);
+  size_t bytes = 0;
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    const KvLayer layer = kv_layer(config, i, DType::f32);
+    if (!layer.has_states()) bytes += kv_block_bytes(layer, 1, dtype);
+  }
+  return bytes;
 }
 
 DType choose_kv_dtype(const std::string& name, DType automatic) {

@@ -27,6 +27,12 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
                             "GPUs; --device cpu runs the model",
                             where));
   }
+  if (config.value_norm && !limits.mixed_layers) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: model_type: {} has norms of values and layers that differ, for "
+                            "which there are no kernels for GPUs; --device cpu runs the model",
+                            where, config.family));
+  }
   if (has(MixerKind::attention)) check("head_dim", config.head_dim, limits.head_dim);
   if (config.delta_net) {
     check("linear_key_head_dim", config.delta_net->key_dim, limits.state_keys);

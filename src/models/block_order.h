@@ -9,6 +9,8 @@
 #include <span>
 
 #include "layers/feed_forward.h"
+#include "layers/laurel.h"
+#include "layers/layer_inputs.h"
 #include "layers/mixer.h"
 #include "layers/norm.h"
 
@@ -21,15 +23,18 @@ enum class BranchInput : uint8_t {
   shared,    // what the branch before it reads, which may be the last one of another block
 };
 
-// residual += scale * after(part(input)), or residual = after(residual + scale * part(input)). Its
-// parts are those of a block, which outlives it.
+// residual += scale * after(part(input)), or residual = after(residual + scale * part(input)); then
+// residual *= sum_scale. Its parts are those of a block, which outlives it.
 struct BlockBranch {
-  const Mixer* mixer = nullptr;               // its part, or
-  const FeedForward* feed_forward = nullptr;  // the other
+  const Mixer* mixer = nullptr;               // its part: this one,
+  const FeedForward* feed_forward = nullptr;  // this one,
+  const Laurel* laurel = nullptr;             // this one, or
+  const LayerInputGate* layer_input = nullptr;
   BranchInput input = BranchInput::residual;
   const Norm* before = nullptr;  // of BranchInput::normed, else null
   const Norm* after = nullptr;   // null: none
   float scale = 1.0f;
+  float sum_scale = 1.0f;
   bool norms_sum = false;  // the second of the two
 };
 
@@ -39,9 +44,10 @@ class BlockBranches {
   void push_back(const BlockBranch& branch) { all_[count_++] = branch; }
   std::span<const BlockBranch> all() const { return {all_.data(), count_}; }
   const BlockBranch& front() const { return all_.front(); }
+  BlockBranch& back() { return all_[count_ - 1]; }
 
  private:
-  std::array<BlockBranch, 2> all_;
+  std::array<BlockBranch, 4> all_;
   size_t count_ = 0;
 };
 

@@ -80,19 +80,25 @@ std::vector<BlockProjection> latent_projections(const DecoderConfig& config) {
   return parts;
 }
 
-std::vector<BlockProjection> attention_projections(const DecoderConfig& config) {
-  const int64_t hidden = config.hidden_size, width = config.num_heads * config.head_dim;
+std::vector<BlockProjection> attention_projections(const DecoderConfig& config,
+                                                   int64_t layer_index) {
+  const int64_t head_dim = config.head_dim_of(layer_index);
+  const int64_t hidden = config.hidden_size, width = config.num_heads * head_dim;
   const int64_t q = (config.attention_gate ? 2 : 1) * width;
-  const int64_t kv = config.num_kv_heads * config.head_dim;
+  const int64_t kv = config.num_kv_heads_of(layer_index) * head_dim;
   const std::string layer = config.attention_names.layer + ".";
   const BlockProjection output{layer + config.attention_names.output, BlockProduct::output, 0,
                                hidden, width};
   if (config.fused_qkv) {
     return {{layer + "qkv_proj", BlockProduct::qkv, 0, q + 2 * kv, hidden}, output};
   }
-  std::vector<BlockProjection> parts = {{layer + "q_proj", BlockProduct::qkv, 0, q, hidden},
-                                        {layer + "k_proj", BlockProduct::qkv, q, kv, hidden},
-                                        {layer + "v_proj", BlockProduct::qkv, q + kv, kv, hidden}};
+  std::vector<BlockProjection> parts = {{layer + "q_proj", BlockProduct::qkv, 0, q, hidden}};
+  if (!config.shares_cache(layer_index)) {
+    parts.push_back({layer + "k_proj", BlockProduct::qkv, q, kv, hidden});
+    if (!config.layers[static_cast<size_t>(layer_index)].values_are_keys) {
+      parts.push_back({layer + "v_proj", BlockProduct::qkv, q + kv, kv, hidden});
+    }
+  }
   if (config.head_gates) {
     parts.push_back({.part = layer + "g_proj",
                      .product = BlockProduct::qkv,
@@ -176,8 +182,8 @@ std::vector<BlockProjection> mamba2_projections(const DecoderConfig& config) {
           {mamba.name + ".out_proj", BlockProduct::output, 0, hidden, mamba.inner()}};
 }
 
-std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, MixerKind kind) {
-  switch (kind) {
+std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, int64_t layer_index) {
+  switch (config.layers[static_cast<size_t>(layer_index)].mixer) {
     case MixerKind::attention:
       break;
     case MixerKind::none:
@@ -191,7 +197,8 @@ std::vector<BlockProjection> mixer_projections(const DecoderConfig& config, Mixe
     case MixerKind::mamba2:
       return mamba2_projections(config);
   }
-  return config.latent ? latent_attention_projections(config) : attention_projections(config);
+  return config.latent ? latent_attention_projections(config)
+                       : attention_projections(config, layer_index);
 }
 
 }  // namespace
@@ -215,10 +222,21 @@ std::string mixer_name(const DecoderConfig& config, int64_t layer_index) {
 }
 
 std::vector<BlockProjection> block_projections(const DecoderConfig& config, int64_t layer_index) {
-  const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
+  const int64_t hidden = config.hidden_size, inner = config.intermediate_size_of(layer_index);
   const LayerConfig& layer = config.layers[static_cast<size_t>(layer_index)];
-  std::vector<BlockProjection> parts = mixer_projections(config, layer.mixer);
-  if (layer.is_mixture || !layer.has_mlp) return parts;
+  std::vector<BlockProjection> parts = mixer_projections(config, layer_index);
+  if (config.laurel_rank > 0) {
+    const int64_t rank = config.laurel_rank;
+    parts.push_back({"laurel.linear_left", BlockProduct::laurel_left, 0, rank, hidden});
+    parts.push_back({"laurel.linear_right", BlockProduct::laurel_right, 0, hidden, rank});
+  }
+  if (config.layer_inputs) {
+    const int64_t width = config.layer_inputs->width;
+    parts.push_back({"per_layer_input_gate", BlockProduct::input_gate, 0, width, hidden});
+    parts.push_back({"per_layer_projection", BlockProduct::input_projection, 0, hidden, width});
+  }
+  const bool has_experts_alone = layer.is_mixture && !config.mixture->beside_mlp;
+  if (has_experts_alone || !layer.has_mlp) return parts;
   const std::string mlp = config.mlp + ".";
   const MlpNames& names = config.mlp_names;
   if (config.fused_gate_up) {

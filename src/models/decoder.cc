@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "kernels/backend.h"
@@ -70,14 +72,17 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
   qk_norm.bias = false;
   return {.hidden_size = config.hidden_size,
           .num_heads = config.num_heads,
-          .num_kv_heads = config.num_kv_heads,
-          .head_dim = config.head_dim,
+          .num_kv_heads = config.num_kv_heads_of(layer_index),
+          .head_dim = config.head_dim_of(layer_index),
           .params = {.scale = config.attention_scale,
                      .soft_cap = config.attention_soft_cap,
                      .window = layer_of(config, layer_index).window,
                      .bidirectional = config.bidirectional},
           .rope_pairs = config.rope_pairs,
           .qk_norm = config.qk_norm,
+          .value_norm = config.value_norm,
+          .values_are_keys = layer_of(config, layer_index).values_are_keys,
+          .shares_cache = config.shares_cache(layer_index),
           .qkv_bias = config.qkv_bias,
           .output_bias = config.output_bias,
           .sinks = config.attention_sinks,
@@ -88,14 +93,21 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .norm = qk_norm};
 }
 
-MlpConfig mlp_config(const DecoderConfig& config) {
+// What its end multiplies the residual stream by.
+float load_end_scale(const LoadContext& context, const DecoderConfig& config, int64_t layer_index) {
+  if (!config.layer_scalars) return 1.0f;
+  return load_numbers(context, layer_name(config, layer_index, "layer_scalar"), 1).front();
+}
+
+MlpConfig mlp_config(const DecoderConfig& config, int64_t layer_index) {
   return {.hidden_size = config.hidden_size,
-          .intermediate_size = config.intermediate_size,
+          .intermediate_size = config.intermediate_size_of(layer_index),
           .activation = config.activation,
           .bias = config.mlp_bias,
           .gated = config.gated_mlp,
           .self_gated = config.self_gated_mlp,
           .gate_scale = config.mlp_gate_scale,
+          .gate_deviations = layer_of(config, layer_index).gate_deviations,
           .fused_gate_up = config.fused_gate_up,
           .names = config.mlp_names};
 }
@@ -132,13 +144,22 @@ std::optional<FeedForward> load_feed_forward(const LoadContext& context,
                                              const DecoderConfig& config, int64_t layer_index) {
   if (!layer_of(config, layer_index).has_mlp) return std::nullopt;
   if (!layer_of(config, layer_index).is_mixture) {
-    return FeedForward(
-        GatedMlp(context, layer_name(config, layer_index, config.mlp), mlp_config(config)));
+    return FeedForward(GatedMlp(context, layer_name(config, layer_index, config.mlp),
+                                mlp_config(config, layer_index)));
   }
   PL_CHECK(config.mixture.has_value(), "a mixture layer without its description");
   const std::string block = fmt::format("layers.{}", config.stored_layer(layer_index));
-  return FeedForward(
-      Mixture(context, block, *config.mixture, config.hidden_size, config.activation));
+  Mixture mixture(context, block, *config.mixture, config.hidden_size, config.activation);
+  if (!config.mixture->beside_mlp) return FeedForward(std::move(mixture));
+  GatedMlp mlp(context, layer_name(config, layer_index, config.mlp),
+               mlp_config(config, layer_index));
+  return FeedForward(MlpWithExperts(context, block, std::move(mlp), std::move(mixture),
+                                    config.hidden_size, norm_options(config)));
+}
+
+// Whether its feed-forward part has norms before its own parts.
+bool has_mlp_with_experts(const DecoderConfig& config, int64_t layer_index) {
+  return layer_of(config, layer_index).is_mixture && config.mixture.value().beside_mlp;
 }
 
 BranchInput input_of(const std::optional<Norm>& norm) {
@@ -165,8 +186,12 @@ class ServingSteps {
         is_read_again ? scratch_.take_rows(residual_.size(0), residual_.size(1)) : held_;
     if (branch.mixer != nullptr) {
       branch.mixer->forward(backend_, input, in_, scratch_, out);
-    } else {
+    } else if (branch.feed_forward != nullptr) {
       branch.feed_forward->forward(backend_, input, in_.adapters, scratch_, out);
+    } else if (branch.laurel != nullptr) {
+      branch.laurel->forward(backend_, input, in_.adapters, scratch_, out);
+    } else {
+      branch.layer_input->forward(backend_, input, in_.layer_input, in_.adapters, scratch_, out);
     }
     return out;
   }
@@ -176,12 +201,16 @@ class ServingSteps {
     const Norm* const after = branch.norms_sum ? nullptr : branch.after;
     const Norm* const following = next != nullptr ? next->before : nullptr;
     const bool is_scaled = branch.scale != 1.0f;
-    const bool is_apart = after != nullptr && (is_scaled || following == nullptr);
+    const bool sum_changes = branch.norms_sum || branch.sum_scale != 1.0f;
+    const bool is_apart = after != nullptr && (is_scaled || following == nullptr || sum_changes);
     if (is_apart) after->forward(backend_, output, output);
     if (is_scaled) backend_.scale(output, std::array{branch.scale}, output);
-    if (following == nullptr || branch.norms_sum) {
+    if (following == nullptr || sum_changes) {
       backend_.add(residual_, output, residual_);
       if (branch.norms_sum) branch.after->forward(backend_, residual_, residual_);
+      if (branch.sum_scale != 1.0f) {
+        backend_.scale(residual_, std::array{branch.sum_scale}, residual_);
+      }
       if (following != nullptr) following->forward(backend_, residual_, held_);
       return;
     }
@@ -224,6 +253,29 @@ void take_mixer(Scratch& scratch, const DecoderConfig& config, int64_t layer_ind
   }
 }
 
+void take_mlp(Scratch& scratch, const DecoderConfig& config, int64_t layer_index, int64_t rows,
+              AdapterUse adapters) {
+  const Scratch::Frame frame(scratch);
+  const MlpConfig mlp = mlp_config(config, layer_index);
+  if (mlp.has_steps() || adapters == AdapterUse::any) scratch.take_rows(rows, mlp.up_width());
+}
+
+void take_layer_input(Scratch& scratch, const DecoderConfig& config, int64_t rows) {
+  const Scratch::Frame frame(scratch);
+  if (config.layer_inputs) scratch.take_rows(rows, config.layer_inputs->width);
+}
+
+void take_laurel(Scratch& scratch, const DecoderConfig& config, int64_t rows) {
+  const Scratch::Frame frame(scratch);
+  if (config.laurel_rank > 0) LaurelScratch(scratch, config.laurel_rank, config.hidden_size, rows);
+}
+
+// At most; AltUp::correct() takes less.
+void take_altup(Scratch& scratch, const DecoderConfig& config, int64_t rows) {
+  const Scratch::Frame frame(scratch);
+  if (config.alternating) AltUpScratch(scratch, *config.alternating, rows, config.hidden_size);
+}
+
 void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t layer_index,
                        int64_t rows, AdapterUse adapters) {
   const Scratch::Frame frame(scratch);
@@ -231,6 +283,10 @@ void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t la
   if (!layer.has_mlp) return;
   if (layer.is_mixture) {
     const MixtureConfig& mixture = config.mixture.value();
+    if (mixture.beside_mlp) {
+      MlpWithExpertsScratch(scratch, config.hidden_size, rows);
+      take_mlp(scratch, config, layer_index, rows, adapters);
+    }
     MixtureScratch(scratch, mixture, config.hidden_size, rows);
     if (adapters == AdapterUse::none) return;
     if (mixture.latent_size == 0) {
@@ -243,8 +299,7 @@ void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t la
     scratch.take_rows(rows, (mixture.gated ? 2 : 1) * mixture.shared_size);
     return;
   }
-  const MlpConfig mlp = mlp_config(config);
-  if (mlp.has_steps() || adapters == AdapterUse::any) scratch.take_rows(rows, mlp.up_width());
+  take_mlp(scratch, config, layer_index, rows, adapters);
 }
 
 std::optional<PositionEmbedding> load_positions(const LoadContext& context,
@@ -256,21 +311,54 @@ std::optional<PositionEmbedding> load_positions(const LoadContext& context,
                                      .width = config.hidden_size});
 }
 
+std::optional<LayerInputs> load_layer_inputs(const LoadContext& context,
+                                             const DecoderConfig& config) {
+  if (!config.layer_inputs) return std::nullopt;
+  return LayerInputs(context, *config.layer_inputs, config.hidden_size, config.num_layers(),
+                     norm_options(config));
+}
+
+std::optional<LayerInputGate> load_layer_input(const LoadContext& context,
+                                               const DecoderConfig& config, int64_t layer_index) {
+  if (!config.layer_inputs) return std::nullopt;
+  return LayerInputGate(context, fmt::format("layers.{}", config.stored_layer(layer_index)),
+                        *config.layer_inputs, config.hidden_size, config.activation);
+}
+
+std::optional<Laurel> load_laurel(const LoadContext& context, const DecoderConfig& config,
+                                  int64_t layer_index) {
+  if (config.laurel_rank == 0) return std::nullopt;
+  return Laurel(context, fmt::format("layers.{}", config.stored_layer(layer_index)),
+                config.laurel_rank, config.hidden_size, norm_options(config));
+}
+
+std::optional<AltUpEnds> load_altup_ends(const LoadContext& context, const DecoderConfig& config) {
+  if (!config.alternating) return std::nullopt;
+  return AltUpEnds(context, *config.alternating, config.hidden_size);
+}
+
+std::optional<AltUp> load_altup(const LoadContext& context, const DecoderConfig& config,
+                                int64_t layer_index) {
+  if (!config.alternating) return std::nullopt;
+  return AltUp(context, fmt::format("layers.{}", config.stored_layer(layer_index)),
+               *config.alternating, config.hidden_size, norm_options(config));
+}
+
 std::optional<Norm> load_norm_if(bool exists, const LoadContext& context,
                                  const DecoderConfig& config, const std::string& name) {
   if (!exists) return std::nullopt;
   return load_norm(context, config, name);
 }
 
-PackedMatrix load_table(const LoadContext& context, std::string_view name,
-                        const DecoderConfig& config) {
-  if (auto prepared = prepared_matrix(context, name, config.hidden_size)) {
-    if (prepared->n == config.vocab_size) return std::move(*prepared);
-    context.prepared->refuse(name, prepared->n, config.vocab_size);
+// Files may have keys and values of layers that read those of another one.
+void ignore_unused_keys(const LoadContext& context, const DecoderConfig& config) {
+  for (int64_t i = 0; i < config.num_layers(); ++i) {
+    if (!config.shares_cache(i)) continue;
+    const std::string& attention = config.attention_names.layer;
+    for (const std::string_view part : {"k_proj.", "v_proj.", "k_norm."}) {
+      context.weights.ignore(layer_name(config, i, fmt::format("{}.{}", attention, part)));
+    }
   }
-  const std::array parts = {std::make_unique<StoredMatrix>(context, std::string(name),
-                                                           config.vocab_size, config.hidden_size)};
-  return pack_stored(context, parts);
 }
 
 }  // namespace
@@ -280,15 +368,25 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
     : norms_sums_(config.norms_sums),
       mixer_scale_(mixer_scale(config, layer_index)),
       mlp_scale_(config.residual_scale * config.mlp_output_scale),
+      end_scale_(load_end_scale(context, config, layer_index)),
       before_mixer_(load_first_norm(context, config, layer_index)),
       mixer_(load_mixer(context, config, layer_index)),
       after_mixer_(load_mixer_norm(context, config, layer_index,
                                    config.norms_of(layer_index).after_attention)),
-      before_mlp_(
-          load_mlp_norm(context, config, layer_index, config.norms_of(layer_index).before_mlp)),
+      laurel_(load_laurel(context, config, layer_index)),
+      before_mlp_(has_mlp_with_experts(config, layer_index)
+                      ? std::nullopt
+                      : load_mlp_norm(context, config, layer_index,
+                                      config.norms_of(layer_index).before_mlp)),
       mlp_(load_feed_forward(context, config, layer_index)),
       after_mlp_(
-          load_mlp_norm(context, config, layer_index, config.norms_of(layer_index).after_mlp)) {
+          load_mlp_norm(context, config, layer_index, config.norms_of(layer_index).after_mlp)),
+      layer_input_(load_layer_input(context, config, layer_index)),
+      after_layer_input_(
+          load_norm_if(config.layer_inputs.has_value(), context, config,
+                       layer_name(config, layer_index, "post_per_layer_input_norm"))),
+      altup_(load_altup(context, config, layer_index)) {
+  if (altup_) active_stream_ = static_cast<size_t>(config.alternating->active);
   mixer_input_ =
       joins_previous(config, layer_index) ? BranchInput::shared : input_of(before_mixer_);
   mlp_input_ = config.parallel_block && mixer_ ? BranchInput::shared : input_of(before_mlp_);
@@ -305,6 +403,11 @@ BlockBranches DecoderBlock::branches() const {
                         .scale = mixer_scale_,
                         .norms_sum = norms_sums_});
   }
+  if (laurel_) {
+    static const float kHalfPower = 1.0f / std::sqrt(2.0f);
+    branches.push_back(
+        {.laurel = &*laurel_, .input = BranchInput::shared, .sum_scale = kHalfPower});
+  }
   if (mlp_) {
     branches.push_back({.feed_forward = &*mlp_,
                         .input = mlp_input_,
@@ -313,6 +416,10 @@ BlockBranches DecoderBlock::branches() const {
                         .scale = mlp_scale_,
                         .norms_sum = norms_sums_});
   }
+  if (layer_input_ && !altup_) {
+    branches.push_back({.layer_input = &*layer_input_, .after = norm(after_layer_input_)});
+  }
+  branches.back().sum_scale *= end_scale_;
   return branches;
 }
 
@@ -325,23 +432,51 @@ void DecoderBlock::forward(Backend& backend, const MixerInputs& in, Scratch& scr
   walk_block(branches().all(), next != nullptr ? &following.front() : nullptr, steps);
 }
 
+void DecoderBlock::forward_streams(Backend& backend, const MixerInputs& in, Scratch& scratch,
+                                   const Tensor& residual, const Tensor& branch, Streams& streams,
+                                   Streams& others) const {
+  altup_->predict(backend, streams, scratch, others);
+  const Tensor& active = others[active_stream_];
+  backend.scale(active, std::array{1.0f}, residual);
+  if (before_mixer_) before_mixer_->forward(backend, residual, branch);
+  forward(backend, in, scratch, residual, branch, nullptr);
+  altup_->correct(backend, residual, scratch, others);
+  if (layer_input_) {
+    altup_->scale_corrected(backend, active, branch);
+    layer_input_->forward(backend, branch, in.layer_input, in.adapters, scratch, branch);
+    after_layer_input_->forward(backend, branch, branch);
+    for (size_t i = 1; i < others.size(); ++i) backend.add(others[i], branch, others[i]);
+  }
+  std::swap(streams, others);
+}
+
 void DecoderBlock::list_weights(std::vector<const PackedMatrix*>& weights) const {
   if (mixer_) mixer_->list_weights(weights);
   if (mlp_) mlp_->list_weights(weights);
+  const auto list = [&](std::span<const Linear* const> products) {
+    for (const Linear* const product : products) {
+      for (const PackedMatrix& matrix : product->weights()) weights.push_back(&matrix);
+    }
+  };
+  if (laurel_) list(laurel_->products());
+  if (layer_input_) list(layer_input_->products());
 }
 
 Decoder::Decoder(const LoadContext& context, DecoderConfig config)
     : config_(std::move(config)),
-      embedding_(load_table(context, "embed_tokens.weight", config_)),
+      embedding_(
+          load_table(context, "embed_tokens.weight", config_.vocab_size, config_.hidden_size)),
       positions_(load_positions(context, config_)),
+      layer_inputs_(load_layer_inputs(context, config_)),
+      altup_ends_(load_altup_ends(context, config_)),
       embedding_norm_(load_norm_if(config_.embedding_norm, context, config_, "embed_norm")),
       final_norm_(load_norm_if(!config_.final_norm.empty(), context, config_, config_.final_norm)) {
   const bool is_untied = config_.has_head && !config_.tied_head;
   if (is_untied || context.weights.contains("lm_head.weight")) {
-    head_ = load_table(context, "lm_head.weight", config_);
+    head_ = load_table(context, "lm_head.weight", config_.vocab_size, config_.hidden_size);
   }
   for (const RopeConfig& rope : config_.ropes) {
-    ropes_.emplace_back(rope, config_.rotary_dim, context.backend);
+    ropes_.emplace_back(rope, config_.rotary_dim_of(rope), context.backend);
   }
   blocks_.reserve(config_.layers.size());
   for (int64_t i = 0; i < config_.num_layers(); ++i) {
@@ -352,6 +487,7 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
     num_parameters_ = context.prepared->num_parameters();
     return;
   }
+  ignore_unused_keys(context, config_);
   for (int64_t i = 0; i < config_.num_unused_layers; ++i) {
     context.weights.ignore(
         fmt::format("layers.{}.", config_.stored_layer(config_.num_layers()) + i));
@@ -367,6 +503,10 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
   const Tensor residual = scratch.take_rows(rows, config_.hidden_size);
   backend.embedding(embedding_, batch.arrays.tokens, config_.embedding_scale, residual);
   const Tensor branch = result.out.slice(0, 0, rows);
+  Tensor layer_inputs;
+  if (layer_inputs_) {
+    layer_inputs = layer_inputs_->make(backend, batch.arrays.tokens, residual, scratch);
+  }
   if (positions_) positions_->add_forward(backend, batch.arrays, residual, branch);
   if (embedding_norm_) embedding_norm_->forward(backend, residual, residual);
   std::vector<Tensor> rope_tables;
@@ -380,8 +520,14 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
     PL_CHECK(num_blocks == blocks_.size(), "an adapter of another decoder");
   }
   std::vector<LoraSegment> segments;
+  Streams streams, others;
+  if (altup_ends_) {
+    streams = take_streams(scratch, *config_.alternating, rows, config_.hidden_size);
+    others = take_streams(scratch, *config_.alternating, rows, config_.hidden_size);
+    altup_ends_->begin(backend, residual, streams);
+  }
   const BlockBranch first = blocks_.front().branches().front();
-  if (first.before != nullptr) first.before->forward(backend, residual, branch);
+  if (first.before != nullptr && !altup_ends_) first.before->forward(backend, residual, branch);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const BlockAdapters adapters(batch.adapters, i, segments);
@@ -390,14 +536,21 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
     const PositionInputs positions = {
         .rope_table = rope == kNoRope ? nullptr : &rope_tables[static_cast<size_t>(rope)],
         .query_factors = query_factors};
-    const MixerInputs in{.positions = positions,
-                         .group = batch.arrays.groups[group],
-                         .adapters = adapters,
-                         .memory = kv,
-                         .layer = layer};
+    const MixerInputs in{
+        .positions = positions,
+        .group = batch.arrays.groups[group],
+        .adapters = adapters,
+        .memory = kv,
+        .layer = layer,
+        .layer_input = layer_inputs_ ? layer_inputs_->of_layer(layer_inputs, layer) : Tensor()};
+    if (altup_ends_) {
+      blocks_[i].forward_streams(backend, in, scratch, residual, branch, streams, others);
+      continue;
+    }
     const DecoderBlock* const next = i + 1 < blocks_.size() ? &blocks_[i + 1] : nullptr;
     blocks_[i].forward(backend, in, scratch, residual, branch, next);
   }
+  if (altup_ends_) altup_ends_->end(backend, streams, residual);
   // A row attends to itself, so its state shows a NaN or an infinity in its keys or values.
   if (result.finite.size() > 0) backend.finite_rows(residual, result.finite);
   const Tensor outputs = result.out.slice(0, 0, batch.arrays.output_rows.size());
@@ -427,6 +580,14 @@ void Decoder::set_head(Backend& backend, const Tensor& values) {
 
 std::vector<const PackedMatrix*> Decoder::weights() const {
   std::vector<const PackedMatrix*> weights;
+  const auto list = [&](const Linear& product) {
+    for (const PackedMatrix& matrix : product.weights()) weights.push_back(&matrix);
+  };
+  if (layer_inputs_) list(layer_inputs_->projection());
+  if (altup_ends_) {
+    for (const Linear& product : altup_ends_->projections()) list(product);
+    for (const Linear& product : altup_ends_->unembeddings()) list(product);
+  }
   for (const DecoderBlock& block : blocks_) block.list_weights(weights);
   weights.push_back(&head());
   return weights;
@@ -436,14 +597,9 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
                                         DType state_dtype) const {
   std::vector<KvLayer> layers;
   for (int64_t i = 0; i < config_.num_layers(); ++i) {
-    const bool has_memory = layer_of(config_, i).mixer != MixerKind::none;
     const auto group = static_cast<size_t>(cache_group(i));
-    KvLayer layer{.num_kv_heads = has_memory ? config_.num_kv_heads : 0,
-                  .head_dim = config_.head_dim,
-                  .num_blocks = group_num_blocks[group],
-                  .states = state_elements(config_, i),
-                  .state_dtype = state_dtype,
-                  .values_in_keys = config_.values_in_keys()};
+    KvLayer layer = kv_layer(config_, i, state_dtype);
+    layer.num_blocks = group_num_blocks[group];
     if (layer.has_states()) layer.num_open_blocks = group_num_blocks[group + 1];
     layers.push_back(layer);
   }
@@ -453,16 +609,27 @@ std::vector<KvLayer> Decoder::kv_layers(std::span<const int64_t> group_num_block
 size_t forward_scratch_bytes(const DecoderConfig& config, int64_t max_rows, AdapterUse adapters) {
   Scratch dry_run;
   dry_run.take_rows(max_rows, config.hidden_size);
-  for (size_t i = 0; i < config.ropes.size(); ++i) {
-    take_rope_table(dry_run, max_rows, config.rotary_dim / 2);
+  if (config.layer_inputs) {
+    LayerInputScratch(dry_run, config.num_layers() * config.layer_inputs->width, max_rows);
+  }
+  if (config.alternating) {
+    take_streams(dry_run, *config.alternating, max_rows, config.hidden_size);
+    take_streams(dry_run, *config.alternating, max_rows, config.hidden_size);
+  }
+  for (const RopeConfig& rope : config.ropes) {
+    take_rope_table(dry_run, max_rows, config.rotary_dim_of(rope) / 2);
   }
   for (int64_t i = 0; i < config.num_layers(); ++i) {
     const Scratch::Frame frame(dry_run);
     // ServingSteps::run
-    const bool shares_input = config.parallel_block || layer_of(config, i).joins_next;
+    const bool shares_input =
+        config.parallel_block || layer_of(config, i).joins_next || config.laurel_rank > 0;
     if (shares_input) dry_run.take_rows(max_rows, config.hidden_size);
     take_mixer(dry_run, config, i, max_rows);
     take_feed_forward(dry_run, config, i, max_rows, adapters);
+    take_laurel(dry_run, config, max_rows);
+    take_layer_input(dry_run, config, max_rows);
+    take_altup(dry_run, config, max_rows);
   }
   return dry_run.most_used_bytes();
 }

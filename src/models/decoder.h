@@ -21,7 +21,7 @@
 namespace paceline {
 
 // One layer: a mixer and an MLP on the residual stream, or one of them, each with a norm before it,
-// after it or both.
+// after it or both, and the layer's own input, if it has one.
 class DecoderBlock {
  public:
   DecoderBlock(const LoadContext& context, const DecoderConfig& config, int64_t layer_index);
@@ -32,7 +32,13 @@ class DecoderBlock {
   void forward(Backend& backend, const MixerInputs& in, Scratch& scratch, const Tensor& residual,
                const Tensor& branch, const DecoderBlock* next) const;
 
-  // One or two. They live as long as the block stays where it is.
+  // The same with several streams: on entry and on return `streams` are the residual streams, and
+  // `others` have room for as many. `residual` and `branch` are scratch.
+  void forward_streams(Backend& backend, const MixerInputs& in, Scratch& scratch,
+                       const Tensor& residual, const Tensor& branch, Streams& streams,
+                       Streams& others) const;
+
+  // One to four. They live as long as the block stays where it is.
   BlockBranches branches() const;
 
   // Every matrix that a row is multiplied by.
@@ -52,12 +58,18 @@ class DecoderBlock {
   BranchInput mixer_input_, mlp_input_;
   bool norms_sums_;
   float mixer_scale_, mlp_scale_;  // of what they add to the residual stream
+  float end_scale_;                // of the residual stream behind the block
   std::optional<Norm> before_mixer_;
   std::optional<Mixer> mixer_;
   std::optional<Norm> after_mixer_;
+  std::optional<Laurel> laurel_;
   std::optional<Norm> before_mlp_;
   std::optional<FeedForward> mlp_;
   std::optional<Norm> after_mlp_;
+  std::optional<LayerInputGate> layer_input_;
+  std::optional<Norm> after_layer_input_;
+  std::optional<AltUp> altup_;
+  size_t active_stream_ = 0;
 };
 
 // The results of a forward.
@@ -118,6 +130,8 @@ class Decoder {
   int64_t num_parameters_ = 0;
   PackedMatrix embedding_;
   std::optional<PositionEmbedding> positions_;
+  std::optional<LayerInputs> layer_inputs_;
+  std::optional<AltUpEnds> altup_ends_;
   std::optional<Norm> embedding_norm_;
   std::optional<PackedMatrix> head_;  // when it isn't the embedding
   std::vector<Rope> ropes_;

@@ -43,6 +43,45 @@ int64_t DecoderConfig::stored_layer(int64_t layer_index) const {
                                      [](const LayerConfig& layer) { return layer.joins_next; });
 }
 
+namespace {
+
+// A size of a layer where it has its own, else the config's.
+int64_t own_or(int64_t own, int64_t otherwise) { return own > 0 ? own : otherwise; }
+
+}  // namespace
+
+int64_t DecoderConfig::head_dim_of(int64_t layer_index) const {
+  return own_or(layers[static_cast<size_t>(layer_index)].head_dim, head_dim);
+}
+
+int64_t DecoderConfig::num_kv_heads_of(int64_t layer_index) const {
+  return own_or(layers[static_cast<size_t>(layer_index)].num_kv_heads, num_kv_heads);
+}
+
+int64_t DecoderConfig::intermediate_size_of(int64_t layer_index) const {
+  return own_or(layers[static_cast<size_t>(layer_index)].intermediate_size, intermediate_size);
+}
+
+int64_t DecoderConfig::rotary_dim_of(const RopeConfig& rope) const {
+  return own_or(rope.rotary_dim, rotary_dim);
+}
+
+int64_t DecoderConfig::most_head_dim() const {
+  int64_t most = head_dim;
+  for (const LayerConfig& layer : layers) most = std::max(most, layer.head_dim);
+  return most;
+}
+
+int64_t DecoderConfig::most_intermediate_size() const {
+  int64_t most = intermediate_size;
+  for (const LayerConfig& layer : layers) most = std::max(most, layer.intermediate_size);
+  return most;
+}
+
+bool DecoderConfig::shares_cache(int64_t layer_index) const {
+  return layers[static_cast<size_t>(layer_index)].shares_cache_of != kOwnCache;
+}
+
 const BlockNorms& DecoderConfig::norms_of(int64_t layer_index) const {
   return state_norms && has_state(layers[static_cast<size_t>(layer_index)]) ? *state_norms : norms;
 }
@@ -93,6 +132,17 @@ LayerStateElements state_elements(const DecoderConfig& config, int64_t layer_ind
       return config.mamba2->state_elements();
   }
   return {};
+}
+
+KvLayer kv_layer(const DecoderConfig& config, int64_t layer_index, DType state_dtype) {
+  const LayerConfig& layer = config.layers[static_cast<size_t>(layer_index)];
+  if (layer.mixer == MixerKind::none) return {};
+  if (config.shares_cache(layer_index)) return {.shares_with = layer.shares_cache_of};
+  return {.num_kv_heads = config.num_kv_heads_of(layer_index),
+          .head_dim = config.head_dim_of(layer_index),
+          .states = state_elements(config, layer_index),
+          .state_dtype = state_dtype,
+          .values_in_keys = config.values_in_keys()};
 }
 
 int64_t state_matrix_elements(const DecoderConfig& config, int64_t layer_index) {

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "kernels/operands.h"
+#include "layers/alternating_updates.h"
 #include "layers/attention.h"
 #include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/gated_mlp.h"
+#include "layers/kv_storage.h"
 #include "layers/latent_attention.h"
+#include "layers/layer_inputs.h"
 #include "layers/mamba1.h"
 #include "layers/mamba2.h"
 #include "layers/mixture_config.h"
@@ -33,8 +36,16 @@ struct LayerConfig {
   int rope_index = 0;       // into DecoderConfig::ropes, or kNoRope
   bool is_mixture = false;  // a mixture of experts instead of one MLP
   bool has_mlp = true;      // or a mixture
+  // As MlpConfig::gate_deviations.
+  std::optional<float> gate_deviations = {};
   bool joins_next = false;  // the next layer's mixer reads what this one's does: both are one layer
                             // of the files
+  // 0: those of the config.
+  int64_t head_dim = 0;
+  int64_t num_kv_heads = 0;
+  int64_t intermediate_size = 0;
+  bool values_are_keys = false;         // k_proj makes the values, too, and there is no v_proj
+  int64_t shares_cache_of = kOwnCache;  // an earlier layer, whose keys and values it attends to
 
   bool operator==(const LayerConfig&) const = default;
 };
@@ -88,8 +99,10 @@ struct DecoderConfig {
   bool multiplied_weights = false;  // multipliers are in the weights, and in those of GGUF adapters
   QueryGrowth query_growth;
   QkNorm qk_norm = QkNorm::none;
+  bool value_norm = false;  // of each head of the values, without weights
   RopePairs rope_pairs = RopePairs::halves;
   bool norms_sums = false;      // norms behind attention and MLP are those of the residual stream
+  bool layer_scalars = false;   // each layer's end multiplies the residual stream by a layer_scalar
   bool parallel_block = false;  // the MLP reads what attention reads; both are added together
   bool qkv_bias = false;
   bool output_bias = false;
@@ -114,6 +127,9 @@ struct DecoderConfig {
   // are the first ones.
   std::optional<LatentConfig> latent;
   std::optional<MixtureConfig> mixture;               // of the layers that are mixtures
+  std::optional<LayerInputConfig> layer_inputs;       // of each layer, beside its branches
+  std::optional<AltUpConfig> alternating;             // residual streams, if there are several
+  int64_t laurel_rank = 0;                            // of a Laurel beside each mixer; 0: none
   std::optional<DeltaNetConfig> delta_net;            // of the layers that are one
   std::optional<GatedConvolutionConfig> convolution;  // of the layers that are one
   std::optional<Mamba1Config> mamba1;                 // of the layers that are it
@@ -137,6 +153,16 @@ struct DecoderConfig {
   bool operator==(const DecoderConfig&) const = default;
   const BlockNorms& norms_of(int64_t layer_index) const;
   int64_t num_layers() const { return static_cast<int64_t>(layers.size()); }
+  // Sizes of a layer, and of a rope.
+  int64_t head_dim_of(int64_t layer_index) const;
+  int64_t num_kv_heads_of(int64_t layer_index) const;
+  int64_t intermediate_size_of(int64_t layer_index) const;
+  int64_t rotary_dim_of(const RopeConfig& rope) const;
+  // The largest ones of all layers.
+  int64_t most_head_dim() const;
+  int64_t most_intermediate_size() const;
+  // Whether a layer attends to keys and values of another one.
+  bool shares_cache(int64_t layer_index) const;
   // The layer of the files that a layer is, or is a part of.
   int64_t stored_layer(int64_t layer_index) const;
   int64_t num_stored_layers() const { return stored_layer(num_layers()); }
@@ -164,6 +190,9 @@ std::vector<LayerGroup> cache_groups(const DecoderConfig& config);
 int cache_group_of(const DecoderConfig& config, int64_t layer_index);
 // Those of a sequence in a layer; none of attention.
 LayerStateElements state_elements(const DecoderConfig& config, int64_t layer_index);
+// The shape of a layer's memory, without numbers of blocks; without heads where it has none of its
+// own.
+KvLayer kv_layer(const DecoderConfig& config, int64_t layer_index, DType state_dtype);
 // Those of its matrices, which every chunk of rows reads.
 int64_t state_matrix_elements(const DecoderConfig& config, int64_t layer_index);
 

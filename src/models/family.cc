@@ -39,6 +39,12 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"gemma2", read_gemma2},
     {"gemma3", read_gemma3},
     {"gemma3_text", read_gemma3},
+    {"gemma3n", read_gemma3n},
+    {"gemma3n_text", read_gemma3n},
+    {"gemma4", read_gemma4},
+    {"gemma4_text", read_gemma4},
+    {"gemma4_unified", read_gemma4_unified},
+    {"gemma4_unified_text", read_gemma4_unified},
     {"phi3", read_phi3},
     {"smollm3", read_smollm3},
     {"olmo2", read_olmo2},
@@ -176,9 +182,11 @@ void check_heads(const HfConfig& config, const DecoderConfig& decoder) {
 // Attention in both directions, with the windows that transformers makes of `sliding_window`. Of
 // `use_bidirectional_attention` it takes half the window on either side (modeling_gemma3), of
 // `is_causal: false` the whole window on either side, its end included (masking_utils).
+// Gemma 4's reader obeys the first, which names tokens there.
 void read_directions(const HfConfig& config, DecoderConfig& decoder) {
+  const bool is_gemma4 = decoder.family.starts_with("gemma4");
   const bool is_gemma3 = decoder.family == "gemma3" || decoder.family == "gemma3_text";
-  const bool both_ways = config.boolean("use_bidirectional_attention", false);
+  const bool both_ways = !is_gemma4 && config.boolean("use_bidirectional_attention", false);
   const bool is_causal = config.boolean("is_causal", true);
   if (both_ways && !is_gemma3) {
     config.unsupported(
@@ -255,6 +263,11 @@ DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
 const BlockNorms kNormsBehind = {.before_attention = "",
                                  .after_attention = "post_attention_layernorm",
                                  .before_mlp = "",
+                                 .after_mlp = "post_feedforward_layernorm"};
+
+const BlockNorms kNormsAround = {.before_attention = "input_layernorm",
+                                 .after_attention = "post_attention_layernorm",
+                                 .before_mlp = "pre_feedforward_layernorm",
                                  .after_mlp = "post_feedforward_layernorm"};
 
 int64_t read_optional_window(const HfConfig& config) {

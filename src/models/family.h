@@ -59,6 +59,8 @@ DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
 
 // The norms of blocks that have them behind attention and MLP alone.
 extern const BlockNorms kNormsBehind;
+// Those of blocks that have them before and behind both.
+extern const BlockNorms kNormsAround;
 
 int64_t read_num_layers(const HfConfig& config);
 // Layers with the same window; 0: none.
@@ -124,6 +126,9 @@ DecoderConfig read_gpt_oss(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gemma3n(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gemma4(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gemma4_unified(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_phi3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_smollm3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_olmo2(const HfConfig& config, const WeightReader& weights);

@@ -44,10 +44,7 @@ DecoderConfig read_later_gemma(const HfConfig& config, const WeightReader& weigh
   DecoderConfig decoder = read_any_gemma(config, weights, defaults);
   // Files may have hidden_act too, which transformers' class ignores.
   decoder.activation = read_activation(config, "hidden_activation", "gelu_pytorch_tanh");
-  decoder.norms = {.before_attention = "input_layernorm",
-                   .after_attention = "post_attention_layernorm",
-                   .before_mlp = "pre_feedforward_layernorm",
-                   .after_mlp = "post_feedforward_layernorm"};
+  decoder.norms = kNormsAround;
   decoder.attention_scale =
       1.0f / std::sqrt(static_cast<float>(config.number("query_pre_attn_scalar")));
   return decoder;

@@ -10,10 +10,10 @@ MixtureConfig read_mixture(const HfConfig& config, const MixtureDefaults& defaul
   // transformers takes either name, and writes one or the other.
   const std::string_view key = config.has("num_experts") ? "num_experts" : defaults.experts_key;
   routing.num_experts = config.integer(key, defaults.num_experts);
-  routing.experts_per_token = config.integer("num_experts_per_tok", defaults.experts_per_token);
+  routing.experts_per_token = config.integer(defaults.chosen_key, defaults.experts_per_token);
   mixture.expert_size = config.integer(defaults.size_key, defaults.expert_size);
   if (routing.experts_per_token > routing.num_experts) {
-    config.invalid("num_experts_per_tok",
+    config.invalid(defaults.chosen_key,
                    fmt::format("{} of {} experts", routing.experts_per_token, routing.num_experts));
   }
   return mixture;

@@ -14,6 +14,7 @@ struct ModelCosts {
   int64_t idle_weights = 0;       // those of them that a token doesn't use: experts not chosen
   int64_t embedding_weights = 0;  // [vocab, hidden]
   int64_t head_weights = 0;       // [vocab, hidden]; 0 when tied to the embedding
+  int64_t table_weights = 0;      // of layers' inputs, of which a token reads one row
 
   int64_t num_experts = 0;  // of a mixture; 0: there is none
   int64_t experts_per_token = 0;
@@ -30,7 +31,9 @@ struct ModelCosts {
   }
 
   int64_t used_block_weights() const { return block_weights - idle_weights; }
-  int64_t weights() const { return block_weights + embedding_weights + head_weights; }
+  int64_t weights() const {
+    return block_weights + embedding_weights + head_weights + table_weights;
+  }
   // One token is multiplied by every matrix of the experts that it has and of all other parts,
   // including the head (the embedding, when tied); the embedding's lookup reads one row.
   int64_t weights_per_decoded_token() const { return used_block_weights() + embedding_weights; }
@@ -41,6 +44,16 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
   const int64_t embedding = config.vocab_size * hidden;
   ModelCosts costs{.embedding_weights = embedding,
                    .head_weights = config.tied_head || !config.has_head ? 0 : embedding};
+  if (config.layer_inputs) {
+    const int64_t width = config.num_layers() * config.layer_inputs->width;
+    costs.table_weights = config.layer_inputs->vocab_size * width;
+    costs.block_weights += hidden * width;
+  }
+  if (config.alternating) {
+    const int64_t streams = config.alternating->num_streams;
+    costs.block_weights += 2 * (streams - 1) * hidden * hidden;
+    costs.block_weights += config.num_layers() * streams * (hidden + streams * streams + streams);
+  }
   for (int64_t i = 0; i < config.num_layers(); ++i) {
     for (const BlockProjection& part : block_projections(config, i)) {
       costs.block_weights += part.out_features * part.in_features;

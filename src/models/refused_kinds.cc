@@ -46,8 +46,6 @@ constexpr auto kReaderNames = std::to_array<std::string_view>(
      "musicgen_melody", "mvp", "plbart", "prophetnet", "trocr"});
 constexpr auto kPictureNames = std::to_array<std::string_view>(
     {"fuyu", "git", "got_ocr2", "moss_transcribe_diarize", "phi4_multimodal"});
-constexpr auto kLaterGemmaNames = std::to_array<std::string_view>(
-    {"gemma3n", "gemma3n_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"});
 constexpr auto kActivationNames = std::to_array<std::string_view>({"apertus", "apertus1p5_text"});
 constexpr auto kLlama4Names = std::to_array<std::string_view>({"llama4", "llama4_text"});
 constexpr auto kHunyuanNames =
@@ -122,9 +120,6 @@ constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
     {kEncoderTypes, "it is an encoder, whose tokens see later ones", false},
     {kReaderNames, "its decoder attends to the output of another model", false},
     {kPictureNames, "its inputs are images or sound", false},
-    {kLaterGemmaNames,
-     "its layers share keys and values, differ in head size or have embeddings of their own",
-     false},
     {kActivationNames, "its activation is xIELU, which has weights of its own", false},
     {kLlama4Names, "its attention is cut into chunks of the context", false},
     {kHunyuanNames, "its norms of queries and keys stand after the rotation", false},

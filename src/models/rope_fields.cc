@@ -288,13 +288,14 @@ void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
                 DecoderConfig& decoder) {
   for (const RopeFields& kind : kinds) {
     RopeSource source = find_rope(config, kind, kinds.size() == 1, decoder.max_position);
-    const int64_t share = rotated_share_of(source, decoder.head_dim);
+    const int64_t share =
+        rotated_share_of(source, kind.head_dim > 0 ? kind.head_dim : decoder.head_dim);
     source.rotary_dim = share + share % 2;
-    if (!decoder.ropes.empty() && source.rotary_dim != decoder.rotary_dim) {
-      source.rope.unsupported("partial_rotary_factor", "differs between kinds of layers");
-    }
-    decoder.rotary_dim = source.rotary_dim;
+    if (decoder.ropes.empty()) decoder.rotary_dim = source.rotary_dim;
     decoder.ropes.push_back(read_rope(source));
+    if (source.rotary_dim != decoder.rotary_dim) {
+      decoder.ropes.back().rotary_dim = source.rotary_dim;
+    }
     if (share % 2 != 0) decoder.ropes.back().exponent_divisor = share;
     if (kind.scales_scores) {
       decoder.attention_scale =

@@ -14,6 +14,7 @@ struct RopeFields {
   std::string_view theta_key = "rope_theta";       // beside rope_scaling (transformers 4), or none
   bool scaled = true;                              // rope_scaling applies to it
   double default_theta = 10000.0;
+  int64_t head_dim = 0;                  // of its layers; 0: the decoder's
   bool rotates_part = false;             // a part of each head may rotate
   bool may_be_proportional = false;      // partial_rotary_factor is then one of the frequencies
   double default_share = 1.0;            // of a head's elements that rotate
@@ -29,11 +30,11 @@ struct RopeFields {
 // Whether config.json has a rope_scaling or rope_parameters that isn't empty.
 bool describes_rope(const HfConfig& config);
 
-// Sets `ropes`, one for each of `kinds`, `rotary_dim` and `query_growth` of `decoder`, whose
-// head_dim and max_position must be set. `rope_parameters` is one object for all layers, or has one
-// for each kind; `rope_scaling` takes precedence, as in transformers 5. Throws Error unsupported
-// for a rope_type other than default, linear, dynamic, llama3, yarn and longrope, and proportional
-// where `kinds` allow it.
+// Sets `ropes`, one for each of `kinds`, `rotary_dim`, which is the first one's, and `query_growth`
+// of `decoder`, whose head_dim and max_position must be set. `rope_parameters` is one object for
+// all layers, or has one for each kind; `rope_scaling` takes precedence, as in transformers 5.
+// Throws Error unsupported for a rope_type other than default, linear, dynamic, llama3, yarn and
+// longrope, and proportional where `kinds` allow it.
 void read_ropes(const HfConfig& config, std::initializer_list<RopeFields> kinds,
                 DecoderConfig& decoder);
 

@@ -27,7 +27,6 @@ std::vector<DecodeGroup> groups_of(const DecoderConfig& config) {
 void copy_blocks(Backend& backend, const Decoder& decoder, const KvStorage& kv,
                  const Batch& batch) {
   for (int64_t layer = 0; layer < decoder.config().num_layers(); ++layer) {
-    if (decoder.config().layers[static_cast<size_t>(layer)].mixer == MixerKind::none) continue;
     const GroupBatch& group = batch.groups[static_cast<size_t>(decoder.cache_group(layer))];
     if (kv.has_states(layer)) {
       const auto open = static_cast<size_t>(decoder.cache_group(layer)) + 1;
@@ -36,7 +35,7 @@ void copy_blocks(Backend& backend, const Decoder& decoder, const KvStorage& kv,
         backend.recurrent()->copy_states(memory.states, group.copies);
         backend.recurrent()->copy_states(memory.open_rows, batch.groups[open].copies);
       }
-    } else {
+    } else if (kv.has_own_keys(layer)) {
       backend.copy_blocks(kv.layer(layer), group.copies);
     }
   }

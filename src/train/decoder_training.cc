@@ -18,6 +18,12 @@ void expect_trainable(const Decoder& decoder) {
                 "trained; if its embedding is the head, set tie_word_embeddings to true in its "
                 "config.json");
   }
+  if (decoder.config().value_norm) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("train: the model's attention has norms of values ({}), whose gradient "
+                            "isn't computed",
+                            decoder.config().family));
+  }
   if (decoder.config().latent) {
     throw Error(ErrorCode::unsupported,
                 "train: the model has multi-head latent attention (kv_lora_rank), whose gradient "

@@ -26,10 +26,11 @@ constexpr std::array<std::string_view, 7> kPrefixes = {"model.language_model.",
                                                        "backbone.",
                                                        ""};
 
-// Vision towers and their projectors; layers that predict several tokens.
-constexpr std::array<std::string_view, 7> kOtherTowers = {
+// Towers of images and sound and their projectors; layers that predict several tokens.
+constexpr std::array<std::string_view, 9> kOtherTowers = {
     "vision_tower", "vision_model", "visual", "multi_modal_projector",
-    "embed_vision", "connector",    "mtp"};
+    "embed_vision", "connector",    "mtp",    "audio_tower",
+    "embed_audio"};
 
 std::string_view find_embedding(const Checkpoint& checkpoint, const WeightLayout* layout) {
   if (layout != nullptr) return layout->embedding;

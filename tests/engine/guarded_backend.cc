@@ -216,6 +216,16 @@ void GuardedBackend::do_add(const Tensor& x, const Tensor& y, const Tensor& out)
   inner_->add(x, y, out);
 }
 
+void GuardedBackend::do_scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->scale_columns(x, factors, out);
+}
+
+void GuardedBackend::do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->gaussian_top_k(x, deviations, out);
+}
+
 void GuardedBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
   const GuardedPages::Opened opened(pages_);
   inner_->soft_cap(x, cap, out);

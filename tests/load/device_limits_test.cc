@@ -18,6 +18,15 @@ TEST(DeviceLimits, LatentAttentionNeedsValuesInKeys) {
                [&] { check_device_takes(latent, {.values_in_keys = false}, "config.json"); });
 }
 
+TEST(DeviceLimits, NormsOfValuesNeedMixedLayers) {
+  const DecoderConfig mixed{
+      .family = "gemma4", .head_dim = 8, .value_norm = true, .layers = {LayerConfig{}}};
+  check_device_takes(mixed, {}, "config.json");
+  expect_error(ErrorCode::unsupported,
+               {"config.json: model_type: gemma4 has norms of values", "--device cpu"},
+               [&] { check_device_takes(mixed, {.mixed_layers = false}, "config.json"); });
+}
+
 TEST(DeviceLimits, HeadsHaveAMostSize) {
   const DecoderConfig wide{.head_dim = 576, .layers = {LayerConfig{}}};
   expect_error(ErrorCode::unsupported, {"config.json: head_dim: found 576, expected at most 512"},

@@ -204,6 +204,23 @@ const std::map<std::string, ModelChanges>& features_off() {
       {"shared_expert",
        {.config = [](DecoderConfig& c) { c.mixture->routing.shared = SharedExpert::none; },
         .hidden_weights = {"shared_expert", "shared_mlp"}}},
+      {"gate_cutoffs",
+       {.config =
+            [](DecoderConfig& c) {
+              for (LayerConfig& layer : c.layers) layer.gate_deviations.reset();
+            }}},
+      {"corrected_scale",
+       {.config = [](DecoderConfig& c) { c.alternating->scales_corrected = false; }}},
+      {"value_norm", {.config = [](DecoderConfig& c) { c.value_norm = false; }}},
+      {"layer_scalars",
+       {.config = [](DecoderConfig& c) { c.layer_scalars = false; },
+        .hidden_weights = {"layer_scalar"}}},
+      {"layer_inputs",
+       {.config = [](DecoderConfig& c) { c.layer_inputs.reset(); },
+        .hidden_weights = {"per_layer"}}},
+      {"expert_scales",
+       {.config = [](DecoderConfig& c) { c.mixture->scales_experts = false; },
+        .hidden_weights = {"per_expert_scale"}}},
       {"shared_gate",
        {.config = [](DecoderConfig& c) { c.mixture->routing.shared = SharedExpert::plain; },
         .hidden_weights = {"shared_expert_gate"}}},

@@ -129,8 +129,10 @@ TEST(RopeConfigs, TwoKindsOfLayersNeedAnObjectEach) {
     decoder.head_dim = 16;
     decoder.max_position = 2048;
     read_ropes(HfConfig(JsonCursor(json, "config.json")),
-               {{.rotates_part = true}, {.layer_type = "sliding_attention", .rotates_part = true}},
+               {{.rotates_part = true},
+                {.layer_type = "sliding_attention", .head_dim = 24, .rotates_part = true}},
                decoder);
+    return decoder;
   };
   expect_error(ErrorCode::invalid, {"rope_parameters", "sliding_attention"},
                [&] { read(R"({"rope_parameters": {"rope_theta": 500}})"); });
@@ -138,10 +140,10 @@ TEST(RopeConfigs, TwoKindsOfLayersNeedAnObjectEach) {
     read(R"({"rope_parameters": {"full_attention": {"rope_theta": 500}},
              "rope_scaling": {"type": "linear", "factor": 2}})");
   });
-  expect_error(ErrorCode::unsupported, {"sliding_attention.partial_rotary_factor"}, [&] {
-    read(R"({"rope_parameters": {"full_attention": {}, "sliding_attention": {
-             "partial_rotary_factor": 0.5}}})");
-  });
+  const DecoderConfig mixed = read(R"({"rope_parameters": {"full_attention": {},
+      "sliding_attention": {"partial_rotary_factor": 0.5}}})");
+  EXPECT_EQ(mixed.rotary_dim_of(mixed.ropes[0]), 16);
+  EXPECT_EQ(mixed.rotary_dim_of(mixed.ropes[1]), 12);
 }
 
 }  // namespace

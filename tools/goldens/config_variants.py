@@ -124,6 +124,15 @@ def mrope_type(_: GoldenSpec, config: Config) -> Config:
             "rope_scaling": {"type": "mrope", "mrope_section": rope["mrope_section"]}, **rest}
 
 
+def global_sizes(_: GoldenSpec, config: Config) -> Config:
+    """The sizes of layers with full attention once for all, as Gemma 4 is published."""
+    config = copy.deepcopy(config)
+    sizes = list(config.pop("per_layer_config").values())
+    assert all(size == sizes[0] for size in sizes)
+    return config | {"global_head_dim": sizes[0]["head_dim"],
+                     "num_global_key_value_heads": sizes[0].get("num_key_value_heads")}
+
+
 VARIANTS: dict[str, Callable[[GoldenSpec, Config], Config]] = {
     "v4": v4,
     "tied_flag": tied_flag,
@@ -133,7 +142,8 @@ VARIANTS: dict[str, Callable[[GoldenSpec, Config], Config]] = {
     "no_layer_types": no_layer_types,
     "mrope_type": mrope_type,
     "rotary_dim": rotary_dim,
+    "global_sizes": global_sizes,
 }
 # Spellings that transformers itself accepts, so that the script can prove them equal. It reads an
 # absent head_dim as hidden / heads or as a constant, and refuses an absent model_type.
-PROVABLE = ("v4", "tied_flag", "own_bias_names", "no_layer_types", "mrope_type", "rotary_dim")
+PROVABLE = ("v4", "tied_flag", "own_bias_names", "no_layer_types", "mrope_type", "rotary_dim", "global_sizes")

@@ -172,6 +172,18 @@ def _fewer_experts(config: PreTrainedConfig) -> None:
     config.num_experts_per_tok -= 1
 
 
+def _fewer_gemma_experts(config: PreTrainedConfig) -> None:
+    config.top_k_experts -= 1
+
+
+def _no_sparsity(config: PreTrainedConfig) -> None:
+    config.activation_sparsity_pattern = [0.0] * config.num_hidden_layers
+
+
+def _corrected_as_it_is(config: PreTrainedConfig) -> None:
+    config.altup_correct_scale = False
+
+
 def _other_expert_norm(config: PreTrainedConfig) -> None:
     config.norm_topk_prob = not config.norm_topk_prob
 
@@ -188,6 +200,15 @@ def _zero_choice_bias(model: PreTrainedModel) -> None:
     for name, buffer in model.named_buffers():
         if name.endswith(CHOICE_BIASES):
             buffer.zero_()
+
+
+def _ones(*parts: str) -> Callable[[PreTrainedModel], None]:
+    def edit(model: PreTrainedModel) -> None:
+        for name, tensor in model.state_dict().items():
+            if any(part in name for part in parts):
+                tensor.fill_(1.0)
+
+    return edit
 
 
 def _last_tap_alone(model: PreTrainedModel) -> None:
@@ -314,6 +335,12 @@ SWITCHES: dict[str, Switch] = {
     "latent_norms": Switch(model=_without_modules("q_a_layernorm", "kv_a_layernorm")),
     "score_scale": Switch(config=_no_score_scale),
     "shared_gate": Switch(model=_zero_weights("shared_expert_gate")),
+    "gate_cutoffs": Switch(config=_no_sparsity),
+    "corrected_scale": Switch(config=_corrected_as_it_is),
+    "value_norm": Switch(model=_without_modules("v_norm")),
+    "layer_scalars": Switch(model=_ones("layer_scalar")),
+    "layer_inputs": Switch(model=_zero_weights("per_layer_projection.weight")),
+    "expert_scales": Switch(model=_ones("per_expert_scale")),
 }
 
 
@@ -322,6 +349,7 @@ OF_FAMILY: dict[tuple[str, str], Switch] = {
     **{(family, "rope_pairs"): Switch(config=_other_pairs)
        for family in ("deepseek_v3", "glm4_moe_lite", "youtu", "mistral4")},
     ("deepseek_v2", "expert_groups"): Switch(config=_greedy_choice),
+    ("gemma4_text", "expert_choice"): Switch(config=_fewer_gemma_experts),
     ("minicpm3", "residual_scale"): Switch(config=_usual_depth),
     ("minicpm3", "logits_scale"): Switch(config=_base_of_hidden),
     ("cohere", "logits_scale"): Switch(config=_unit_field("logit_scale")),
@@ -358,7 +386,8 @@ def _switch(family: str, feature: str) -> Switch:
 
 
 def is_mixture(config: PreTrainedConfig) -> bool:
-    return hasattr(config.get_text_config(), "num_experts_per_tok")
+    text = config.get_text_config()
+    return hasattr(text, "num_experts_per_tok") or bool(getattr(text, "enable_moe_block", False))
 
 
 def without_feature(model: PreTrainedModel, family: str, feature: str) -> PreTrainedModel:

@@ -19,7 +19,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "goldens" / "configs" / "fields.json"
 FAMILIES = ("llama", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
             "gemma", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "mellum", "cohere",
-            "solar_open", "dots1", "minimax_m2", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gemma3_text", "mistral3", "smolvlm", "phi3",
+            "solar_open", "dots1", "minimax_m2", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text",
+            "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text", "mistral3", "smolvlm", "phi3",
             "smollm3", "olmo2", "olmo3", "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2",
             "ministral3", "qwen2_moe", "qwen3_moe", "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared",
             "granitemoehybrid", "bamba", "mamba2", "mamba", "falcon_mamba", "jamba", "falcon_h1", "nemotron_h", "qwen3_5_text",

@@ -33,7 +33,8 @@ MODELS = [
     "stablelm_parallel", "starcoder2_window_tied", "seed_oss_output_bias", "arcee_bias", "helium_plain",
     "ernie4_5_bias_tied", "cwm_window", "ministral_window", "glm_bias", "gemma_tied", "qwen2_5_vl_text",
     "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial",
-    "deepseek_v2_lite", "deepseek_v3_yarn", "glm4_moe_lite_plain", "minicpm3_longrope", "mistral4_growth", "youtu_plain"]
+    "deepseek_v2_lite", "deepseek_v3_yarn", "glm4_moe_lite_plain", "minicpm3_longrope", "mistral4_growth", "youtu_plain",
+    "gemma3n_streams", "gemma4_layer_inputs", "gemma4_prefix"]
 HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "falcon_mamba_norms", "jamba_dense", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone", "mamba_plain",
            "nemotron_h_latent", "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
@@ -43,6 +44,8 @@ MIXERS = r".*layers\.\d+\.(self_attn|linear_attn|conv|mamba|mixer)\.(\w+_proj|in
 # Of Qwen 3's mixtures PEFT makes parameters of the experts of a pattern that may match the mlp; it adapts no out_proj of
 # Falcon-H1, Mamba, Falcon Mamba, Mamba 2 and Nemotron-H.
 OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.in_proj|feed_forward\.\w+_proj)",
+                 "gemma3n_streams": r".*layers\.\d+\.((self_attn|mlp)\.\w+_proj|laurel\.linear_\w+|per_layer_\w+)",
+                 "gemma4_layer_inputs": r".*layers\.\d+\.((self_attn|mlp)\.\w+_proj|per_layer_\w+)",
                  "falcon_mamba_norms": r".*layers\.\d+\.mixer\.(in|x|dt)_proj",
                  "jamba_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.(in|x|dt|out)_proj|feed_forward\.\w+_proj)",
                  "mamba_plain": r".*layers\.\d+\.mixer\.(in|x|dt)_proj",

@@ -28,6 +28,7 @@ from transformers.integrations import mxfp4
 
 from config_variants import PROVABLE, VARIANTS
 from feature_switches import CHOICE_BIASES, is_mixture, without_feature
+from gemma_specs import GEMMA3N_SPECS, GEMMA4_SPECS, GEMMA4_VISION
 from hybrid_specs import HYBRID_SPECS
 from latent_specs import LATENT_SPECS
 from mixture_specs import MIXTURE_SPECS
@@ -52,6 +53,9 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "gemma2": transformers.Gemma2ForCausalLM,
     "gemma3_text": transformers.Gemma3ForCausalLM,
     "gemma3": transformers.Gemma3ForConditionalGeneration,
+    "gemma3n_text": transformers.Gemma3nForCausalLM,
+    "gemma4_text": transformers.Gemma4ForCausalLM,
+    "gemma4": transformers.Gemma4ForConditionalGeneration,
     "mistral": transformers.MistralForCausalLM,
     "iquestcoder": transformers.LlamaForCausalLM,
     "internlm3": transformers.LlamaForCausalLM,
@@ -139,6 +143,8 @@ def build_model(spec: GoldenSpec, generator: torch.Generator) -> PreTrainedModel
     fields = {**SHAPE, **spec.config}
     if spec.family == "gemma3":
         fields = {"text_config": fields, "vision_config": VISION_SHAPE, "mm_tokens_per_image": 4}
+    if spec.family == "gemma4":
+        fields = {"text_config": fields, "vision_config": GEMMA4_VISION, "audio_config": None}
     if spec.family == "mistral3":
         fields = {"text_config": fields, "vision_config": PIXTRAL_SHAPE, "image_token_index": PAD_ID,
                   "tie_word_embeddings": fields["tie_word_embeddings"]}
@@ -205,16 +211,17 @@ def pack_experts(model: PreTrainedModel, folder: Path) -> None:
 def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generator) -> None:
     """Norms and biases too: at their usual start values (1 and 0) they could not be missed.
 
-    Gemma's norms multiply by 1 + weight. Its post norms triple what a block adds, or else the
+    Norms of Gemma up to 3 multiply by 1 + weight. Its post norms triple what a block adds, or else the
     scaled embedding would dominate the residual stream and the tied head repeat the last token.
     """
     gemma = spec.family.startswith("gemma")
-    zero_centred = gemma or spec.family.startswith(("qwen3_5", "qwen3_next"))
+    zero_centred = (gemma and not spec.family.startswith(("gemma3n", "gemma4"))) or spec.family.startswith(("qwen3_5", "qwen3_next"))
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if gemma and name.endswith(POST_NORMS):
-            parameter.data = 2.0 + NORM_STD * noise
-        elif name.endswith("norm.weight") or ".norms." in name:
+            parameter.data = (2.0 if zero_centred else 3.0) + NORM_STD * noise
+        elif name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "router.scale", "per_expert_scale")) or (
+                ".norms." in name):
             centre = 0.0 if zero_centred and not name.endswith("linear_attn.norm.weight") else 1.0
             parameter.data = centre + NORM_STD * noise
         elif name.endswith("A_log"):
@@ -228,6 +235,8 @@ def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generat
     for name, buffer in model.named_buffers():
         if name.endswith(CHOICE_BIASES):
             buffer.copy_(BIAS_STD * torch.randn(buffer.shape, generator=generator))
+        if name.endswith("layer_scalar"):
+            buffer.copy_(1.0 + NORM_STD * torch.randn(buffer.shape, generator=generator))
     model.tie_weights()
 
 
@@ -410,7 +419,7 @@ def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS), ("latents", LATENT_SPECS),
+    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS + GEMMA4_SPECS + GEMMA3N_SPECS), ("latents", LATENT_SPECS),
                         ("hybrids", HYBRID_SPECS)):
         records = []
         for spec in specs:

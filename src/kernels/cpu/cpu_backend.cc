@@ -145,6 +145,43 @@ void CpuBackend::do_add(const Tensor& x, const Tensor& y, const Tensor& out) {
   });
 }
 
+void CpuBackend::do_scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out) {
+  const auto* const by = factors.elements<float>();
+  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+    const float* const from = x.row<float>(row) + first;
+    float* const to = out.row<float>(row) + first;
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i] * by[first + i];
+  });
+}
+
+// Sums are eight in turn, in double, on every instruction set.
+void CpuBackend::do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out) {
+  const int64_t width = x.size(1);
+  const auto sum_of = [width](auto&& term) {
+    std::array<double, 8> sums{};
+    int64_t i = 0;
+    for (; i + 8 <= width; i += 8) {
+      for (int64_t k = 0; k < 8; ++k) sums[static_cast<size_t>(k)] += term(i + k);
+    }
+    for (; i < width; ++i) sums[0] += term(i);
+    double total = 0.0;
+    for (const double sum : sums) total += sum;
+    return total;
+  };
+  for_each_row(out.size(0), width, [&](int64_t row) {
+    const auto* const from = x.row<float>(row);
+    auto* const to = out.row<float>(row);
+    const auto count = static_cast<double>(width);
+    const double mean = sum_of([&](int64_t i) { return double{from[i]}; }) / count;
+    const double variance =
+        sum_of([&](int64_t i) { return (double{from[i]} - mean) * (double{from[i]} - mean); }) /
+        count;
+    const auto cutoff = static_cast<float>(mean + double{deviations} * std::sqrt(variance));
+    // Not std::max, which would hide a NaN.
+    for (int64_t i = 0; i < width; ++i) to[i] = from[i] < cutoff ? 0.0f : from[i] - cutoff;
+  });
+}
+
 void CpuBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
   for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
     kernels_.soft_cap(x.row<float>(row) + first, cap, count, out.row<float>(row) + first);

@@ -58,6 +58,7 @@ CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory
 BackendLimits CudaBackend::limits() const {
   return {.head_dim = kMostHeadDim,
           .values_in_keys = false,
+          .mixed_layers = false,
           .state_keys = kMostDeltaKeys,
           .scan_states = kMostScanStates,
           .num_experts = kMostExperts};

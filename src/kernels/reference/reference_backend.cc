@@ -366,6 +366,28 @@ void ReferenceBackend::do_add(const Tensor& x, const Tensor& y, const Tensor& ou
   }
 }
 
+void ReferenceBackend::do_scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out) {
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    for (int64_t i = 0; i < x.size(1); ++i) out_row[i] = row[i] * factors.elements<float>()[i];
+  });
+}
+
+void ReferenceBackend::do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out) {
+  const int64_t width = x.size(1);
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    double mean = 0.0, variance = 0.0;
+    for (int64_t i = 0; i < width; ++i) mean += double{row[i]};
+    mean /= static_cast<double>(width);
+    for (int64_t i = 0; i < width; ++i) {
+      variance += (double{row[i]} - mean) * (double{row[i]} - mean);
+    }
+    variance /= static_cast<double>(width);
+    const auto cutoff = static_cast<float>(mean + double{deviations} * std::sqrt(variance));
+    // Not std::max, which would hide a NaN.
+    for (int64_t i = 0; i < width; ++i) out_row[i] = row[i] < cutoff ? 0.0f : row[i] - cutoff;
+  });
+}
+
 void ReferenceBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
   for_each_row(x, out, [&](const float* row, float* out_row) {
     for (int64_t i = 0; i < x.size(1); ++i) {
