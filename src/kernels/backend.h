@@ -31,6 +31,7 @@ struct BackendLimits {
   bool values_in_keys = true;  // attention takes KvStore::values_in_keys
   bool mixed_layers = true;    // layers may have heads of other sizes, and read others' keys
   int64_t state_keys = kAny;   // elements of a key of a layer with a state
+  bool channel_decay = true;   // of delta rules
   int64_t scan_states = kAny;  // elements of a channel's state in a selective scan
   int64_t num_experts = kAny;  // of a mixture
 };

@@ -90,7 +90,8 @@ void RecurrentOps::delta_rule(const DeltaShape& shape, const DeltaInputs& inputs
   check.tensor("q", inputs.q, {"rows", "key_heads", "key_dim"});
   check.tensor("k", inputs.k, {"rows", "key_heads", "key_dim"});
   check.tensor("v", inputs.v, {"rows", "value_heads", "value_dim"});
-  check.tensor("log_decay", inputs.log_decay, {"rows", "value_heads"});
+  check.dimension("shape", "decay_width", shape.decay_width());
+  check.tensor("log_decay", inputs.log_decay, {"rows", "decay_width"});
   check.tensor("beta", inputs.beta, {"rows", "value_heads"});
   if (inputs.skip != nullptr) check.tensor("skip", *inputs.skip, {"value_heads"});
   check_states(check, memory.states);

@@ -21,19 +21,27 @@ struct DeltaShape {
   int64_t value_heads = 0;  // a multiple of key_heads: neighbours share keys and queries
   int64_t key_dim = 0;
   int64_t value_dim = 0;
-  bool corrects = true;  // false: each row adds its value whatever the state has for its key
+  bool corrects = true;        // false: each row adds its value whatever the state has for its key
+  bool channel_decay = false;  // a decay for each element of a key, instead of one a head
 
   int64_t padded_key() const { return padded(key_dim); }
   int64_t padded_value() const { return padded(value_dim); }
   // Of a state, [value_heads, key_dim, padded_value].
   int64_t state_elements() const { return value_heads * key_dim * padded_value(); }
   // Where the parts of a block of open rows begin, in elements: keys [key_heads, padded_key] of
-  // each position of a chunk, then updates [value_heads, padded_value] and decays [value_heads].
+  // each position of a chunk, then updates [value_heads, padded_value] and decays [value_heads,
+  // padded_decay].
   int64_t updates_begin() const { return kStateChunk * key_heads * padded_key(); }
   int64_t decays_begin() const {
     return updates_begin() + kStateChunk * value_heads * padded_value();
   }
-  int64_t open_elements() const { return decays_begin() + kStateChunk * value_heads; }
+  int64_t open_elements() const {
+    return decays_begin() + kStateChunk * value_heads * padded_decay();
+  }
+  // Decays of a head: those of a row, and as open rows have them.
+  int64_t head_decays() const { return channel_decay ? key_dim : 1; }
+  int64_t padded_decay() const { return channel_decay ? padded_key() : 1; }
+  int64_t decay_width() const { return value_heads * head_decays(); }
 
   static constexpr int64_t padded(int64_t elements) { return (elements + 15) / 16 * 16; }
 };
@@ -42,7 +50,7 @@ struct DeltaShape {
 struct DeltaInputs {
   Tensor q, k;                   // [rows, key_heads, key_dim]
   Tensor v;                      // [rows, value_heads, value_dim]
-  Tensor log_decay;              // [rows, value_heads], at most 0
+  Tensor log_decay;              // [rows, value_heads * head_decays], at most 0
   Tensor beta;                   // [rows, value_heads]
   const Tensor* skip = nullptr;  // [value_heads]: the share of its own value in a row's output
 };
@@ -133,7 +141,9 @@ class RecurrentOps {
   //   out_i = exp(G_i) S^T q_i + sum over j <= i of exp(G_i - G_j) (k_j . q_i) u_j
   // and the chunk's end, of last row n, has exp(G_n) S + sum over j of exp(G_n - G_j) k_j u_j^T.
   // Without corrections u_i = beta_i v_i, which is Mamba 2's state-space duality (Dao and Gu, 2024)
-  // with its C, B, x and dt as q, k, v and beta. Where states are bfloat16, the chunk's end is
+  // with its C, B, x and dt as q, k, v and beta. With channel_decay (Moonshot AI, "Kimi Linear",
+  // 2025) G has an element for each of a key's, and a factor exp(G) stands at the element of q, k_i
+  // or k_j that it belongs to. Where states are bfloat16, the chunk's end is
   // rounded, and S is what that left.
   //                                       out [rows, value_heads, value_dim]
   void delta_rule(const DeltaShape& shape, const DeltaInputs& inputs, const StateSlices& slices,

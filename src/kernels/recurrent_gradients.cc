@@ -57,6 +57,7 @@ void RecurrentGradientOps::delta_rule_gradient(const DeltaShape& shape,
                                                const DeltaGradientInputs& in,
                                                std::span<const SequenceRows> sequences,
                                                const DeltaGradients& out) {
+  PL_CHECK(!shape.channel_decay, "delta_rule_gradient: a head has one decay");
   ShapeCheck check("delta_rule_gradient");
   check.dimension("shape", "key_heads", shape.key_heads);
   check.dimension("shape", "value_heads", shape.value_heads);

@@ -11,7 +11,7 @@ class CudaRecurrentTest : public ::testing::Test {
  protected:
   RecurrentChecks cases() {
     constexpr int kRounds = 4;
-    return {backend_->memory(), {backend_->recurrent()}, kRounds, {DType::f32}};
+    return {backend_->memory(), {backend_->recurrent()}, kRounds, {DType::f32}, false};
   }
 
  private:

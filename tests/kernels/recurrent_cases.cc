@@ -24,9 +24,10 @@ OpInstance prompt_and_row(Memory& memory, const Shape& shape, int64_t rows) {
 // to it.
 OpCase delta_case(const DeltaShape& shape, int64_t rows, CaseSize size) {
   const auto state = static_cast<double>(shape.value_heads * shape.key_dim * shape.value_dim);
-  return {.name = fmt::format("delta_rule {} rows {}x{} keys {}x{} values{}", rows, shape.key_heads,
-                              shape.key_dim, shape.value_heads, shape.value_dim,
-                              shape.corrects ? "" : " sums"),
+  return {.name = fmt::format("delta_rule {} rows {}x{} keys {}x{} values{}{}", rows,
+                              shape.key_heads, shape.key_dim, shape.value_heads, shape.value_dim,
+                              shape.corrects ? "" : " sums",
+                              shape.channel_decay ? " channel decay" : ""),
           .size = size,
           .tolerance = 1e-5,
           .flops = 6.0 * state * static_cast<double>(rows),
@@ -69,8 +70,11 @@ std::vector<OpCase> recurrent_cases() {
   }
   // Layers of a Qwen 3.5 of 0.8B.
   const DeltaShape large{.key_heads = 16, .value_heads = 16, .key_dim = 128, .value_dim = 128};
+  DeltaShape channels = large;
+  channels.channel_decay = true;
   for (const int64_t rows : {1, 512}) {
     cases.push_back(delta_case(large, rows, CaseSize::large));
+    cases.push_back(delta_case(channels, rows, CaseSize::large));
     cases.push_back(convolution_case({.channels = 6144, .taps = 4}, rows, CaseSize::large));
   }
   return cases;

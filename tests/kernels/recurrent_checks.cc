@@ -22,12 +22,14 @@ struct DeltaCase {
         k(random_tensor(memory, DType::f32, {rows, shape.key_heads, shape.key_dim}, seed + 1,
                         0.3f)),
         v(random_tensor(memory, DType::f32, {rows, shape.value_heads, shape.value_dim}, seed + 2)),
-        log_decay(random_tensor(memory, DType::f32, {rows, shape.value_heads}, seed + 3, 0.2f)),
+        log_decay(random_tensor(memory, DType::f32, {rows, shape.decay_width()}, seed + 3, 0.2f)),
         beta(random_tensor(memory, DType::f32, {rows, shape.value_heads}, seed + 4, 0.5f)),
         skip(random_tensor(memory, DType::f32, {shape.value_heads}, seed + 5)) {
-    for (int64_t i = 0; i < rows * shape.value_heads; ++i) {
-      log_decay.view.elements<float>()[i] = -std::abs(log_decay.view.elements<float>()[i]);
-      beta.view.elements<float>()[i] += 0.5f;
+    for (int64_t i = 0; i < rows * shape.value_heads; ++i) beta.view.elements<float>()[i] += 0.5f;
+    for (int64_t i = 0; i < rows * shape.decay_width(); ++i) {
+      float& decay = log_decay.view.elements<float>()[i];
+      // Channels may forget all at once.
+      decay = shape.channel_decay && i % 7 == 0 ? -300.0f : -std::abs(decay);
     }
   }
 
@@ -78,8 +80,8 @@ void run(RecurrentOps& ops, const DeltaCase& delta, int64_t begin, int64_t end, 
                  out.slice(0, begin, end));
 }
 
-// Token by token, in double: S = exp(g) S; S += beta k (v - S^T k)^T; out = S^T q. Without
-// corrections S += beta k v^T; out = S^T q + skip v.
+// Token by token, in double: S = exp(g) S, by head or by channel; S += beta k (v - S^T k)^T; out =
+// S^T q. Without corrections S += beta k v^T; out = S^T q + skip v.
 std::vector<float> by_tokens(const DeltaCase& delta) {
   const DeltaShape& shape = delta.shape;
   std::vector<float> out;
@@ -93,8 +95,10 @@ std::vector<float> by_tokens(const DeltaCase& delta) {
       const float* const q = delta.q.view.row<float>(row) + key_head * shape.key_dim;
       const float* const k = delta.k.view.row<float>(row) + key_head * shape.key_dim;
       const float* const v = delta.v.view.row<float>(row) + head * shape.value_dim;
-      for (double& element : state) {
-        element *= std::exp(double{delta.log_decay.view.row<float>(row)[head]});
+      const float* const decays = delta.log_decay.view.row<float>(row) + head * shape.head_decays();
+      for (size_t i = 0; i < size; ++i) {
+        const size_t channel = i / static_cast<size_t>(shape.value_dim);
+        state[i] *= std::exp(double{decays[shape.channel_decay ? channel : 0]});
       }
       for (int64_t c = 0; c < shape.value_dim; ++c) {
         double known = 0.0, sum = 0.0;
@@ -116,15 +120,6 @@ std::vector<float> by_tokens(const DeltaCase& delta) {
     }
   }
   return out;
-}
-
-std::vector<DeltaShape> delta_shapes() {
-  return {{.key_heads = 1, .value_heads = 1, .key_dim = 8, .value_dim = 8},
-          {.key_heads = 2, .value_heads = 2, .key_dim = 24, .value_dim = 40},
-          {.key_heads = 2, .value_heads = 6, .key_dim = 20, .value_dim = 12},
-          {.key_heads = 2, .value_heads = 4, .key_dim = 128, .value_dim = 128},
-          {.key_heads = 1, .value_heads = 11, .key_dim = 20, .value_dim = 24, .corrects = false},
-          {.key_heads = 2, .value_heads = 4, .key_dim = 64, .value_dim = 16, .corrects = false}};
 }
 
 struct ScanCase {
@@ -203,6 +198,22 @@ OwnedTensor whole(Memory& memory, RecurrentOps& by, const DeltaCase& delta,
 }
 
 }  // namespace
+
+std::vector<DeltaShape> RecurrentChecks::delta_shapes() const {
+  std::vector<DeltaShape> shapes = {
+      {.key_heads = 1, .value_heads = 1, .key_dim = 8, .value_dim = 8},
+      {.key_heads = 2, .value_heads = 2, .key_dim = 24, .value_dim = 40},
+      {.key_heads = 2, .value_heads = 6, .key_dim = 20, .value_dim = 12},
+      {.key_heads = 2, .value_heads = 4, .key_dim = 128, .value_dim = 128},
+      {.key_heads = 1, .value_heads = 11, .key_dim = 20, .value_dim = 24, .corrects = false},
+      {.key_heads = 2, .value_heads = 4, .key_dim = 64, .value_dim = 16, .corrects = false}};
+  if (!takes_channel_decay_) return shapes;
+  for (const size_t i : {size_t{1}, size_t{2}, size_t{4}}) {
+    shapes.push_back(shapes[i]);
+    shapes.back().channel_decay = true;
+  }
+  return shapes;
+}
 
 void RecurrentChecks::delta_rule_is_its_recurrence() {
   const auto reference = make_reference_backend();

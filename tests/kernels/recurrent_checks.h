@@ -16,11 +16,12 @@ namespace paceline {
 class RecurrentChecks {
  public:
   RecurrentChecks(Memory& memory, std::vector<RecurrentOps*> all, int rounds,
-                  std::vector<DType> state_dtypes)
+                  std::vector<DType> state_dtypes, bool takes_channel_decay = true)
       : memory_(memory),
         all_(std::move(all)),
         rounds_(rounds),
-        state_dtypes_(std::move(state_dtypes)) {}
+        state_dtypes_(std::move(state_dtypes)),
+        takes_channel_decay_(takes_channel_decay) {}
 
   void delta_rule_is_its_recurrence();
   void delta_rule_has_the_same_bits_however_it_is_cut();
@@ -36,11 +37,13 @@ class RecurrentChecks {
 
  private:
   RecurrentOps& ops() { return *all_.front(); }
+  std::vector<DeltaShape> delta_shapes() const;
 
   Memory& memory_;
   std::vector<RecurrentOps*> all_;
   int rounds_;
   std::vector<DType> state_dtypes_;  // those that they take
+  bool takes_channel_decay_;         // of delta rules
 };
 
 }  // namespace paceline

@@ -34,14 +34,14 @@ DeltaRowInputs::DeltaRowInputs(Memory& memory, const DeltaShape& delta, int64_t 
       v(random_tensor(memory, DType::f32, {num_rows, delta.value_heads, delta.value_dim},
                       seed + 2)),
       out(allocate_tensor(memory, DType::f32, {num_rows, delta.value_heads, delta.value_dim})),
-      log_decay(random_tensor(memory, DType::f32, {num_rows, delta.value_heads}, seed + 3, 0.2f)),
+      log_decay(random_tensor(memory, DType::f32, {num_rows, delta.decay_width()}, seed + 3, 0.2f)),
       beta(random_tensor(memory, DType::f32, {num_rows, delta.value_heads}, seed + 4, 0.5f)),
       skip(random_tensor(memory, DType::f32, {delta.value_heads}, seed + 5)),
       states(blocks_of_nan(memory, num_blocks, delta.state_elements())),
       open_rows(blocks_of_nan(memory, 1, delta.open_elements())) {
   for (int64_t row = 0; row < num_rows; ++row) {
-    for (int64_t head = 0; head < delta.value_heads; ++head) {
-      float& decay = log_decay.view.row<float>(row)[head];
+    for (int64_t i = 0; i < delta.decay_width(); ++i) {
+      float& decay = log_decay.view.row<float>(row)[i];
       decay = -std::abs(decay);
     }
   }

@@ -20,10 +20,11 @@ struct DeltaRowInputs {
            std::span<const StateSave> saves = {}) const;
 
   DeltaShape shape;
-  OwnedTensor q, k;             // [rows, key_heads, key_dim]
-  OwnedTensor v, out;           // [rows, value_heads, value_dim]
-  OwnedTensor log_decay, beta;  // [rows, value_heads]
-  OwnedTensor skip;             // [value_heads]
+  OwnedTensor q, k;       // [rows, key_heads, key_dim]
+  OwnedTensor v, out;     // [rows, value_heads, value_dim]
+  OwnedTensor log_decay;  // [rows, decay_width]
+  OwnedTensor beta;       // [rows, value_heads]
+  OwnedTensor skip;       // [value_heads]
   OwnedTensor states, open_rows;
 };
 

@@ -119,6 +119,7 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
   const int64_t row = slice.first_row;
   float* const open = memory.open_rows.row<float>(slice.open_block);
   return {.corrects = shape.corrects,
+          .channel_decay = shape.channel_decay,
           .key_dim = shape.key_dim,
           .value_dim = shape.value_dim,
           .padded_key = shape.padded_key(),
@@ -133,7 +134,7 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
           .v = in.v.row<float>(row) + head * in.v.stride(1),
           .v_stride = in.v.stride(0),
           .v_head_stride = in.v.stride(1),
-          .log_decay = in.log_decay.row<float>(row) + head,
+          .log_decay = in.log_decay.row<float>(row) + head * shape.head_decays(),
           .log_decay_stride = in.log_decay.stride(0),
           .beta = in.beta.row<float>(row) + head,
           .beta_stride = in.beta.stride(0),
@@ -146,8 +147,8 @@ DeltaTask task_of(const DeltaShape& shape, const DeltaInputs& in, const StateSli
           .key_stride = shape.key_heads * shape.padded_key(),
           .updates = open + shape.updates_begin() + head * shape.padded_value(),
           .update_stride = shape.value_heads * shape.padded_value(),
-          .decays = open + shape.decays_begin() + head,
-          .decay_stride = shape.value_heads};
+          .decays = open + shape.decays_begin() + head * shape.padded_decay(),
+          .decay_stride = shape.value_heads * shape.padded_decay()};
 }
 
 // Writes the slice's keys of the chunk that it leaves open, which tasks share.

@@ -128,8 +128,11 @@ PL_INLINE float* scaled_keys_of(const DeltaTask& task) {
 PL_INLINE float* keys_of(const DeltaTask& task) {
   return task.scratch + 2 * kChunk * task.padded_key;
 }
-PL_INLINE float* recalled_of(const DeltaTask& task) {
+PL_INLINE float* scaled_queries_of(const DeltaTask& task) {
   return task.scratch + 3 * kChunk * task.padded_key;
+}
+PL_INLINE float* recalled_of(const DeltaTask& task) {
+  return task.scratch + 4 * kChunk * task.padded_key;
 }
 
 void begin_chunk(const DeltaTask& task, DeltaChunk& chunk) {
@@ -144,6 +147,7 @@ void begin_chunk(const DeltaTask& task, DeltaChunk& chunk) {
     float* const query = queries_of(task) + i * task.padded_key;
     copy_padded(task.k + row * task.k_stride, task.key_dim, task.padded_key, key);
     copy_padded(task.q + row * task.q_stride, task.key_dim, task.padded_key, query);
+    if (task.channel_decay) continue;  // their products depend on the head
     for (int64_t before = 0; before <= j; ++before) {
       chunk.query_dots[i][before] = dot_keys(chunk.keys[before], query, task.padded_key);
       if (!task.corrects) continue;
@@ -152,15 +156,16 @@ void begin_chunk(const DeltaTask& task, DeltaChunk& chunk) {
   }
 }
 
-// S^T q of all rows, then S^T k of all where they correct.
+// S^T q of all rows, then S^T k of all where they correct. queries, keys [count][padded_key]
 template <class State>
-void recall(const DeltaTask& task, const DeltaChunk& chunk, const State* state) {
+void recall(const DeltaTask& task, const DeltaChunk& chunk, const float* queries, const float* keys,
+            const State* state) {
   const float* rows[2 * kChunk];
   float* outs[2 * kChunk];
   const int64_t num_rows = task.corrects ? 2 * chunk.count : chunk.count;
   for (int64_t i = 0; i < chunk.count; ++i) {
-    rows[i] = queries_of(task) + i * task.padded_key;
-    rows[chunk.count + i] = chunk.keys[chunk.offset + i];
+    rows[i] = queries + i * task.padded_key;
+    rows[chunk.count + i] = keys + i * task.padded_key;
   }
   for (int64_t i = 0; i < num_rows; ++i) outs[i] = recalled_of(task) + i * task.padded_value;
   combine<State>({.rows = rows,
@@ -193,6 +198,34 @@ struct DeltaRow {
   float* out;
 };
 
+// What differs between a task's rows and heads.
+struct RowOfHead {
+  int64_t head;
+  int64_t index;  // of the row in the chunk's slice
+  float decay;
+  const float* key_weights;
+  const float* query_weights;
+  const float* const* updates;
+};
+
+PL_INLINE DeltaRow row_of(const DeltaTask& task, const DeltaChunk& chunk, const RowOfHead& at) {
+  const int64_t row = chunk.row + at.index, head = at.head;
+  const float* const recalled =
+      chunk.first > 0 ? recalled_of(task) + at.index * task.padded_value : nullptr;
+  return {
+      .v = task.v + row * task.v_stride + head * task.v_head_stride,
+      .recalled_query = recalled,
+      .recalled_key = recalled != nullptr ? recalled + chunk.count * task.padded_value : nullptr,
+      .decay = at.decay,
+      .beta = task.beta[row * task.beta_stride + head],
+      .skip = task.skip != nullptr ? task.skip[head] : 0.0f,
+      .num_before = chunk.offset + at.index,
+      .key_weights = at.key_weights,
+      .query_weights = at.query_weights,
+      .updates = at.updates,
+      .out = task.out + row * task.out_stride + head * task.out_head_stride};
+}
+
 template <bool kCorrects>
 PL_INLINE void run_row(const DeltaRow& row, int64_t value_dim, int64_t padded_value) {
   for (int64_t i = 0; i < padded_value; i += kLanes) {
@@ -216,22 +249,24 @@ PL_INLINE void run_row(const DeltaRow& row, int64_t value_dim, int64_t padded_va
   }
 }
 
-// state' = decay * state + sum over j of factors[j] * k_j u_j^T, which is rounded once.
+// The decay of a whole chunk: one, or one of each channel.
+struct ChunkDecay {
+  const float* factors;
+  int64_t stride;  // 0: all channels have the first one
+};
+
+// state' = decay * state + sum over j of k_j u_j^T with scaled keys, which is rounded once.
 template <class State>
-void close_chunk(const DeltaTask& task, const DeltaChunk& chunk, const float* factors, float decay,
-                 const float* const* updates, const State* state, State* closed) {
-  float* const keys = scaled_keys_of(task);  // [kChunk][padded_key]
-  for (int64_t j = 0; j < kChunk; ++j) {
-    for (int64_t i = 0; i < task.padded_key; i += kLanes) {
-      store(keys + j * task.padded_key + i, load(chunk.keys[j] + i) * factors[j]);
-    }
-  }
+void close_chunk(const DeltaTask& task, const ChunkDecay& decay, const float* const* updates,
+                 const State* state, State* closed) {
+  const float* const keys = scaled_keys_of(task);  // [kChunk][padded_key]
   for (int64_t i = 0; i < task.key_dim; ++i) {
     for (int64_t column = 0; column < task.padded_value; column += kTileColumns) {
       Vec sums[kTileVectors] = {};
       if (state != nullptr) {
         for (int v = 0; v < kTileVectors; ++v) {
-          sums[v] = load(state + i * task.padded_value + column + v * kLanes) * decay;
+          sums[v] = load(state + i * task.padded_value + column + v * kLanes) *
+                    decay.factors[i * decay.stride];
         }
       }
 #pragma GCC unroll 16
@@ -248,12 +283,24 @@ void close_chunk(const DeltaTask& task, const DeltaChunk& chunk, const float* fa
   }
 }
 
+// Copies a head's state at the chunk's end to where it is kept.
+template <class State>
+void save_states(const DeltaTask& task, const DeltaChunk& chunk, int64_t head, const State* own) {
+  const int64_t elements = task.key_dim * task.padded_value;
+  for (int64_t s = 0; s < task.num_saves; ++s) {
+    if (task.saves[s].position != chunk.first + kChunk) continue;
+    __builtin_memcpy(static_cast<State*>(task.saves[s].states) + head * elements, own,
+                     static_cast<size_t>(elements) * sizeof(State));
+  }
+}
+
 template <bool kCorrects, class State>
 void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
-  const int64_t head_elements = task.key_dim * task.padded_value;
-  State* const own = static_cast<State*>(task.states) + head * head_elements;
+  State* const own = static_cast<State*>(task.states) + head * task.key_dim * task.padded_value;
   const State* const state = chunk.first > 0 ? own : nullptr;
-  if (state != nullptr) recall(task, chunk, state);
+  if (state != nullptr) {
+    recall(task, chunk, queries_of(task), keys_of(task) + chunk.offset * task.padded_key, state);
+  }
 
   alignas(64) float decays[kChunk] = {}, factors[kChunk];
   float key_weights[kChunk], query_weights[kChunk];
@@ -268,7 +315,7 @@ void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
     }
     decays[j] = kept;
     if (j < chunk.offset) continue;
-    const int64_t i = j - chunk.offset, row = chunk.row + i;
+    const int64_t i = j - chunk.offset;
     decay_factors(decays, decays[j], factors);
     for (int64_t before = 0; before <= j; ++before) {
       if (kCorrects) key_weights[before] = factors[before] * chunk.key_dots[i][before];
@@ -276,32 +323,121 @@ void run_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
     }
     float total[kLanes];
     store(total, exp(splat(decays[j])));
-    const float* const recalled =
-        state != nullptr ? recalled_of(task) + i * task.padded_value : nullptr;
-    run_row<kCorrects>(
-        {.v = task.v + row * task.v_stride + head * task.v_head_stride,
-         .recalled_query = recalled,
-         .recalled_key = recalled != nullptr ? recalled + chunk.count * task.padded_value : nullptr,
-         .decay = total[0],
-         .beta = task.beta[row * task.beta_stride + head],
-         .skip = task.skip != nullptr ? task.skip[head] : 0.0f,
-         .num_before = j,
-         .key_weights = key_weights,
-         .query_weights = query_weights,
-         .updates = updates,
-         .out = task.out + row * task.out_stride + head * task.out_head_stride},
-        task.value_dim, task.padded_value);
+    run_row<kCorrects>(row_of(task, chunk,
+                              {.head = head,
+                               .index = i,
+                               .decay = total[0],
+                               .key_weights = key_weights,
+                               .query_weights = query_weights,
+                               .updates = updates}),
+                       task.value_dim, task.padded_value);
   }
   if (last < kChunk) return;
   float total[kLanes];
   store(total, exp(splat(decays[kChunk - 1])));
   decay_factors(decays, decays[kChunk - 1], factors);
-  close_chunk(task, chunk, factors, total[0], updates, state, own);
-  for (int64_t s = 0; s < task.num_saves; ++s) {
-    if (task.saves[s].position != chunk.first + kChunk) continue;
-    __builtin_memcpy(static_cast<State*>(task.saves[s].states) + head * head_elements, own,
-                     static_cast<size_t>(head_elements) * sizeof(State));
+  for (int64_t j = 0; j < kChunk; ++j) {
+    float* const scaled = scaled_keys_of(task) + j * task.padded_key;
+    for (int64_t i = 0; i < task.padded_key; i += kLanes) {
+      store(scaled + i, load(chunk.keys[j] + i) * factors[j]);
+    }
   }
+  close_chunk(task, {.factors = total, .stride = 0}, updates, state, own);
+  save_states(task, chunk, head, own);
+}
+
+// x *= y, elements of one key.
+PL_INLINE void scale_key(float* x, const float* y, int64_t length) {
+  for (int64_t i = 0; i < length; i += kLanes) store(x + i, load(x + i) * load(y + i));
+}
+
+// What a chunk's rows have of the rows before them on a head whose channels decay apart.
+struct ChannelDecays {
+  float* rows[kChunk];                  // of each row, [padded_key]
+  float key_weights[kChunk][kChunk];    // as DeltaRow has them
+  float query_weights[kChunk][kChunk];  // likewise
+};
+
+// Keeps the decays of the slice's rows.
+void read_decays(const DeltaTask& task, const DeltaChunk& chunk, int64_t head,
+                 ChannelDecays& decays) {
+  for (int64_t j = 0; j < chunk.offset + chunk.count; ++j) {
+    decays.rows[j] = task.decays + j * task.decay_stride + head * task.padded_key;
+    if (j < chunk.offset) continue;
+    const int64_t row = chunk.row + j - chunk.offset;
+    const float* const logarithms =
+        task.log_decay + row * task.log_decay_stride + head * task.key_dim;
+    for (int64_t i = 0; i < task.padded_key; i += kLanes) {
+      const int64_t count = max_of(0, min_of(task.key_dim - i, kLanes));
+      store(decays.rows[j] + i, exp(load_upto(logarithms + i, count)));
+    }
+  }
+}
+
+// Walks back from each row to the chunk's start. A row's key and query take the decays of the rows
+// that it passes one by one, so no factor is above 1, and stand in scratch as they read the state.
+template <bool kCorrects>
+void weigh_channels(const DeltaTask& task, const DeltaChunk& chunk, ChannelDecays& decays) {
+  const int64_t length = task.padded_key;
+  for (int64_t i = 0; i < chunk.count; ++i) {
+    const int64_t row = chunk.offset + i;
+    float* const query = scaled_queries_of(task) + i * length;
+    float* const key = scaled_keys_of(task) + i * length;
+    copy_padded(queries_of(task) + i * length, length, length, query);
+    if (kCorrects) copy_padded(chunk.keys[row], length, length, key);
+    for (int64_t j = row; j >= 0; --j) {
+      decays.query_weights[i][j] = dot_keys(chunk.keys[j], query, length);
+      scale_key(query, decays.rows[j], length);
+      if (!kCorrects) continue;
+      decays.key_weights[i][j] = dot_keys(chunk.keys[j], key, length);
+      scale_key(key, decays.rows[j], length);
+    }
+  }
+}
+
+// run_head where each channel has a decay of its own.
+template <bool kCorrects, class State>
+void run_channels(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
+  State* const own = static_cast<State*>(task.states) + head * task.key_dim * task.padded_value;
+  const State* const state = chunk.first > 0 ? own : nullptr;
+  ChannelDecays decays;
+  read_decays(task, chunk, head, decays);
+  weigh_channels<kCorrects>(task, chunk, decays);
+  if (state != nullptr) {
+    recall(task, chunk, scaled_queries_of(task), scaled_keys_of(task), state);
+  }
+  const float* updates[kChunk];
+  const int64_t last = chunk.offset + chunk.count;
+  for (int64_t j = 0; j < last; ++j) {
+    updates[j] = task.updates + j * task.update_stride + head * task.padded_value;
+  }
+  for (int64_t i = 0; i < chunk.count; ++i) {
+    run_row<kCorrects>(row_of(task, chunk,
+                              {.head = head,
+                               .index = i,
+                               .decay = 1.0f,
+                               .key_weights = decays.key_weights[i],
+                               .query_weights = decays.query_weights[i],
+                               .updates = updates}),
+                       task.value_dim, task.padded_value);
+  }
+  if (last < kChunk) return;
+  float* const total = scaled_queries_of(task);  // of the chunk's channels
+  for (int64_t i = 0; i < task.padded_key; i += kLanes) store(total + i, splat(1.0f));
+  for (int64_t j = kChunk - 1; j >= 0; --j) {
+    float* const scaled = scaled_keys_of(task) + j * task.padded_key;
+    copy_padded(chunk.keys[j], task.padded_key, task.padded_key, scaled);
+    scale_key(scaled, total, task.padded_key);
+    scale_key(total, decays.rows[j], task.padded_key);
+  }
+  close_chunk(task, {.factors = total, .stride = 1}, updates, state, own);
+  save_states(task, chunk, head, own);
+}
+
+template <bool kCorrects, class State>
+PL_INLINE void run_any_head(const DeltaTask& task, const DeltaChunk& chunk, int64_t head) {
+  task.channel_decay ? run_channels<kCorrects, State>(task, chunk, head)
+                     : run_head<kCorrects, State>(task, chunk, head);
 }
 
 template <class State>
@@ -315,14 +451,14 @@ void delta_rule(const DeltaTask& task) {
     chunk.row = row;
     begin_chunk(task, chunk);
     for (int64_t head = 0; head < task.num_heads; ++head) {
-      task.corrects ? run_head<true, State>(task, chunk, head)
-                    : run_head<false, State>(task, chunk, head);
+      task.corrects ? run_any_head<true, State>(task, chunk, head)
+                    : run_any_head<false, State>(task, chunk, head);
     }
   }
 }
 
 int64_t delta_scratch(int64_t padded_key, int64_t padded_value) {
-  return 3 * kChunk * padded_key + 2 * kChunk * padded_value;
+  return 4 * kChunk * padded_key + 2 * kChunk * padded_value;
 }
 
 // A row's decay and input of kLanes channels, from the kept rows or the slice's.

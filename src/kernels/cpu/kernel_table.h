@@ -261,6 +261,7 @@ struct ScanTask {
 // the first row and the first of these heads; strides count elements.
 struct DeltaTask {
   bool corrects = true;
+  bool channel_decay = false;
   int64_t key_dim = 0, value_dim = 0;
   int64_t padded_key = 0, padded_value = 0;
   int64_t num_heads = 0;
@@ -285,8 +286,8 @@ struct DeltaTask {
   int64_t key_stride = 0;       // are key_stride apart; likewise the others
   float* updates = nullptr;     // heads of [padded_value]
   int64_t update_stride = 0;
-  float* decays = nullptr;
-  int64_t decay_stride = 0;
+  float* decays = nullptr;   // of a head log_decay's sum from the chunk's start; with
+  int64_t decay_stride = 0;  // channel_decay its exp, [padded_key]
   const StateCopy* saves = nullptr;
   int64_t num_saves = 0;
   float* scratch = nullptr;  // delta_scratch(...) floats of this thread

@@ -60,6 +60,7 @@ BackendLimits CudaBackend::limits() const {
           .values_in_keys = false,
           .mixed_layers = false,
           .state_keys = kMostDeltaKeys,
+          .channel_decay = false,
           .scan_states = kMostScanStates,
           .num_experts = kMostExperts};
 }

@@ -105,6 +105,7 @@ void CudaRecurrent::do_delta_rule(const DeltaShape& shape, const DeltaInputs& in
                             shape.key_dim, kMostDeltaKeys));
   }
   PL_CHECK(memory.states.dtype() == DType::f32, "kernels for GPUs keep states in float32");
+  PL_CHECK(!shape.channel_decay, "kernels for GPUs have one decay of a head");
   const StagedStates staged = stage(slices, memory);
   const DeltaParams params{
       .states = staged.states,

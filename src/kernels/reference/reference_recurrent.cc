@@ -50,7 +50,8 @@ class DeltaHead {
         saves_(slices.saves_of(slice)),
         head_(head),
         memory_(memory),
-        out_(out) {}
+        out_(out),
+        left_(static_cast<size_t>(shape.key_dim)) {}
 
   void run(int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) {
@@ -75,26 +76,53 @@ class DeltaHead {
     return open() + shape_.updates_begin() +
            (row * shape_.value_heads + head_) * shape_.padded_value();
   }
-  float& decay_at(int64_t position) const {
+  // The logarithms of a position's decays: with one of each channel its own, else their sum from
+  // the chunk's start.
+  float* decays_at(int64_t position) const {
     const int64_t row = position % kStateChunk;
-    return open()[shape_.decays_begin() + row * shape_.value_heads + head_];
+    return open() + shape_.decays_begin() +
+           (row * shape_.value_heads + head_) * shape_.padded_decay();
+  }
+  // Sets what is left at position `to` of each channel as it was at position `from` of the same
+  // chunk, or at the chunk's start if that is the position before it.
+  void set_left(int64_t from, int64_t to) {
+    if (!shape_.channel_decay) {
+      const double before = from < chunk_of(to) ? 0.0 : double{decays_at(from)[0]};
+      std::ranges::fill(left_, std::exp(double{decays_at(to)[0]} - before));
+      return;
+    }
+    for (int64_t i = 0; i < shape_.key_dim; ++i) {
+      double sum = 0.0;
+      for (int64_t p = from + 1; p <= to; ++p) sum += double{decays_at(p)[i]};
+      left_[static_cast<size_t>(i)] = std::exp(sum);
+    }
+  }
+  void keep_decays(int64_t position, int64_t row) const {
+    const int64_t count = shape_.head_decays();
+    const float* const from = in_.log_decay.row<float>(row) + head_ * count;
+    std::copy_n(from, count, decays_at(position));
+    if (shape_.channel_decay || position % kStateChunk == 0) return;
+    decays_at(position)[0] += decays_at(position - 1)[0];
   }
   static const float* head_row(const Tensor& heads, int64_t row, int64_t head) {
     return heads.row<float>(row) + head * heads.stride(1);
   }
+  // x . y, of what is left.
   double dot(const float* x, const float* y) const {
     double sum = 0.0;
-    for (int64_t i = 0; i < shape_.key_dim; ++i) sum += double{x[i]} * double{y[i]};
+    for (int64_t i = 0; i < shape_.key_dim; ++i) {
+      sum += left_[static_cast<size_t>(i)] * double{x[i]} * double{y[i]};
+    }
     return sum;
   }
-  // S^T x, nothing in the first chunk.
+  // S^T x of what is left, nothing in the first chunk.
   double recall(int64_t position, const float* x, int64_t column) const {
     if (position < kStateChunk) return 0.0;
     const int64_t matrix = matrix_in(slice_.block);
     double sum = 0.0;
     for (int64_t i = 0; i < shape_.key_dim; ++i) {
-      sum +=
-          double{x[i]} * state_element(memory_.states, matrix + i * shape_.padded_value() + column);
+      sum += left_[static_cast<size_t>(i)] * double{x[i]} *
+             state_element(memory_.states, matrix + i * shape_.padded_value() + column);
     }
     return sum;
   }
@@ -105,21 +133,21 @@ class DeltaHead {
     const float* const q = head_row(in_.q, row, key_head());
     const float* const k = head_row(in_.k, row, key_head());
     std::copy(k, k + shape_.key_dim, key_at(p));
-    decay_at(p) = in_.log_decay.row<float>(row)[head_] + (p > begin ? decay_at(p - 1) : 0.0f);
-    const double decay = std::exp(double{decay_at(p)});
+    keep_decays(p, row);
     std::array<double, kStateChunk> of_key{}, of_query{};
     for (int64_t j = begin; j <= p; ++j) {
-      const double factor = std::exp(double{decay_at(p)} - double{decay_at(j)});
-      of_key[static_cast<size_t>(j - begin)] = factor * dot(key_at(j), k);
-      of_query[static_cast<size_t>(j - begin)] = factor * dot(key_at(j), q);
+      set_left(j, p);
+      of_key[static_cast<size_t>(j - begin)] = dot(key_at(j), k);
+      of_query[static_cast<size_t>(j - begin)] = dot(key_at(j), q);
     }
+    set_left(begin - 1, p);
     const double beta = double{in_.beta.row<float>(row)[head_]};
     float* const out = out_.row<float>(row) + head_ * out_.stride(1);
     for (int64_t c = 0; c < shape_.value_dim; ++c) {
       const double value = double{head_row(in_.v, row, head_)[c]};
-      double update = value, sum = decay * recall(p, q, c);
+      double update = value, sum = recall(p, q, c);
       if (in_.skip != nullptr) sum += double{in_.skip->elements<float>()[head_]} * value;
-      if (shape_.corrects) update -= decay * recall(p, k, c);
+      if (shape_.corrects) update -= recall(p, k, c);
       for (int64_t j = begin; j < p; ++j) {
         if (shape_.corrects) {
           update -= of_key[static_cast<size_t>(j - begin)] * double{update_at(j)[c]};
@@ -134,18 +162,25 @@ class DeltaHead {
 
   // The state after the rows below `end`, a chunk's end.
   void close(int64_t end) {
-    const int64_t begin = end - kStateChunk;
-    const float last = decay_at(end - 1);
+    const int64_t begin = end - kStateChunk, width = shape_.value_dim;
     const int64_t own = matrix_in(slice_.block);
-    for (int64_t i = 0; i < shape_.key_dim; ++i) {
-      for (int64_t c = 0; c < shape_.value_dim; ++c) {
-        const int64_t at = i * shape_.padded_value() + c;
-        double sum =
-            begin == 0 ? 0.0 : std::exp(double{last}) * state_element(memory_.states, own + at);
-        for (int64_t j = begin; j < end; ++j) {
-          sum += std::exp(double{last} - double{decay_at(j)}) * double{key_at(j)[i]} *
-                 double{update_at(j)[c]};
+    std::vector<double> sums(static_cast<size_t>(shape_.key_dim * width), 0.0);
+    for (int64_t j = begin - 1; j < end; ++j) {  // the state, then the rows
+      if (j < 0) continue;
+      set_left(j, end - 1);
+      for (int64_t i = 0; i < shape_.key_dim; ++i) {
+        const double left = left_[static_cast<size_t>(i)];
+        for (int64_t c = 0; c < width; ++c) {
+          sums[static_cast<size_t>(i * width + c)] +=
+              left * (j < begin ? state_element(memory_.states, own + i * shape_.padded_value() + c)
+                                : double{key_at(j)[i]} * double{update_at(j)[c]});
         }
+      }
+    }
+    for (int64_t i = 0; i < shape_.key_dim; ++i) {
+      for (int64_t c = 0; c < width; ++c) {
+        const double sum = sums[static_cast<size_t>(i * width + c)];
+        const int64_t at = i * shape_.padded_value() + c;
         set_state_element(memory_.states, own + at, sum);
         for (const StateSave& save : saves_) {
           if (save.position != end) continue;
@@ -162,6 +197,7 @@ class DeltaHead {
   int64_t head_;
   const StateMemory& memory_;
   const Tensor& out_;
+  std::vector<double> left_;  // of each channel, over the positions of the last set_left()
 };
 
 // One channel of one slice.
