@@ -9,25 +9,24 @@
 namespace paceline {
 namespace {
 
-Linear::Bias bias_of(const MlpConfig& config) {
-  return config.bias ? Linear::Bias::stored : Linear::Bias::none;
-}
+Linear::Bias bias_if(bool exists) { return exists ? Linear::Bias::stored : Linear::Bias::none; }
 
 Linear load_gate_up(const LoadContext& context, const std::string& name, const MlpConfig& config) {
   const int64_t width = config.intermediate_size;
   std::vector<Projection> parts;
   if (config.fused_gate_up) {
     parts = {{name + "." + config.names.gate_up, 2 * width}};
+    if (config.up_first) parts.front().order = {{width, width}, {0, width}};
   } else {
     if (config.gated) parts.push_back({name + "." + config.names.gate, width});
     parts.push_back({name + "." + config.names.up, width});
   }
-  return Linear(context, parts, config.hidden_size, bias_of(config));
+  return Linear(context, parts, config.hidden_size, bias_if(config.bias));
 }
 
 Linear load_down(const LoadContext& context, const std::string& name, const MlpConfig& config) {
   const std::array<Projection, 1> parts = {{{name + "." + config.names.down, config.hidden_size}}};
-  return Linear(context, parts, config.intermediate_size, bias_of(config));
+  return Linear(context, parts, config.intermediate_size, bias_if(config.bias || config.down_bias));
 }
 
 }  // namespace

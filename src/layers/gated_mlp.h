@@ -28,6 +28,7 @@ struct MlpConfig {
   int64_t intermediate_size = 0;
   Activation activation = Activation::silu;
   bool bias = false;
+  bool down_bias = false;  // of down alone
   bool gated = true;
   bool self_gated = false;  // without a gate: up takes its place
   float gate_scale = 1.0f;  // of gates before the activation
@@ -35,6 +36,7 @@ struct MlpConfig {
   // Backend::gaussian_top_k.
   std::optional<float> gate_deviations = {};
   bool fused_gate_up = false;  // the files hold gate and up as one matrix
+  bool up_first = false;       // with up in front
   MlpNames names = {};
 
   // Of gate and up together.

@@ -14,7 +14,19 @@ constexpr const char* kPositions = "embed_positions.weight";
 constexpr const char* kTypes = "embed_types.weight";
 
 int64_t num_rows(const PositionEmbeddingConfig& config) {
-  return std::max<int64_t>(config.num_types, 1) * config.num_positions;
+  return std::max<int64_t>(config.num_types, 1) * std::max<int64_t>(config.num_positions, 1);
+}
+
+// Those of the positions that tokens have; without any, one of zeros.
+std::vector<float> read_positions(const LoadContext& context,
+                                  const PositionEmbeddingConfig& config) {
+  const auto width = static_cast<size_t>(config.width);
+  if (config.num_positions == 0) return std::vector<float>(width, 0.0f);
+  std::vector<float> positions =
+      read_elements(context, kPositions, {config.first + config.num_positions, config.width});
+  const auto before = static_cast<size_t>(config.first) * width;
+  positions.erase(positions.begin(), positions.begin() + static_cast<std::ptrdiff_t>(before));
+  return positions;
 }
 
 OwnedTensor load_sums(const LoadContext& context, const PositionEmbeddingConfig& config) {
@@ -22,10 +34,7 @@ OwnedTensor load_sums(const LoadContext& context, const PositionEmbeddingConfig&
   if (auto prepared = prepared_vector(context, kPositions, num_rows(config) * config.width)) {
     return std::move(*prepared);
   }
-  const std::vector<float> positions =
-      read_elements(context, kPositions, {config.first + config.num_positions, config.width});
-  const std::span of_positions =
-      std::span(positions).subspan(static_cast<size_t>(config.first) * width);
+  const std::vector<float> of_positions = read_positions(context, config);
   std::vector<float> types(width, 0.0f);
   if (config.num_types > 0) {
     types = read_elements(context, kTypes, {config.num_types, config.width});
@@ -50,13 +59,18 @@ PositionEmbedding::PositionEmbedding(const LoadContext& context,
 
 void PositionEmbedding::add_forward(Backend& backend, const BatchArrays& batch, const Tensor& x,
                                     const Tensor& scratch) const {
-  if (batch.token_types.size() == 0) {
+  const bool has_types = batch.token_types.size() > 0;
+  if (num_positions_ > 0 && !has_types) {
     backend.gather_rows(rows_, batch.positions, scratch);
   } else {
-    const auto positions = batch.positions.host(), types = batch.token_types.host();
-    std::vector<int32_t> rows;
-    for (size_t i = 0; i < positions.size(); ++i) {
-      rows.push_back(positions[i] + types[i] * static_cast<int32_t>(num_positions_));
+    const auto num_rows = static_cast<size_t>(x.size(0));
+    std::vector<int32_t> rows(num_rows, 0);
+    for (size_t i = 0; i < num_rows; ++i) {
+      if (num_positions_ > 0) rows[i] = batch.positions.host()[i];
+      if (has_types) {
+        rows[i] += batch.token_types.host()[i] *
+                   static_cast<int32_t>(std::max<int64_t>(num_positions_, 1));
+      }
     }
     backend.gather_rows(rows_, rows, scratch);
   }

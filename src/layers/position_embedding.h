@@ -1,5 +1,5 @@
-// PositionEmbedding adds a learned vector to each row, by its position and the type of its token
-// (Devlin et al., "BERT", 2019).
+// PositionEmbedding adds a learned vector to each row, by its position, by the type of its token or
+// by both (Devlin et al., "BERT", 2019).
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ class Backend;
 struct LoadContext;
 
 struct PositionEmbeddingConfig {
-  int64_t num_positions = 0;
-  int64_t first = 0;      // rows of embed_positions before the first position's
-  int64_t num_types = 0;  // rows of embed_types; 0: there is none
+  int64_t num_positions = 0;  // 0: types alone
+  int64_t first = 0;          // rows of embed_positions before the first position's
+  int64_t num_types = 0;      // rows of embed_types; 0: there is none
   int64_t width = 0;
 };
 
@@ -32,7 +32,7 @@ class PositionEmbedding {
 
  private:
   int64_t num_positions_;
-  OwnedTensor table_;  // [types * num_positions * width]: the sums of both
+  OwnedTensor table_;  // [types * num_positions * width]: the sums of both, or those of one
   Tensor rows_;        // the same as [types * num_positions, width]
 };
 

@@ -37,15 +37,67 @@ SequenceLabels::Scoring read_scoring(const JsonCursor& config, int64_t num_label
   return SequenceLabels::Scoring::softmax;
 }
 
-void add_layer(WeightReader& weights, const ScoreLayer& layer, const Extents& shape,
-               Backend& backend, PooledHead& head) {
-  const std::string name(layer.name);
-  const Tensor weight = weights.read(name + ".weight", shape);
-  std::optional<Tensor> bias;
-  if (layer.has_bias) bias = weights.read(name + ".bias", {shape[0]});
-  head.add(backend, weight, bias ? &*bias : nullptr, layer.activation);
-  weights.release(name + ".weight");
-  if (bias) weights.release(name + ".bias");
+// Which states the head reads, where its files say so (ModernBERT's do).
+Pooling read_pooling(const JsonCursor& config, const ScoreLayers& kind) {
+  const auto field = config.find("classifier_pooling");
+  if (!kind.reads_first_token) return Pooling::last;
+  if (!field) return Pooling::first;
+  if (field->string() == "cls") return Pooling::first;
+  if (field->string() == "mean") return Pooling::mean;
+  field->fail(ErrorCode::unsupported, found_instead(field->node().shown(), "cls or mean"));
+}
+
+PooledHead::Activation read_activation(const JsonCursor& config, const ScoreLayer& layer) {
+  using enum PooledHead::Activation;
+  const auto field =
+      layer.activation_field.empty() ? std::nullopt : config.find(layer.activation_field);
+  if (!field) return layer.activation;
+  if (field->string() == "gelu") return gelu;
+  if (field->string() == "relu") return relu;
+  if (field->string() == "tanh") return tanh;
+  field->fail(ErrorCode::unsupported, found_instead(field->node().shown(), "gelu, relu or tanh"));
+}
+
+// One layer of the head: reads its tensors, and releases them at its end.
+class LayerFiles {
+ public:
+  LayerFiles(WeightReader& weights, const std::string& name, bool has_bias, const Extents& shape)
+      : weights_(weights), name_(name), weight_(weights.read(name + ".weight", shape)) {
+    if (has_bias) bias_ = weights.read(name + ".bias", {shape[0]});
+  }
+  ~LayerFiles() {
+    weights_.release(name_ + ".weight");
+    if (bias_) weights_.release(name_ + ".bias");
+  }
+  LayerFiles(const LayerFiles&) = delete;
+  LayerFiles& operator=(const LayerFiles&) = delete;
+
+  const Tensor& weight() const { return weight_; }
+  const Tensor* bias() const { return bias_ ? &*bias_ : nullptr; }
+
+ private:
+  WeightReader& weights_;
+  std::string name_;
+  Tensor weight_;
+  std::optional<Tensor> bias_;
+};
+
+void add_layer(WeightReader& weights, const JsonCursor& config, const ScoreLayer& layer,
+               const Extents& shape, Backend& backend, PooledHead& head) {
+  const auto has = [&weights](const std::string& bias) {
+    return weights.shape_of(bias).has_value();
+  };
+  const std::string name(layer.name), norm(layer.norm);
+  const bool has_bias = layer.bias == ScoreLayer::Bias::stored ||
+                        (layer.bias == ScoreLayer::Bias::optional && has(name + ".bias"));
+  const LayerFiles product(weights, name, has_bias, shape);
+  head.add(backend, product.weight(), product.bias(), read_activation(config, layer));
+  if (norm.empty()) return;
+  constexpr double kEps = 1e-5;
+  const auto eps = config.find("norm_eps");
+  const LayerFiles files(weights, norm, has(norm + ".bias"), {shape[0]});
+  head.add_norm(backend, files.weight(), files.bias(),
+                static_cast<float>(eps ? eps->number({.min = 0, .max = 1}) : kEps));
 }
 
 }  // namespace
@@ -65,10 +117,10 @@ std::optional<ScoreHead> load_score_head(WeightReader& weights, const Json& conf
   ScoreHead loaded;
   loaded.labels = {.names = read_names(config, num_labels, last),
                    .scoring = read_scoring(config, num_labels),
-                   .pooling = kind->reads_first_token ? Pooling::first : Pooling::last};
+                   .pooling = read_pooling(config, *kind)};
   for (const ScoreLayer& layer : kind->layers) {
     const bool is_last = layer.name == kind->last();
-    add_layer(weights, layer, {is_last ? num_labels : hidden_size, hidden_size}, backend,
+    add_layer(weights, config, layer, {is_last ? num_labels : hidden_size, hidden_size}, backend,
               loaded.head);
   }
   return loaded;

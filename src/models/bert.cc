@@ -1,7 +1,7 @@
 // Encoders with the block of BERT (Devlin et al., 2019; transformers' modeling_bert): learned
 // positions, norms behind each sum, an MLP without a gate, biases everywhere. RoBERTa and XLM-R
 // count positions from behind the padding's id; DistilBERT has no types of tokens and other names.
-#include "models/family.h"
+#include "models/encoder_fields.h"
 
 namespace paceline {
 namespace {
@@ -32,15 +32,8 @@ DecoderConfig read_encoder(const HfConfig& config, const WeightReader& weights,
                            const CommonDefaults& defaults, int64_t first_position,
                            int64_t num_layers) {
   DecoderConfig encoder = read_common(config, weights, defaults);
-  encoder.bidirectional = true;
-  encoder.has_head = false;
-  encoder.tied_head = false;
-  encoder.norm_kind = NormKind::layer;
-  encoder.norm_bias = true;
-  encoder.norms_sums = true;
-  encoder.norms = kNormsBehind;
-  encoder.final_norm = "";
-  encoder.embedding_norm = true;
+  set_encoder(encoder);
+  set_norms_behind(encoder);
   encoder.qkv_bias = encoder.output_bias = encoder.mlp_bias = true;
   encoder.gated_mlp = false;
   encoder.max_position -= first_position;
@@ -55,9 +48,7 @@ DecoderConfig read_encoder(const HfConfig& config, const WeightReader& weights,
 }
 
 void check_kind(const HfConfig& config) {
-  if (config.boolean("is_decoder", false)) {
-    config.unsupported("is_decoder", "true isn't supported: this family is run as an encoder");
-  }
+  check_is_encoder(config);
   if (const std::string type = config.string("position_embedding_type", "absolute");
       type != "absolute") {
     config.unsupported("position_embedding_type", "only absolute positions are supported");

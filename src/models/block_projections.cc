@@ -241,6 +241,7 @@ std::vector<BlockProjection> block_projections(const DecoderConfig& config, int6
   const MlpNames& names = config.mlp_names;
   if (config.fused_gate_up) {
     parts.push_back({mlp + names.gate_up, BlockProduct::gate_up, 0, 2 * inner, hidden});
+    if (config.up_first) parts.back().order = {{inner, inner}, {0, inner}};
   } else {
     if (config.gated_mlp) {
       parts.push_back({mlp + names.gate, BlockProduct::gate_up, 0, inner, hidden});

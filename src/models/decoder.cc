@@ -51,10 +51,11 @@ std::optional<Norm> load_mlp_norm(const LoadContext& context, const DecoderConfi
   return load_norm(context, config, layer_name(config, layer_index, part));
 }
 
-// Of a layer that joins another, that one's norm.
+// Of a layer that joins another, that one's norm; of the embedding perhaps none.
 std::optional<Norm> load_first_norm(const LoadContext& context, const DecoderConfig& config,
                                     int64_t layer_index) {
   if (joins_previous(config, layer_index)) return std::nullopt;
+  if (layer_index == 0 && !config.first_is_normed) return std::nullopt;
   return load_mixer_norm(context, config, layer_index,
                          config.norms_of(layer_index).before_attention);
 }
@@ -104,11 +105,13 @@ MlpConfig mlp_config(const DecoderConfig& config, int64_t layer_index) {
           .intermediate_size = config.intermediate_size_of(layer_index),
           .activation = config.activation,
           .bias = config.mlp_bias,
+          .down_bias = config.mlp_down_bias,
           .gated = config.gated_mlp,
           .self_gated = config.self_gated_mlp,
           .gate_scale = config.mlp_gate_scale,
           .gate_deviations = layer_of(config, layer_index).gate_deviations,
           .fused_gate_up = config.fused_gate_up,
+          .up_first = config.up_first,
           .names = config.mlp_names};
 }
 
@@ -304,7 +307,7 @@ void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t la
 
 std::optional<PositionEmbedding> load_positions(const LoadContext& context,
                                                 const DecoderConfig& config) {
-  if (config.num_positions == 0) return std::nullopt;
+  if (config.num_positions == 0 && config.num_token_types == 0) return std::nullopt;
   return PositionEmbedding(context, {.num_positions = config.num_positions,
                                      .first = config.first_position,
                                      .num_types = config.num_token_types,

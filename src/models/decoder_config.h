@@ -103,6 +103,7 @@ struct DecoderConfig {
   RopePairs rope_pairs = RopePairs::halves;
   bool norms_sums = false;      // norms behind attention and MLP are those of the residual stream
   bool layer_scalars = false;   // each layer's end multiplies the residual stream by a layer_scalar
+  bool first_is_normed = true;  // the embedding, before the first block's attention
   bool parallel_block = false;  // the MLP reads what attention reads; both are added together
   bool qkv_bias = false;
   bool output_bias = false;
@@ -110,6 +111,7 @@ struct DecoderConfig {
   bool head_gates = false;      // each head's output is multiplied by one sigmoid, of g_proj
   bool attention_gate = false;  // each head's output is multiplied by sigmoids; q_proj has them too
   bool mlp_bias = false;
+  bool mlp_down_bias = false;  // of its last projection alone
   bool gated_mlp = true;
   bool self_gated_mlp = false;          // no gate of its own: up takes its place
   float mlp_gate_scale = 1.0f;          // of gates before the activation
@@ -117,6 +119,7 @@ struct DecoderConfig {
   float attention_output_scale = 1.0f;  // of what attention adds
   bool fused_qkv = false;               // stored as one matrix, self_attn.qkv_proj
   bool fused_gate_up = false;           // stored as one matrix
+  bool up_first = false;                // in it
   std::string mlp = "mlp";              // what the MLP is called within its block
   MlpNames mlp_names;
   AttentionNames attention_names;

@@ -99,6 +99,11 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"camembert", read_roberta},
     {"xlm-roberta", read_roberta},
     {"distilbert", read_distilbert},
+    {"modernbert", read_modernbert},
+    {"nomic_bert", read_nomic_bert},
+    {"gte", read_gte},
+    {"new", read_new_gte},
+    {"eurobert", read_eurobert},
     {"nemotron_h", read_nemotron_h},
 });
 
@@ -193,11 +198,12 @@ void read_directions(const HfConfig& config, DecoderConfig& decoder) {
         "use_bidirectional_attention",
         fmt::format("true is supported for gemma3_text, not for {}", decoder.family));
   }
-  decoder.bidirectional = decoder.bidirectional || both_ways || !is_causal;
+  const bool is_encoder = decoder.bidirectional;  // its family has set the windows
+  decoder.bidirectional = is_encoder || both_ways || !is_causal;
   for (LayerConfig& layer : decoder.layers) {
     if (layer.window == 0) continue;
     if (both_ways) layer.window = layer.window / 2 + 1;
-    if (!is_causal) layer.window += 1;
+    if (!is_causal && !is_encoder) layer.window += 1;
   }
 }
 

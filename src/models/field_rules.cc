@@ -52,6 +52,10 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "tie_word_embeddings", .use = harmless, .family = "xlm-roberta"},
     {.name = "tie_word_embeddings", .use = harmless, .family = "camembert"},
     {.name = "tie_word_embeddings", .use = harmless, .family = "distilbert"},
+    {.name = "tie_word_embeddings", .use = harmless, .family = "modernbert"},
+    {.name = "tie_word_embeddings", .use = harmless, .family = "nomic_bert"},
+    {.name = "tie_word_embeddings", .use = harmless, .family = "gte"},
+    {.name = "tie_word_embeddings", .use = harmless, .family = "eurobert"},
     {.name = "attention_bias"},
     {.name = "attention_out_bias"},
     {.name = "mlp_bias"},
@@ -98,6 +102,8 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "n_layers"},
     {.name = "activation"},
     {.name = "sinusoidal_pos_embds", .use = harmless},  // of initial values
+    {.name = "local_attention"},
+    {.name = "norm_bias"},
     {.name = "query_pre_attn_scalar"},
     {.name = "attn_logit_softcapping"},
     {.name = "attn_logit_softcapping", .use = harmless, .family = "gemma3_text"},
@@ -242,6 +248,9 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "bos_token_id"},
     {.name = "eos_token_id"},
     {.name = "pad_token_id"},
+    {.name = "cls_token_id", .use = harmless},  // the tokenizer has them
+    {.name = "sep_token_id", .use = harmless},
+    {.name = "mask_token_id", .use = harmless},
     // A model around the text model.
     {.name = "text_config"},
     {.name = "vision_config", .use = harmless},
@@ -292,6 +301,15 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "embedding_dropout", .use = harmless},
     {.name = "resid_pdrop", .use = harmless},
     {.name = "embd_pdrop", .use = harmless},
+    {.name = "mlp_dropout", .use = harmless},
+    {.name = "initializer_cutoff_factor", .use = harmless},
+    // Heads: of labels (load/score_head.h has these), of masked tokens.
+    {.name = "classifier_activation", .use = harmless},
+    {.name = "classifier_bias", .use = harmless},
+    {.name = "classifier_pooling", .use = harmless},
+    {.name = "decoder_bias", .use = harmless},
+    {.name = "sparse_prediction", .use = harmless},
+    {.name = "sparse_pred_ignore_index", .use = harmless},
     {.name = "problem_type", .use = harmless},
     {.name = "id2label", .use = harmless},
     {.name = "label2id", .use = harmless},
@@ -302,6 +320,7 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "return_dict", .use = harmless},
     {.name = "use_cache", .use = harmless},
     {.name = "chunk_size_feed_forward", .use = harmless},
+    {.name = "deterministic_flash_attn", .use = harmless},
     {.name = "pretraining_tp", .use = harmless},  // slices of products, whose sums are the same
 });
 

@@ -1,6 +1,7 @@
 // Families with Llama's block: IQuest-Coder, InternLM 3 and CWM (other defaults; transformers'
 // configuration_iquestcoder, _internlm3, modeling_cwm), Seed-OSS (a bias of its own for the output
-// of attention), Arcee (an MLP without a gate), Helium and ERNIE 4.5 (neighbours rotate).
+// of attention), Arcee (an MLP without a gate), Helium and ERNIE 4.5 (neighbours rotate), EuroBERT
+// (an encoder).
 #include "models/family.h"
 
 namespace paceline {
@@ -44,6 +45,12 @@ constexpr CommonDefaults kCwmDefaults = {.vocab_size = 128256,
                                          .head_dim = 128,
                                          .max_position = 131072,
                                          .norm_eps = 1e-5};
+constexpr CommonDefaults kEuroBertDefaults = {.vocab_size = 128256,
+                                              .num_heads = 12,
+                                              .intermediate_size = 3072,
+                                              .max_position = 8192,
+                                              .norm_eps = 1e-5,
+                                              .hidden_size = 768};
 
 // Layers without windows, and one rope.
 DecoderConfig read_plain(const HfConfig& config, const WeightReader& weights,
@@ -124,6 +131,15 @@ DecoderConfig read_ernie4_5(const HfConfig& config, const WeightReader& weights)
   read_biases(config, "use_bias", "use_bias", decoder);
   decoder.rope_pairs = RopePairs::neighbours;
   return decoder;
+}
+
+DecoderConfig read_eurobert(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig encoder = read_plain(config, weights, kEuroBertDefaults);
+  read_biases(config, "attention_bias", "mlp_bias", encoder);
+  encoder.bidirectional = true;
+  encoder.has_head = false;
+  encoder.tied_head = false;
+  return encoder;
 }
 
 // Every fourth layer has full attention, the first one too, unless layer_types lists them.

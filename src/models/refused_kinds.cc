@@ -21,9 +21,9 @@ constexpr auto kKimiNames = std::to_array<std::string_view>({"kimi-linear", "kim
 // Beside multi-head latent attention they have parts that no family has.
 constexpr auto kLatentNames =
     std::to_array<std::string_view>({"axk1", "kimi_k25", "longcat_flash", "plm"});
-constexpr auto kEncoderNames = std::to_array<std::string_view>(
-    {"albert", "deberta", "deberta-v2", "electra", "eurobert", "jina-bert-v2", "modern-bert",
-     "modernbert", "mpnet", "neo-bert", "nomic-bert", "nomic_bert", "t5encoder"});
+constexpr auto kEncoderNames =
+    std::to_array<std::string_view>({"albert", "deberta", "deberta-v2", "electra", "jina-bert-v2",
+                                     "mpnet", "neo-bert", "t5encoder"});
 constexpr auto kCrossAttentionNames = std::to_array<std::string_view>(
     {"bart", "blenderbot", "bigbird_pegasus", "longt5", "m2m_100", "marian", "mbart", "mllama",
      "mllama_text_model", "moonshine", "mt5", "pegasus", "switch_transformers", "t5", "t5gemma",

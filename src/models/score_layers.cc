@@ -9,7 +9,7 @@ namespace {
 
 using enum PooledHead::Activation;
 
-constexpr std::array kOfDecoders = {ScoreLayer{.name = "score", .has_bias = false}};
+constexpr std::array kOfDecoders = {ScoreLayer{.name = "score", .bias = ScoreLayer::Bias::none}};
 // modeling_roberta, modeling_distilbert, modeling_bert.
 constexpr std::array kOfRoberta = {ScoreLayer{.name = "classifier.dense", .activation = tanh},
                                    ScoreLayer{.name = "classifier.out_proj"}};
@@ -17,11 +17,18 @@ constexpr std::array kOfDistilBert = {ScoreLayer{.name = "pre_classifier", .acti
                                       ScoreLayer{.name = "classifier"}};
 constexpr std::array kOfBert = {ScoreLayer{.name = "pooler.dense", .activation = tanh},
                                 ScoreLayer{.name = "classifier"}};
+// modeling_modernbert.
+constexpr std::array kOfModernBert = {ScoreLayer{.name = "head.dense",
+                                                 .activation = gelu,
+                                                 .bias = ScoreLayer::Bias::optional,
+                                                 .activation_field = "classifier_activation",
+                                                 .norm = "head.norm"},
+                                      ScoreLayer{.name = "classifier"}};
 
-constexpr std::array kKinds = {ScoreLayers{.layers = kOfDecoders, .reads_first_token = false},
-                               ScoreLayers{.layers = kOfRoberta},
-                               ScoreLayers{.layers = kOfDistilBert},
-                               ScoreLayers{.layers = kOfBert}};
+constexpr std::array kKinds = {
+    ScoreLayers{.layers = kOfDecoders, .reads_first_token = false},
+    ScoreLayers{.layers = kOfRoberta}, ScoreLayers{.layers = kOfDistilBert},
+    ScoreLayers{.layers = kOfModernBert}, ScoreLayers{.layers = kOfBert}};
 
 // Heads with the same names choose among answers, or label each token.
 bool is_for_sequences(const JsonCursor& config) {

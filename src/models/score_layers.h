@@ -12,9 +12,14 @@
 namespace paceline {
 
 struct ScoreLayer {
+  enum class Bias : uint8_t { none, stored, optional };  // optional: where the files have one
+
   std::string_view name;  // canonical, without ".weight" and ".bias"
   PooledHead::Activation activation = PooledHead::Activation::none;
-  bool has_bias = true;
+  Bias bias = Bias::stored;
+  // The field of config.json that has the activation; files without it have `activation`.
+  std::string_view activation_field = {};
+  std::string_view norm = {};  // a layer norm behind the activation; its bias is optional
 };
 
 struct ScoreLayers {

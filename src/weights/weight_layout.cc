@@ -39,15 +39,58 @@ constexpr auto kDistilBertParts = std::to_array<NamePart>({
     {".post_feedforward_layernorm.", ".output_layer_norm."},
 });
 
+// ModernBERT (modeling_modernbert).
+constexpr auto kModernBertParts = std::to_array<NamePart>({
+    {"embed_tokens.", "embeddings.tok_embeddings."},
+    {"embed_norm.", "embeddings.norm."},
+    {".input_layernorm.", ".attn_norm."},
+    {".self_attn.qkv_proj.", ".attn.Wqkv."},
+    {".self_attn.o_proj.", ".attn.Wo."},
+    {".post_attention_layernorm.", ".mlp_norm."},
+    {".mlp.gate_up_proj.", ".mlp.Wi."},
+    {".mlp.down_proj.", ".mlp.Wo."},
+    {"norm.", "final_norm."},
+});
+
+// Nomic BERT. As published, and as transformers writes it.
+constexpr auto kNomicParts = std::to_array<NamePart>({
+    {"embed_tokens.", "embeddings.word_embeddings."},
+    {"embed_types.", "embeddings.token_type_embeddings."},
+    {"embed_norm.", "emb_ln."},
+    {"layers.", "encoder.layers."},
+    {".self_attn.qkv_proj.", ".attn.Wqkv."},
+    {".self_attn.o_proj.", ".attn.out_proj."},
+    {".post_attention_layernorm.", ".norm1."},
+    {".mlp.up_proj.", ".mlp.fc11."},
+    {".mlp.gate_proj.", ".mlp.fc12."},
+    {".mlp.down_proj.", ".mlp.fc2."},
+    {".post_feedforward_layernorm.", ".norm2."},
+});
+
+// GTE, likewise.
+constexpr auto kGteParts = std::to_array<NamePart>({
+    {"embed_tokens.", "embeddings.word_embeddings."},
+    {"embed_types.", "embeddings.token_type_embeddings."},
+    {"embed_norm.", "embeddings.LayerNorm."},
+    {"layers.", "encoder.layer."},
+    {".self_attn.", ".attention."},
+    {".post_attention_layernorm.", ".attn_ln."},
+    {".mlp.gate_up_proj.", ".mlp.up_gate_proj."},
+    {".post_feedforward_layernorm.", ".mlp_ln."},
+});
+
 constexpr std::string_view kWordEmbedding = "embeddings.word_embeddings.weight";
 constexpr auto kUnneeded =
     std::to_array<std::string_view>({"pooler.", "embeddings.position_ids", "cls.", "lm_head.",
                                      "vocab_transform.", "vocab_layer_norm.", "vocab_projector."});
 
-constexpr auto kHeads = std::to_array<std::string_view>({"classifier.", "pre_classifier."});
+constexpr auto kModernUnneeded = std::to_array<std::string_view>({"head.", "decoder."});
 
-constexpr auto kLayoutPrefixes =
-    std::to_array<std::string_view>({"bert.", "roberta.", "distilbert.", "model.", ""});
+constexpr auto kHeads = std::to_array<std::string_view>({"classifier.", "pre_classifier."});
+constexpr auto kModernHeads = std::to_array<std::string_view>({"classifier.", "head."});
+
+constexpr auto kLayoutPrefixes = std::to_array<std::string_view>(
+    {"bert.", "roberta.", "distilbert.", "nomic_bert.", "gte.", "new.", "model.", ""});
 
 constexpr auto kLayouts = std::to_array<WeightLayout>({
     {.embedding = kWordEmbedding,
@@ -58,6 +101,21 @@ constexpr auto kLayouts = std::to_array<WeightLayout>({
     {.embedding = kWordEmbedding,
      .sign = "transformer.layer.0.attention.q_lin.weight",
      .parts = kDistilBertParts,
+     .unneeded = kUnneeded,
+     .without_prefix = kHeads},
+    {.embedding = "embeddings.tok_embeddings.weight",
+     .sign = "layers.0.attn.Wqkv.weight",
+     .parts = kModernBertParts,
+     .unneeded = kModernUnneeded,
+     .without_prefix = kModernHeads},
+    {.embedding = kWordEmbedding,
+     .sign = "encoder.layers.0.attn.Wqkv.weight",
+     .parts = kNomicParts,
+     .unneeded = kUnneeded,
+     .without_prefix = kHeads},
+    {.embedding = kWordEmbedding,
+     .sign = "encoder.layer.0.attention.qkv_proj.weight",
+     .parts = kGteParts,
      .unneeded = kUnneeded,
      .without_prefix = kHeads},
 });

@@ -69,7 +69,31 @@ TEST_P(EmbeddingGolden, IsSentenceTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(Models, EmbeddingGolden,
                          ::testing::Values("qwen3", "gemma3", "qwen3_both_ways", "bert",
-                                           "xlm_roberta", "distilbert"));
+                                           "xlm_roberta", "distilbert", "modernbert", "nomic_bert",
+                                           "gte", "eurobert"));
+
+// The config of published files, where transformers writes another one.
+class PublishedConfigGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PublishedConfigGolden, IsSentenceTransformers) {
+  const Json golden = read_embeddings(GetParam());
+  const JsonCursor published = JsonCursor(golden, "golden.json").at("published");
+  const fs::path path =
+      fs::path(::testing::TempDir()) / ("published_" + GetParam() + std::to_string(::getpid()));
+  fs::remove_all(path);
+  fs::copy(embedding_model(GetParam()), path, fs::copy_options::recursive);
+  std::ofstream(path / "config.json") << published.at("config").string();
+  LLM llm = LLM::load(embedding_options(path.string()));
+  for (const JsonCursor& one : published.at("cases").items()) {
+    if (one.find("prompt_name") || one.find("dimensions")) continue;
+    const Embedding found = llm.embed(one.at("text").string());
+    EXPECT_LE(largest_difference(found.values, floats_of(one.at("embedding"))), kEmbeddingTolerance)
+        << one.at("text").string();
+  }
+  fs::remove_all(path);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PublishedConfigGolden, ::testing::Values("nomic_bert", "gte"));
 
 // Pairs whose second texts begin elsewhere are rows of one step.
 TEST(EncoderPairs, HaveTheBitsOfOneAlone) {
@@ -77,7 +101,7 @@ TEST(EncoderPairs, HaveTheBitsOfOneAlone) {
                                        {"x", "step 1 of many and then step 2"},
                                        {"where is the sea", "no"},
                                        {"A long walk", "x"}};
-  for (const char* const name : {"bert_pairs", "xlm_roberta_pairs"}) {
+  for (const char* const name : {"bert_pairs", "xlm_roberta_pairs", "nomic_bert_pairs"}) {
     SCOPED_TRACE(name);
     LoadOptions options = embedding_options(embedding_model(name));
     LLM together = LLM::load(options);
@@ -104,7 +128,8 @@ TEST(EmbeddingFeaturesGolden, DirectionsAndWindowsMatter) {
        R"("use_bidirectional_attention": false)"},
       {"gemma3", R"("sliding_window": 24)", R"("sliding_window": 26)"},
       {"qwen3_both_ways", R"("is_causal": false)", R"("is_causal": true)"},
-      {"qwen3_both_ways", R"("sliding_window": 12)", R"("sliding_window": 11)"}};
+      {"qwen3_both_ways", R"("sliding_window": 12)", R"("sliding_window": 11)"},
+      {"modernbert", R"("local_attention": 11)", R"("local_attention": 9)"}};
   const fs::path path =
       fs::path(::testing::TempDir()) / ("both_ways_" + std::to_string(::getpid()));
   for (const Change& change : changes) {

@@ -171,18 +171,26 @@ def make_word_pieces() -> transformers.PreTrainedTokenizerFast:
         model_input_names=["input_ids", "token_type_ids", "attention_mask"])
 
 
+WORD_PIECES = {"bert", "nomic_bert"}
+
+
 def encoder_tokenizer(kind: str) -> transformers.PreTrainedTokenizerFast:
-    tokenizer = make_word_pieces() if kind == "bert" else make_tokenizer("<bos> $ <eos>")
+    tokenizer = make_word_pieces() if kind in WORD_PIECES else make_tokenizer("<bos> $ <eos>")
     tokenizer.model_max_length = 512
     return tokenizer
 
 
-def make_encoder(kind: str, model, pooling: str, out: Path) -> None:
-    """Of the class of `model`, which a vocabulary's size makes: BERT and its relatives."""
+def make_encoder(kind: str, model, pooling: str, out: Path, published=None) -> None:
+    """Of the class of `model`, which a vocabulary's size makes: BERT and its relatives. `published` makes the config of
+    published files, and does to the model what that asks for."""
     tokenizer = encoder_tokenizer(kind)
     transformer = randomise(model(len(tokenizer)), 6)
     embedder = save_embedder(transformer, tokenizer, [Pooling(32, pooling_mode=pooling), Normalize()], out)
-    write_golden(out, {"cases": embedding_cases(embedder, 32)})
+    golden = {"cases": embedding_cases(embedder, 32)}
+    if published:
+        config = published(embedder[0].auto_model)
+        golden["published"] = {"config": json.dumps(config), "cases": embedding_cases(embedder, 32)}
+    write_golden(out, golden)
 
 
 def xlm_roberta_config(vocab: int, **changes) -> transformers.XLMRobertaConfig:
@@ -209,6 +217,60 @@ def make_distilbert(out: Path) -> None:
     make_encoder("distilbert", lambda vocab: transformers.DistilBertModel(distilbert_config(vocab)), "mean", out)
 
 
+def modernbert_config(vocab: int, **changes) -> transformers.ModernBertConfig:
+    """The first and the fourth layer have full attention."""
+    return transformers.ModernBertConfig(**{**encoder_sizes(vocab), "num_hidden_layers": 4, "local_attention": 11,
+                                            "pad_token_id": 0, "bos_token_id": 2, "cls_token_id": 2,
+                                            "eos_token_id": 3, "sep_token_id": 3, **changes})
+
+
+def make_modernbert(out: Path) -> None:
+    make_encoder("bert", lambda vocab: transformers.ModernBertModel(modernbert_config(vocab)), "mean", out)
+
+
+def published_nomic(model) -> dict:
+    """The config of nomic-embed-text-v1.5, as the code beside its weights reads it."""
+    config = model.config
+    return {"model_type": "nomic_bert", "activation_function": "swiglu", "causal": False, "layer_norm_epsilon": 1e-12,
+            "max_trained_positions": 2048, "mlp_fc1_bias": False, "mlp_fc2_bias": False, "n_embd": config.hidden_size,
+            "n_head": config.num_attention_heads, "n_inner": config.intermediate_size,
+            "n_layer": config.num_hidden_layers, "n_positions": 512, "parallel_block": False, "prenorm": False,
+            "qkv_proj_bias": False, "rotary_emb_base": 1000, "rotary_emb_fraction": 1.0,
+            "rotary_emb_interleaved": False, "rotary_scaling_factor": None, "torch_dtype": "float32",
+            "type_vocab_size": 2, "use_rms_norm": False, "vocab_size": config.vocab_size}
+
+
+def make_nomic_bert(out: Path) -> None:
+    make_encoder("bert", lambda vocab: transformers.NomicBertModel(transformers.NomicBertConfig(**encoder_sizes(vocab))),
+                 "mean", out, published_nomic)
+
+
+def published_gte(model) -> dict:
+    """The config of gte-base-en-v1.5, whose code stretches the rope by NTK: the base times the factor, frequencies by its
+    power of 2 / dim (Alibaba-NLP/new-impl, NTKScalingRotaryEmbedding)."""
+    config, theta, factor = model.config, 5000.0, 2.0
+    dim = config.hidden_size // config.num_attention_heads
+    exponents = torch.arange(0, dim, 2, dtype=torch.float32) / dim
+    model.rotary_emb.inv_freq = (theta * factor) ** -exponents / factor ** (2 / dim)
+    return {"model_type": "new", "hidden_act": "gelu", "hidden_size": config.hidden_size,
+            "intermediate_size": config.intermediate_size, "layer_norm_eps": 1e-12, "layer_norm_type": "layer_norm",
+            "logn_attention_scale": False, "max_position_embeddings": 512,
+            "num_attention_heads": config.num_attention_heads, "num_hidden_layers": config.num_hidden_layers,
+            "pack_qkv": True, "position_embedding_type": "rope", "rope_theta": theta,
+            "rope_scaling": {"factor": factor, "type": "ntk"}, "torch_dtype": "float32", "type_vocab_size": 1,
+            "vocab_size": config.vocab_size}
+
+
+def make_gte(out: Path) -> None:
+    make_encoder("roberta", lambda vocab: transformers.GteModel(transformers.GteConfig(
+        **encoder_sizes(vocab), pad_token_id=0)), "cls", out, published_gte)
+
+
+def make_eurobert(out: Path) -> None:
+    make_encoder("eurobert", lambda vocab: transformers.EuroBertModel(transformers.EuroBertConfig(
+        **encoder_sizes(vocab), pad_token_id=0, bos_token_id=1, eos_token_id=2, num_key_value_heads=2)), "mean", out)
+
+
 def make_encoder_classifier(kind: str, labels: list[str], out: Path) -> None:
     """Scores of texts and pairs by transformers' class with a head."""
     tokenizer = encoder_tokenizer(kind)
@@ -219,6 +281,10 @@ def make_encoder_classifier(kind: str, labels: list[str], out: Path) -> None:
             transformers.BertConfig(**encoder_sizes(vocab), **names)),
         "xlm_roberta": lambda: transformers.XLMRobertaForSequenceClassification(xlm_roberta_config(vocab, **names)),
         "distilbert": lambda: transformers.DistilBertForSequenceClassification(distilbert_config(vocab, **names)),
+        "modernbert": lambda: transformers.ModernBertForSequenceClassification(
+            modernbert_config(vocab, classifier_pooling="mean", classifier_bias=True, norm_bias=True, **names)),
+        "nomic_bert": lambda: transformers.NomicBertForSequenceClassification(
+            transformers.NomicBertConfig(**encoder_sizes(vocab), **names)),
     }[kind]()
     model = randomise(model, 9)
     model.save_pretrained(out)
@@ -228,7 +294,7 @@ def make_encoder_classifier(kind: str, labels: list[str], out: Path) -> None:
         inputs = tokenizer(*texts, return_tensors="pt")
         if inputs["input_ids"].shape[1] > tokenizer.model_max_length:
             continue
-        if kind != "bert":
+        if kind not in WORD_PIECES:
             inputs.pop("token_type_ids", None)
         with torch.no_grad():
             logits = model(**inputs).logits[0]
@@ -404,6 +470,9 @@ def main() -> None:
               "classifier": lambda path: make_classifier(path, ["bad", "fair", "good"], 6),
               "cross_encoder": lambda path: make_classifier(path, ["LABEL_0"], 7), "reranker": make_reranker,
               "bert": make_bert, "xlm_roberta": make_xlm_roberta, "distilbert": make_distilbert,
+              "modernbert": make_modernbert, "nomic_bert": make_nomic_bert, "gte": make_gte, "eurobert": make_eurobert,
+              "modernbert_labels": lambda path: make_encoder_classifier("modernbert", ["bad", "fair", "good"], path),
+              "nomic_bert_pairs": lambda path: make_encoder_classifier("nomic_bert", ["LABEL_0"], path),
               "bert_pairs": lambda path: make_encoder_classifier("bert", ["LABEL_0"], path),
               "xlm_roberta_pairs": lambda path: make_encoder_classifier("xlm_roberta", ["LABEL_0"], path),
               "distilbert_labels": lambda path: make_encoder_classifier("distilbert", ["bad", "fair", "good"], path)}
