@@ -304,16 +304,19 @@ constexpr CommandDef kCommands[] = {
      .run = run_bench},
     {.id = CommandId::quantize,
      .name = "quantize",
-     .summary = "Write a copy of a model in fewer bits, as MLX does",
+     .summary = "Write a copy of a model in fewer bits, as MLX or llama.cpp do",
      .examples =
          "paceline quantize -m Qwen/Qwen3-0.6B -o qwen3-4bit\n"
-         "paceline quantize -m Qwen/Qwen3-0.6B -o qwen3-mixed --recipe mixed_3_6 --check book.txt",
-     .basics = "model output bits group-size recipe check max-model-len activations json threads",
+         "paceline quantize -m Qwen/Qwen3-0.6B -o qwen3-mixed --recipe mixed_3_6 --check book.txt\n"
+         "paceline quantize -m Qwen/Qwen3-0.6B -o qwen3.gguf --gguf-type q4_k_m",
+     .basics = "model output bits group-size recipe gguf-type check max-model-len activations json "
+               "threads",
      .notes = "Nothing is overwritten, and an interrupted run leaves nothing behind.",
      .details = "Both mlx_lm and this program load the result: config.json with `quantization`, "
                 "weights in shards of at most 5 GB, the tokenizer's files. Matrices whose rows are "
                 "whole groups are quantised; norms, biases and everything else are copied. One "
                 "tensor is in memory at a time.\n\n"
+                "A GGUF file gets the types that llama.cpp's llama-quantize gives its tensors.\n\n"
                 "--check measures as `paceline perplexity` does, in windows of the same length "
                 "before and after. The model is kept if --check is interrupted.",
      .run = run_quantize},
@@ -333,15 +336,19 @@ constexpr CommandDef kCommands[] = {
      .run = run_trace},
     {.id = CommandId::convert,
      .name = "convert",
-     .summary = "Write a GGUF file as a Hugging Face directory",
+     .summary = "Write a GGUF file as a Hugging Face directory, or a model as GGUF",
      .examples = "paceline convert -m llama-3.2-1b-q8_0.gguf -o llama-3.2-1b\n"
-                 "paceline convert -m model.gguf -o model --dtype bfloat16",
-     .basics = "model output dtype",
+                 "paceline convert -m model.gguf -o model --dtype bfloat16\n"
+                 "paceline convert -m Qwen/Qwen3-0.6B -o qwen3.gguf",
+     .basics = "model output dtype gguf-type",
      .notes = "Nothing is overwritten, and an interrupted run leaves nothing behind.",
      .details = "The directory gets config.json, generation_config.json, the tokenizer's files "
                 "with the chat template, and model.safetensors. With --dtype auto no weight "
                 "changes: tensors of plain numbers keep their type, and quantised ones become "
-                "float32, which holds their values exactly.",
+                "float32, which holds their values exactly.\n\n"
+                "With --output FILE.gguf the model, a directory or a GGUF file, is written as a "
+                "GGUF file for llama.cpp. What such files can't hold is refused by name before "
+                "anything is written.",
      .run = run_convert},
     {.id = CommandId::train,
      .name = "train",

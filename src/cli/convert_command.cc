@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/figures.h"
+#include "cli/gguf_output.h"
 #include "cli/model_opening.h"
 #include "cli/usage_error.h"
 #include "load/gguf_conversion.h"
@@ -15,18 +16,34 @@ std::string sizes_text(const ConvertedSizes& sizes, const std::string& to) {
                      bytes_text(sizes.bytes_after), bytes_text(sizes.bytes_before));
 }
 
+ConvertedSizes to_gguf_file(const ModelSource& source, const Settings& settings,
+                            ByteProgress& progress) {
+  ThreadPool threads(settings.load.num_threads);
+  return write_gguf(source, gguf_writing(settings, GgufFileType::as_stored, progress), threads);
+}
+
+ConvertedSizes to_directory(const ModelSource& source, const Settings& settings,
+                            ByteProgress& progress) {
+  GgufConversion conversion{.to = settings.output};
+  if (settings.load.dtype != "auto") conversion.dtype = parse_dtype(settings.load.dtype);
+  conversion.progress = progress.callback();
+  return convert_gguf(source, conversion);
+}
+
 }  // namespace
 
 int run_convert(const Settings& settings, Session& session) {
   if (settings.load.model.empty())
-    throw UsageError("nothing to read: give --model FILE, a GGUF file");
-  if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIR");
-  GgufConversion conversion{.to = settings.output};
-  if (settings.load.dtype != "auto") conversion.dtype = parse_dtype(settings.load.dtype);
+    throw UsageError(
+        "nothing to read: give --model PATH, a GGUF file, or a directory to write as one");
+  if (settings.output.empty())
+    throw UsageError("nowhere to write: give --output DIR, or FILE.gguf");
+  const bool to_gguf = writes_gguf(settings);
   session.explain_written(settings.output, " is complete");
   ByteProgress progress(session, "");
-  conversion.progress = progress.callback();
-  const ConvertedSizes sizes = convert_gguf(ModelSource(model_path(settings)), conversion);
+  const ModelSource source(model_path(settings));
+  const ConvertedSizes sizes =
+      to_gguf ? to_gguf_file(source, settings, progress) : to_directory(source, settings, progress);
   session.print_note(sizes_text(sizes, settings.output));
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "adapters/adapter_files.h"
 #include "cli/command.h"
 #include "cli/figures.h"
+#include "cli/gguf_output.h"
 #include "cli/model_opening.h"
 #include "cli/usage_error.h"
 #include "load/fuse_model.h"
@@ -35,7 +36,8 @@ std::string fused_text(const FusedSizes& sizes, const std::string& to) {
 
 int run_fuse(const Settings& settings, Session& session) {
   if (settings.adapter.empty()) throw UsageError("nothing to add: give --lora PATH, an adapter");
-  if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIR");
+  if (settings.output.empty())
+    throw UsageError("nowhere to write: give --output DIR, or FILE.gguf");
   if (settings.group_size && !settings.bits) {
     throw UsageError("--group-size is for quantised matrices: give --bits too");
   }
@@ -43,6 +45,11 @@ int run_fuse(const Settings& settings, Session& session) {
   session.explain_written(settings.output, " is complete");
   ByteProgress progress(session, "");
   options.progress = progress.callback();
+  if (writes_gguf(settings)) {
+    if (settings.bits)
+      throw UsageError("--bits is for directories: give --gguf-type for a GGUF file");
+    options.gguf_type = gguf_writing(settings, GgufFileType::as_stored, progress).type;
+  }
   const ModelSource source(model_path(settings));
   Memory memory;
   const Adapter adapter = read_adapter(settings.adapter, read_adapter_base(source), memory);

@@ -134,8 +134,8 @@ constexpr OptionDef kInputOptions[] = {
             .excludes = "replay"}),
     elsewhere("Append the results to FILE, one JSON object a line.", {.commands = set_of({batch})}),
     elsewhere(
-        "Write the model to DIR, a new directory.",
-        {.aliases = "-o", .placeholder = "DIR", .commands = set_of({quantize, convert, fuse})}),
+        "Write the model to PATH: a new directory, or a GGUF file if it ends with .gguf.",
+        {.aliases = "-o", .placeholder = "PATH", .commands = set_of({quantize, convert, fuse})}),
     elsewhere("Write checkpoints, metrics and the adapter or model to DIR: a new directory, or "
               "that of the run to resume.",
               {.aliases = "-o --adapter-path", .commands = set_of({train})}),

@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/figures.h"
+#include "cli/gguf_output.h"
 #include "cli/model_opening.h"
 #include "cli/perplexity.h"
 #include "cli/usage_error.h"
@@ -35,6 +36,24 @@ Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
   // Perplexities of different parts of a text can't be compared.
   if (measured.is_partial()) throw Error(ErrorCode::cancelled, "interrupted");
   return measured;
+}
+
+// With --output FILE.gguf.
+QuantizedSizes quantize_into_gguf(const Settings& settings, Session& session) {
+  if (settings.bits || settings.group_size || !settings.recipe.empty()) {
+    throw UsageError(
+        "--bits, --group-size and --recipe are for directories: a GGUF file's types "
+        "are those of --gguf-type");
+  }
+  ByteProgress progress(session, "");
+  ThreadPool threads(settings.load.num_threads);
+  const ConvertedSizes sizes =
+      write_gguf(ModelSource(model_path(settings)),
+                 gguf_writing(settings, GgufFileType::q4_k_m, progress), threads);
+  return {.parameters = sizes.parameters,
+          .quantized_parameters = sizes.quantized_parameters,
+          .bytes_before = sizes.bytes_before,
+          .bytes_after = sizes.bytes_after};
 }
 
 QuantizedSizes quantize_into(const Settings& settings, Session& session) {
@@ -88,7 +107,8 @@ std::string report_json(const Report& report) {
 }  // namespace
 
 int run_quantize(const Settings& settings, Session& session) {
-  if (settings.output.empty()) throw UsageError("nowhere to write: give --output DIR");
+  if (settings.output.empty())
+    throw UsageError("nowhere to write: give --output DIR, or FILE.gguf");
   if (settings.bits && !settings.recipe.empty()) {
     throw UsageError("--bits and --recipe both set the bits: give one of them");
   }
@@ -101,7 +121,8 @@ int run_quantize(const Settings& settings, Session& session) {
     tokenizer = open_tokenizer(settings);
     text = read_measured_text(*settings.check, {}, *tokenizer);
   }
-  report.sizes = quantize_into(settings, session);
+  report.sizes = writes_gguf(settings) ? quantize_into_gguf(settings, session)
+                                       : quantize_into(settings, session);
   if (text) {
     int64_t context = settings.load.max_model_len.value_or(0);
     const std::string before = model_path(settings).string();

@@ -1,4 +1,4 @@
-// Options of quantize and fuse: the format of a model's matrices, and measuring the loss.
+// Options of quantize, fuse and convert: the format of a model's matrices, and measuring the loss.
 #include "cli/option_groups.h"
 
 namespace paceline {
@@ -23,6 +23,17 @@ constexpr OptionDef kQuantizingOptions[] = {
            {.placeholder = "NAME",
             .choices = "mixed_2_6 mixed_3_4 mixed_3_6 mixed_4_6",
             .default_text = "every matrix in --bits"}),
+    option(
+        "gguf-type", kTo<&Settings::gguf_type>,
+        "Type of a GGUF file's matrices, where --output is FILE.gguf: f32, f16, bf16, q8_0, q4_0 "
+        "or q4_k_m.",
+        {.placeholder = "TYPE",
+         .choices = "f32 f16 bf16 q8_0 q4_0 q4_k_m",
+         .default_text = "as stored",
+         .commands = set_of({convert, fuse})}),
+    elsewhere(
+        "Type of a GGUF file's matrices, where --output is FILE.gguf: q8_0, q4_0 or q4_k_m.",
+        {.choices = "q8_0 q4_0 q4_k_m", .default_text = "q4_k_m", .commands = set_of({quantize})}),
     option("check", kTo<&Settings::check>,
            "Text file whose perplexity is measured before and after.",
            {.placeholder = "FILE", .default_text = "off"}),

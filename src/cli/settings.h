@@ -185,10 +185,11 @@ struct Settings {
   // trace
   bool replay = false;
 
-  // quantize, fuse
+  // quantize, fuse, convert
   std::optional<int64_t> bits;
   std::optional<int64_t> group_size;  // 64
   std::string recipe;
+  std::string gguf_type;
   std::optional<std::string> check;
 
   // train

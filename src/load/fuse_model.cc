@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <string_view>
 
 #include "adapters/pair_delta.h"
@@ -14,7 +17,9 @@
 #include "load/fuse_plan.h"
 #include "load/gguf_conversion.h"
 #include "load/weight_stack.h"
+#include "load/write_gguf.h"
 #include "weights/affine_quantizer.h"
+#include "weights/forwarding_checkpoint.h"
 #include "weights/quoted_name.h"
 
 namespace paceline {
@@ -24,12 +29,103 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kConfigFile = "config.json";
 
+// The numbers of a plan's steps.
+class FusedNumbers {
+ public:
+  FusedNumbers(Checkpoint& base, Memory& memory, ThreadPool& threads)
+      : base_(base), memory_(memory), threads_(threads) {}
+
+  std::string where(const FuseStep& step) const {
+    return fmt::format("{}: tensor {}{}", base_.origin(), quoted_name(step.entry.name),
+                       step.pair == nullptr ? "" : " with the adapter's pair");
+  }
+
+  // The step's numbers in float32 and in `form`, with the pair added.
+  OwnedTensor fused(const FuseStep& step, GgufForm form) {
+    constexpr int64_t kRowsAtOnce = 16;
+    const CheckpointEntry& entry = step.entry;
+    const auto rows =
+        entry.shape.rank() == 2 ? base_.read_grouped(entry.name, entry.shape) : nullptr;
+    OwnedTensor numbers = allocate_tensor(memory_, DType::f32, entry.shape);
+    if (rows == nullptr) copy_elements(base_.read(entry.name, entry.shape), numbers.view);
+    undo_gguf_form(form, numbers.view);
+    if (rows == nullptr && step.pair == nullptr) return numbers;
+    std::optional<PairDelta> delta;
+    if (step.pair != nullptr) delta.emplace(*step.pair);
+    threads_.parallel_for(entry.shape[0], kRowsAtOnce, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row) {
+        const std::span<float> values(numbers.view.row<float>(row),
+                                      static_cast<size_t>(entry.shape[1]));
+        if (rows != nullptr) rows->read_values(row, values);
+        if (delta) delta->add_to_row(step.first_row + row, values);
+      }
+    });
+    return numbers;
+  }
+
+ private:
+  Checkpoint& base_;
+  Memory& memory_;
+  ThreadPool& threads_;
+};
+
+// The base's tensors, those with a pair fused.
+class FusedCheckpoint final : public UnpackingCheckpoint {
+ public:
+  FusedCheckpoint(const FusePlan& plan, Checkpoint& base, Memory& memory, ThreadPool& threads)
+      : UnpackingCheckpoint(base, memory, threads), numbers_(base, memory, threads) {
+    entries_ = base.entries();
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      const FuseStep& step = plan.steps[i];
+      if (step.pair == nullptr) continue;
+      const bool is_new = !base.contains(plan.tensors[i].name);
+      const std::string& name = is_new ? plan.tensors[i].name : step.entry.name;
+      fused_.emplace(name, &step);
+      if (is_new) entries_.push_back({name, step.entry.dtype, step.entry.shape});
+      const auto is_it = [&](const CheckpointEntry& entry) { return entry.name == name; };
+      std::ranges::find_if(entries_, is_it)->dtype = plan.tensors[i].dtype;
+    }
+    std::ranges::sort(entries_, {}, &CheckpointEntry::name);
+  }
+
+  bool contains(std::string_view name) const override {
+    return fused_.contains(name) || source_.contains(name);
+  }
+  std::optional<Extents> shape_of(std::string_view name) const override {
+    const auto at = fused_.find(name);
+    return at == fused_.end() ? source_.shape_of(name) : at->second->entry.shape;
+  }
+  Tensor read_tensor(std::string_view name, const Extents& shape, ReadAs as) override {
+    const auto at = fused_.find(name);
+    if (at == fused_.end()) return source_.read_tensor(name, shape, as);
+    if (const Tensor* const copy = find_copy(name)) return *copy;
+    return keep_copy(name, numbers_.fused(*at->second, GgufForm::same));
+  }
+  std::shared_ptr<const GroupedRows> read_grouped(std::string_view name,
+                                                  const Extents& shape) override {
+    return fused_.contains(name) ? nullptr : source_.read_grouped(name, shape);
+  }
+  void release(std::string_view name) override {
+    drop_copy(name);
+    const auto at = fused_.find(name);
+    source_.release(at == fused_.end() ? name : std::string_view(at->second->entry.name));
+  }
+
+ private:
+  FusedNumbers numbers_;
+  std::map<std::string, const FuseStep*, std::less<>> fused_;  // by name
+};
+
 // Writes the shards of a plan, tensor by tensor.
 class FusedShards {
  public:
   FusedShards(const FusePlan& plan, const FuseOptions& options, Checkpoint& base,
               ThreadPool& threads)
-      : plan_(plan), options_(options), base_(base), threads_(threads) {}
+      : plan_(plan),
+        options_(options),
+        base_(base),
+        threads_(threads),
+        numbers_(base, memory_, threads) {}
 
   void write_all(const fs::path& directory) {
     const std::string_view format = plan_.usual_format ? "mlx" : "pt";
@@ -60,11 +156,12 @@ class FusedShards {
       const auto parts = base_.read_grouped(entry.name, entry.shape)->stored_bytes();
       return write_packed(tensor, parts[0], parts[1], parts[2], writer);
     }
-    const OwnedTensor numbers = fused(step);
+    const OwnedTensor numbers = numbers_.fused(step, step.form);
     if (!tensor.format) {
       return writer.write(tensor.name, rounded(numbers, tensor.dtype, step).view.bytes());
     }
-    const OwnedAffineRows rows(numbers.view, *tensor.format, where(step), memory_, threads_);
+    const OwnedAffineRows rows(numbers.view, *tensor.format, numbers_.where(step), memory_,
+                               threads_);
     const OwnedTensor scales = rounded(rows.tensors().scales, tensor.dtype, step);
     const OwnedTensor biases = rounded(rows.tensors().biases, tensor.dtype, step);
     write_packed(tensor, rows.tensors().words.bytes(), scales.view.bytes(), biases.view.bytes(),
@@ -77,34 +174,6 @@ class FusedShards {
     writer.write(tensor.name, words);
     writer.write(tensor.module() + ".scales", scales);
     writer.write(tensor.module() + ".biases", biases);
-  }
-
-  std::string where(const FuseStep& step) const {
-    return fmt::format("{}: tensor {}{}", base_.origin(), quoted_name(step.entry.name),
-                       step.pair == nullptr ? "" : " with the adapter's pair");
-  }
-
-  // The step's numbers in float32, with the pair added.
-  OwnedTensor fused(const FuseStep& step) {
-    constexpr int64_t kRowsAtOnce = 16;
-    const CheckpointEntry& entry = step.entry;
-    const auto rows =
-        entry.shape.rank() == 2 ? base_.read_grouped(entry.name, entry.shape) : nullptr;
-    OwnedTensor numbers = allocate_tensor(memory_, DType::f32, entry.shape);
-    if (rows == nullptr) copy_elements(base_.read(entry.name, entry.shape), numbers.view);
-    undo_gguf_form(step.form, numbers.view);
-    if (rows == nullptr && step.pair == nullptr) return numbers;
-    std::optional<PairDelta> delta;
-    if (step.pair != nullptr) delta.emplace(*step.pair);
-    threads_.parallel_for(entry.shape[0], kRowsAtOnce, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = begin; row < end; ++row) {
-        const std::span<float> values(numbers.view.row<float>(row),
-                                      static_cast<size_t>(entry.shape[1]));
-        if (rows != nullptr) rows->read_values(row, values);
-        if (delta) delta->add_to_row(step.first_row + row, values);
-      }
-    });
-    return numbers;
   }
 
   OwnedTensor rounded(const OwnedTensor& numbers, DType dtype, const FuseStep& step) {
@@ -129,8 +198,8 @@ class FusedShards {
     });
     if (refused < 0) return out;
     throw Error(ErrorCode::numerical,
-                fmt::format("{}: found {}, expected finite numbers within {}{}", where(step),
-                            from[refused], dtype_name(dtype),
+                fmt::format("{}: found {}, expected finite numbers within {}{}",
+                            numbers_.where(step), from[refused], dtype_name(dtype),
                             std::isfinite(from[refused]) ? "; try --dtype bfloat16" : ""));
   }
 
@@ -139,6 +208,7 @@ class FusedShards {
   Checkpoint& base_;
   ThreadPool& threads_;
   Memory memory_;
+  FusedNumbers numbers_;
   uint64_t done_ = 0;
 };
 
@@ -170,6 +240,19 @@ Json fused_config(const Json& base, const FusePlan& plan, const FuseOptions& opt
   return Json(std::move(fields));
 }
 
+FusedSizes fuse_into_gguf(const ModelSource& source, const FusePlan& plan,
+                          const FuseOptions& options, Checkpoint& base, ThreadPool& threads) {
+  Memory memory;
+  FusedCheckpoint fused(plan, base, memory, threads);
+  const ConvertedSizes sizes = write_gguf(
+      source, fused, {.to = options.to, .type = *options.gguf_type, .progress = options.progress},
+      threads);
+  return {.num_fused = plan.sizes.num_fused,
+          .parameters = sizes.parameters,
+          .quantized_parameters = sizes.quantized_parameters,
+          .bytes_after = sizes.bytes_after};
+}
+
 Json read_base_config(const ModelSource& source) {
   const std::string where = source.files().where(kConfigFile);
   Json config = source.files().read_json(kConfigFile);
@@ -189,6 +272,7 @@ FusedSizes fuse_model(const ModelSource& source, const Adapter& adapter, const F
       {.config = config, .where = where, .published = PublishedQuantisation::find(source.files())},
       memory, threads);
   const FusePlan plan = make_fuse_plan(weights.top(), source, adapter, options);
+  if (options.gguf_type) return fuse_into_gguf(source, plan, options, weights.top(), threads);
   NewDirectory directory(options.to);
   const fs::path& filling = directory.filling_path();
   FusedShards(plan, options, weights.top(), threads).write_all(filling);

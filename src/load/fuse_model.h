@@ -8,6 +8,7 @@
 
 #include "adapters/adapter.h"
 #include "base/thread_pool.h"
+#include "load/gguf_tensor_plan.h"
 #include "load/model_source.h"
 #include "weights/mlx_quantization.h"
 
@@ -20,6 +21,8 @@ struct FuseOptions {
   std::optional<DType> dtype;
   // Matrices whose rows are whole groups are written so. Nothing: as plain numbers.
   std::optional<AffineFormat> format;
+  // `to` is a GGUF file with matrices of this type. Nothing: a directory.
+  std::optional<GgufFileType> gguf_type;
   uint64_t max_shard_bytes = uint64_t{5'000'000'000};
   // Called with the bytes written so far and in total; may throw to end the work.
   std::function<void(uint64_t done, uint64_t all)> progress = [](uint64_t, uint64_t) {};

@@ -164,7 +164,9 @@ class Planner {
     if (options_.format && can_be_quantized(step.entry, options_.format->group_size)) {
       tensor.format = options_.format;
     }
-    if (source_.gguf() != nullptr) step.form = gguf_form(*source_.gguf(), step.entry.name);
+    if (source_.gguf() != nullptr) {
+      step.form = gguf_form(find_gguf_architecture(source_.gguf()->metadata()), step.entry.name);
+    }
     if (step.form == GgufForm::rate) tensor.name += "_log";
     step.is_copied = step.pair == nullptr && !was_quantized && !tensor.format &&
                      step.form == GgufForm::same && tensor.dtype == step.entry.dtype;

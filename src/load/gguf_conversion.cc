@@ -45,7 +45,7 @@ std::vector<Step> plan_steps(const Checkpoint& weights, const GgufFile& file,
     steps.push_back({.entry = entry,
                      .name = transformers_name(architecture, entry.name),
                      .dtype = dtype.value_or(entry.dtype),
-                     .form = gguf_form(file, entry.name)});
+                     .form = gguf_form(architecture, entry.name)});
   }
   return steps;
 }
@@ -114,11 +114,11 @@ void write_converted_files(const ModelSource& source, const fs::path& directory)
   }
 }
 
-GgufForm gguf_form(const GgufFile& file, std::string_view name) {
+GgufForm gguf_form(const GgufArchitecture& architecture, std::string_view name) {
   constexpr std::string_view kPlainNorm = ".linear_attn.norm.weight";
   if (name.ends_with(kGgufDecayRates)) return GgufForm::rate;
-  const bool has_sums = find_gguf_architecture(file.metadata()).norms_plus_one &&
-                        name.ends_with("norm.weight") && !name.ends_with(kPlainNorm);
+  const bool has_sums =
+      architecture.norms_plus_one && name.ends_with("norm.weight") && !name.ends_with(kPlainNorm);
   return has_sums ? GgufForm::plus_one : GgufForm::same;
 }
 
@@ -130,6 +130,18 @@ void undo_gguf_form(GgufForm form, const Tensor& numbers) {
       elements[i] -= 1.0f;
     } else {
       elements[i] = static_cast<float>(std::log(-double{elements[i]}));
+    }
+  }
+}
+
+void apply_gguf_form(GgufForm form, const Tensor& numbers) {
+  if (form == GgufForm::same) return;
+  auto* const elements = numbers.elements<float>();
+  for (int64_t i = 0; i < numbers.num_elements(); ++i) {
+    if (form == GgufForm::plus_one) {
+      elements[i] += 1.0f;
+    } else {
+      elements[i] = static_cast<float>(-std::exp(double{elements[i]}));
     }
   }
 }

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "load/model_source.h"
+#include "models/gguf_architecture.h"
 #include "tensor/tensor.h"
 
 namespace paceline {
@@ -25,7 +26,8 @@ struct GgufConversion {
 struct ConvertedSizes {
   int64_t num_tensors = 0;
   int64_t parameters = 0;
-  uint64_t bytes_before = 0;  // of weights
+  int64_t quantized_parameters = 0;  // of a GGUF file that is written
+  uint64_t bytes_before = 0;         // of weights
   uint64_t bytes_after = 0;
 };
 
@@ -48,9 +50,11 @@ enum class GgufForm : uint8_t {
   rate,      // -exp(x) of a logarithm x
 };
 // Of the tensor that checkpoint_name() has named so.
-GgufForm gguf_form(const GgufFile& file, std::string_view name);
+GgufForm gguf_form(const GgufArchitecture& architecture, std::string_view name);
 // Turns numbers in float32 into Hugging Face's. Sums 1 + w were rounded when they were stored; the
 // difference is exact, and adding 1 gives the stored bits again. Logarithms are rounded.
 void undo_gguf_form(GgufForm form, const Tensor& numbers);
+// Turns Hugging Face's numbers in float32 into the file's.
+void apply_gguf_form(GgufForm form, const Tensor& numbers);
 
 }  // namespace paceline

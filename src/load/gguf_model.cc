@@ -53,28 +53,39 @@ ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file) {
   return {file->path(), std::move(makers)};
 }
 
+std::optional<GgufTensorName> gguf_tensor_name(const GgufArchitecture& architecture,
+                                               const GgufSizes& sizes, std::string_view file_name) {
+  auto name = checkpoint_name(architecture, file_name);
+  if (!name) return std::nullopt;
+  int64_t interleaved = 0;
+  const auto is = [&](std::string_view part) { return name->find(part) != name->npos; };
+  if (architecture.interleaved_rotary) {
+    if (is(".self_attn.q_proj.") || is(".mixer.q_proj.")) interleaved = sizes.heads.query;
+    if (is(".self_attn.k_proj.") || is(".mixer.k_proj.")) interleaved = sizes.heads.key;
+  }
+  const bool is_row = name->ends_with(".shared_expert_gate.weight");
+  GgufTensorName tensor{std::move(*name), std::string(file_name), interleaved, is_row};
+  set_state_shape(architecture.mixers, tensor);
+  if (sizes.delta_net) set_delta_net_order(*sizes.delta_net, tensor);
+  return tensor;
+}
+
 std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> file,
                                               Memory& memory) {
   const GgufArchitecture& architecture = find_gguf_architecture(file->metadata());
   const GgufFields fields(file->metadata(), architecture);
-  const bool has_delta_nets = architecture.mixers == GgufMixers::delta_nets;
-  const auto delta_net =
-      architecture.value_heads_in_turns ? std::optional(gguf_delta_net(fields)) : std::nullopt;
-  const bool drops_further = has_delta_nets || architecture.mixers == GgufMixers::alone;
+  GgufSizes sizes;
+  if (architecture.interleaved_rotary) sizes.heads = gguf_heads(*file);
+  if (architecture.value_heads_in_turns) sizes.delta_net = gguf_delta_net(fields);
+  const bool drops_further =
+      architecture.mixers == GgufMixers::delta_nets || architecture.mixers == GgufMixers::alone;
   const int64_t num_layers = drops_further ? num_gguf_layers(*file) : 0;
-  const GgufHeads heads = architecture.interleaved_rotary ? gguf_heads(*file) : GgufHeads();
   std::vector<GgufTensorName> names;
   for (const GgufTensorInfo& tensor : file->tensors()) {
-    auto name = checkpoint_name(architecture, tensor.name);
-    if (!name || (drops_further && is_behind(tensor.name, num_layers))) continue;
-    int64_t interleaved = 0;
-    const auto is = [&](std::string_view part) { return name->find(part) != name->npos; };
-    if (is(".self_attn.q_proj.") || is(".mixer.q_proj.")) interleaved = heads.query;
-    if (is(".self_attn.k_proj.") || is(".mixer.k_proj.")) interleaved = heads.key;
-    const bool is_row = name->ends_with(".shared_expert_gate.weight");
-    names.push_back({std::move(*name), tensor.name, interleaved, is_row});
-    set_state_shape(architecture.mixers, names.back());
-    if (delta_net) set_delta_net_order(*delta_net, names.back());
+    if (drops_further && is_behind(tensor.name, num_layers)) continue;
+    if (auto name = gguf_tensor_name(architecture, sizes, tensor.name)) {
+      names.push_back(std::move(*name));
+    }
   }
   return make_gguf_checkpoint(std::move(file), std::move(names), memory);
 }

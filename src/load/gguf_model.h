@@ -3,10 +3,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "base/model_files.h"
+#include "load/gguf_config.h"
+#include "load/gguf_mixers.h"
+#include "models/gguf_architecture.h"
 #include "tensor/memory.h"
 #include "weights/checkpoint.h"
+#include "weights/gguf_checkpoint.h"
 #include "weights/gguf_file.h"
 
 namespace paceline {
@@ -16,6 +22,16 @@ namespace paceline {
 // and 1_Pooling/config.json. They are made when they are read, which throws the
 // errors of gguf_config.h and gguf_tokenizer.h.
 ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file);
+
+// The sizes on which the orders of rows and columns depend.
+struct GgufSizes {
+  GgufHeads heads;                        // where rotary pairs are interleaved
+  std::optional<GgufDeltaNet> delta_net;  // where value heads stand in turns
+};
+
+// How a file has a tensor; nothing for what isn't a weight.
+std::optional<GgufTensorName> gguf_tensor_name(const GgufArchitecture& architecture,
+                                               const GgufSizes& sizes, std::string_view file_name);
 
 // Throws Error as find_gguf_architecture() and make_gguf_checkpoint() do. `memory` must outlive it.
 std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> file, Memory& memory);

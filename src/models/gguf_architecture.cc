@@ -667,6 +667,44 @@ const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata) {
                                                   unsupported_words(name->substr(0, 64), known)));
 }
 
+const GgufArchitecture* find_gguf_architecture(std::string_view model_type, bool has_mixture) {
+  const auto* const found = std::ranges::find_if(kArchitectures, [&](const GgufArchitecture& one) {
+    const std::string_view types[] = {one.model_type,      one.windowed_type, one.mixture_type,
+                                      one.step_norms_type, one.sigmoid_type,  one.shared_type};
+    return (one.has_mixtures || !has_mixture) &&
+           std::ranges::find(types, model_type) != std::end(types);
+  });
+  return found == kArchitectures.end() ? nullptr : found;
+}
+
+std::vector<std::string> gguf_tensor_names(const GgufArchitecture& architecture,
+                                           int64_t num_layers) {
+  std::vector<std::string> in_layer;  // with their kinds
+  const auto add_kinds = [&](std::string_view stem) {
+    for (const std::string_view kind : {"weight", "bias"}) {
+      in_layer.push_back(fmt::format("{}.{}", stem, kind));
+    }
+  };
+  for (const GgufNamePair& own : architecture.whole_tensors) in_layer.emplace_back(own.theirs);
+  for (const GgufNamePair& own : architecture.tensors) add_kinds(own.theirs);
+  for (const NamePair& name : kInLayers) add_kinds(name.first);
+  for (const NamePair& name : kWholeInLayers) in_layer.emplace_back(name.first);
+  const std::span<const NamePair> norms =
+      architecture.four_norms ? std::span<const NamePair>(kFourNorms) : kTwoNorms;
+  for (const NamePair& name : norms) add_kinds(name.first);
+  std::vector<std::string> names;
+  for (const NamePair& name : kOutsideLayers) {
+    for (const std::string_view kind : {"weight", "bias"}) {
+      names.push_back(fmt::format("{}.{}", name.first, kind));
+    }
+  }
+  for (const GgufNamePair& own : architecture.whole_tensors) names.emplace_back(own.theirs);
+  for (int64_t layer = 0; layer < num_layers; ++layer) {
+    for (const std::string& name : in_layer) names.push_back(fmt::format("blk.{}.{}", layer, name));
+  }
+  return names;
+}
+
 std::string transformers_name(const GgufArchitecture& architecture, std::string_view name) {
   std::string renamed(name);
   if (name.ends_with(kGgufDecayRates)) return renamed + "_log";

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weights/gguf_metadata.h"
 
@@ -95,6 +96,15 @@ inline constexpr std::string_view kGgufDecayRates = ".A";
 
 // The file's general.architecture. Throws Error unsupported naming it and the supported ones.
 const GgufArchitecture& find_gguf_architecture(const GgufMetadata& metadata);
+
+// The first architecture with the model_type, and with mixtures where the model has some; null: no
+// file can hold the model.
+const GgufArchitecture* find_gguf_architecture(std::string_view model_type, bool has_mixture);
+
+// The names that tensors of a file with `num_layers` layers may have, those that checkpoint_name()
+// gives one name in the order of preference.
+std::vector<std::string> gguf_tensor_names(const GgufArchitecture& architecture,
+                                           int64_t num_layers);
 
 // The name in transformers' checkpoints of a tensor that checkpoint_name() has named so.
 std::string transformers_name(const GgufArchitecture& architecture, std::string_view name);

@@ -15,13 +15,19 @@ struct NamedBits {
 constexpr NamedBits kMixed[] = {
     {"mixed_2_6", 2, 6}, {"mixed_3_4", 3, 4}, {"mixed_3_6", 3, 6}, {"mixed_4_6", 4, 6}};
 
-// N of "layers.N.", below kMaxLayers; nothing otherwise.
+bool mentions(std::string_view module, std::string_view part) {
+  return module.find(part) != module.npos;
+}
+
+}  // namespace
+
 std::optional<int64_t> layer_of(std::string_view name) {
-  constexpr std::string_view kLayers = "layers.";
+  constexpr std::string_view kLayers = "layers.", kBlocks = "blk.";
   constexpr int64_t kMaxLayers = 1 << 20;
-  const size_t at = name.find(kLayers);
+  const bool is_gguf = name.starts_with(kBlocks);
+  const size_t at = is_gguf ? 0 : name.find(kLayers);
   if (at == name.npos) return std::nullopt;
-  const std::string_view rest = name.substr(at + kLayers.size());
+  const std::string_view rest = name.substr(at + (is_gguf ? kBlocks : kLayers).size());
   int64_t index = 0;
   const auto parsed = std::from_chars(rest.data(), rest.data() + rest.size(), index);
   const bool whole = parsed.ptr != rest.data() + rest.size() && *parsed.ptr == '.';
@@ -29,11 +35,11 @@ std::optional<int64_t> layer_of(std::string_view name) {
   return index;
 }
 
-bool mentions(std::string_view module, std::string_view part) {
-  return module.find(part) != module.npos;
+bool is_sensitive_layer(int64_t layer_index, int64_t num_layers) {
+  const int64_t eighth = num_layers / 8;
+  return layer_index < eighth || layer_index >= 7 * num_layers / 8 ||
+         (layer_index - eighth) % 3 == 2;
 }
-
-}  // namespace
 
 std::optional<MlxRecipe> MlxRecipe::mixed(std::string_view name, int64_t group_size,
                                           int64_t num_layers) {
@@ -42,16 +48,10 @@ std::optional<MlxRecipe> MlxRecipe::mixed(std::string_view name, int64_t group_s
   return MlxRecipe({.bits = bits->low, .group_size = group_size}, bits->high, num_layers);
 }
 
-bool MlxRecipe::is_sensitive_layer(int64_t layer_index) const {
-  const int64_t eighth = num_layers_ / 8;
-  return layer_index < eighth || layer_index >= 7 * num_layers_ / 8 ||
-         (layer_index - eighth) % 3 == 2;
-}
-
 AffineFormat MlxRecipe::format_of(std::string_view module) const {
   const bool projects = mentions(module, "v_proj") || mentions(module, "down_proj");
-  const bool high =
-      mentions(module, "lm_head") || (projects && is_sensitive_layer(layer_of(module).value_or(0)));
+  const bool high = mentions(module, "lm_head") ||
+                    (projects && is_sensitive_layer(layer_of(module).value_or(0), num_layers_));
   return {.bits = high ? high_bits_ : usual_.bits, .group_size = usual_.group_size};
 }
 

@@ -12,9 +12,16 @@
 
 namespace paceline {
 
+// N of "layers.N." in a checkpoint's name or of "blk.N." in a GGUF file's, below 2^20; nothing
+// otherwise.
+std::optional<int64_t> layer_of(std::string_view name);
+
+// Whether value and down projections of the layer get more bits, in mlx-lm's recipes and in
+// llama.cpp's: those of the first and last eighth and every third between.
+bool is_sensitive_layer(int64_t layer_index, int64_t num_layers);
+
 // All matrices alike, or by one of the mixed recipes of mlx_lm.convert. These give more bits to the
-// head, and to the value and down projections of the first and last eighth of the layers and of
-// every third layer between.
+// head, and to the value and down projections of sensitive layers.
 class MlxRecipe {
  public:
   static MlxRecipe uniform(AffineFormat format) { return MlxRecipe(format, format.bits, 0); }
@@ -29,8 +36,6 @@ class MlxRecipe {
  private:
   MlxRecipe(AffineFormat usual, int high_bits, int64_t num_layers)
       : usual_(usual), high_bits_(high_bits), num_layers_(num_layers) {}
-
-  bool is_sensitive_layer(int64_t layer_index) const;
 
   AffineFormat usual_;
   int high_bits_;
