@@ -12,9 +12,9 @@ namespace paceline {
 // What a layer's experts are called: "mlp.experts.3.gate_proj" is a projection of expert 3.
 inline constexpr std::string_view kExpertsPart = "mlp.experts";
 
-// What files call it as well: Mixtral's of transformers 4, LFM2's.
-inline constexpr std::array<std::string_view, 2> kOtherExpertsParts = {"block_sparse_moe.experts",
-                                                                       "feed_forward.experts"};
+// What files call it as well: Mixtral's of transformers 4, LFM2's, Gemma 4's.
+inline constexpr std::array<std::string_view, 3> kOtherExpertsParts = {
+    "block_sparse_moe.experts", "feed_forward.experts", "experts"};
 
 // 3 and "gate_proj" of "mlp.experts.3.gate_proj".
 struct ExpertPart {
@@ -26,10 +26,11 @@ std::optional<ExpertPart> split_expert_part(std::string_view part);
 
 // What a layer's router is called, but for gpt-oss's, which is "mlp.router".
 inline constexpr std::string_view kRouterPart = "mlp.gate";
-// What files call it as well: Mixtral's of transformers 4, Granite's of 5 and of 4, LFM2's.
-inline constexpr std::array<std::string_view, 4> kSparseRouterParts = {
+// What files call it as well: Mixtral's of transformers 4, Granite's of 5 and of 4, LFM2's, Gemma
+// 4's.
+inline constexpr std::array<std::string_view, 5> kSparseRouterParts = {
     "block_sparse_moe.gate", "block_sparse_moe.router", "block_sparse_moe.router.layer",
-    "feed_forward.gate"};
+    "feed_forward.gate", "router.proj"};
 
 // A module's name with its experts and router called as above: of Mixtral in transformers 4
 // "layers.0.block_sparse_moe.experts.3.w1" is "layers.0.mlp.experts.3.gate_proj", and

@@ -194,8 +194,8 @@ ModelReport make_whole_report(const Settings& settings) {
 std::vector<std::pair<std::string_view, std::string>> config_rows(const DecoderConfig& c) {
   static constexpr std::string_view kActivations[] = {"silu",    "gelu_tanh", "gelu",
                                                       "sigmoid", "relu",      "clamped_swiglu"};
-  static constexpr std::string_view kScalings[] = {"none", "linear",       "by_wavelength",
-                                                   "yarn", "by_frequency", "dynamic"};
+  static constexpr std::string_view kScalings[] = {
+      "none", "linear", "by_wavelength", "yarn", "by_frequency", "dynamic", "proportional"};
   const auto number = [](auto value) { return fmt::format("{}", value); };
   std::vector<int64_t> windows;
   for (const LayerConfig& layer : c.layers) windows.push_back(layer.window);

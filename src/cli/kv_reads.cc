@@ -18,12 +18,12 @@ int64_t positions_seen(const StepRecord::Slice& slice, int64_t window) {
 
 KvReads::KvReads(const DecoderConfig& config, DType dtype, DType state_dtype, StepObserver* next)
     : next_(next) {
-  for (const LayerConfig& layer : config.layers) {
-    if (layer.mixer == MixerKind::attention) windows_.push_back(layer.window);
-  }
-  const auto num_windows = std::max<int64_t>(std::ssize(windows_), 1);
-  position_bytes_ = static_cast<int64_t>(kv_token_bytes(config, dtype)) / num_windows;
   for (int64_t i = 0; i < config.num_layers(); ++i) {
+    const LayerConfig& layer = config.layers[static_cast<size_t>(i)];
+    if (layer.mixer == MixerKind::attention) {
+      const auto bytes = static_cast<int64_t>(kv_read_bytes(config, i, dtype));
+      layers_.push_back({.window = layer.window, .position_bytes = bytes});
+    }
     state_bytes_ +=
         state_matrix_elements(config, i) * static_cast<int64_t>(dtype_bytes(state_dtype));
   }
@@ -39,7 +39,9 @@ void KvReads::on_cancelled(RequestId id, int64_t step) {
 
 void KvReads::on_step(const StepRecord& record) {
   for (const StepRecord::Slice& slice : record.slices) {
-    for (const int64_t window : windows_) bytes_ += position_bytes_ * positions_seen(slice, window);
+    for (const LayerReads& layer : layers_) {
+      bytes_ += layer.position_bytes * positions_seen(slice, layer.window);
+    }
     const int64_t last = slice.first + slice.count - 1;
     bytes_ += state_bytes_ * (last / kStateChunk - slice.first / kStateChunk + 1);
   }

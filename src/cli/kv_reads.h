@@ -25,9 +25,12 @@ class KvReads final : public StepObserver {
   void on_step(const StepRecord& record) override;
 
  private:
-  int64_t position_bytes_ = 0;    // of one layer
-  std::vector<int64_t> windows_;  // by layer of attention; 0: none
-  int64_t state_bytes_ = 0;       // of all layers: the matrices that a chunk's rows read
+  struct LayerReads {
+    int64_t window = 0;  // 0: none
+    int64_t position_bytes = 0;
+  };
+  std::vector<LayerReads> layers_;  // of attention, those that read another one's keys too
+  int64_t state_bytes_ = 0;         // of all layers: the matrices that a chunk's rows read
   StepObserver* next_;
   int64_t bytes_ = 0;
 };

@@ -173,6 +173,12 @@ size_t kv_token_bytes(const DecoderConfig& config, DType dtype) {
   return bytes;
 }
 
+size_t kv_read_bytes(const DecoderConfig& config, int64_t layer_index, DType dtype) {
+  const int64_t source = config.layers[static_cast<size_t>(layer_index)].shares_cache_of;
+  const KvLayer layer = kv_layer(config, source == kOwnCache ? layer_index : source, DType::f32);
+  return kv_block_bytes(layer, 1, dtype);
+}
+
 DType choose_kv_dtype(const std::string& name, DType automatic) {
   if (name == "auto") return automatic;
   if (name == dtype_name(DType::i8)) return DType::i8;

@@ -43,8 +43,11 @@ constexpr int64_t kMinCacheBlocks = 512;
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request,
                      size_t free_memory_bytes);
 
-// Bytes of a token's keys and values in all layers.
+// Bytes of a token's keys and values in all layers that have their own.
 size_t kv_token_bytes(const DecoderConfig& config, DType dtype);
+
+// Those that one layer of attention reads, which may be another one's.
+size_t kv_read_bytes(const DecoderConfig& config, int64_t layer_index, DType dtype);
 
 // Bytes of the keys, values and states of a sequence of `length` tokens.
 size_t sequence_bytes(const DecoderConfig& config, int64_t length, DType dtype, DType state_dtype);

@@ -33,7 +33,7 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
                             "which there are no kernels for GPUs; --device cpu runs the model",
                             where, config.family));
   }
-  if (has(MixerKind::attention)) check("head_dim", config.head_dim, limits.head_dim);
+  if (has(MixerKind::attention)) check("head_dim", config.most_head_dim(), limits.head_dim);
   if (config.delta_net) {
     check("linear_key_head_dim", config.delta_net->key_dim, limits.state_keys);
   }

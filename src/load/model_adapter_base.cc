@@ -37,6 +37,10 @@ void set_expert_names(AdapterBase& base, std::string_view family) {
     base.expert_names.stacked_in_mlx = "mlp.experts";
     base.expert_names.alternates = true;
   }
+  if (family.starts_with("gemma4")) {
+    base.expert_names.stacked = "experts";
+    base.expert_names.router = "router.proj";
+  }
   const bool is_granite = family.starts_with("granitemoe"), is_mixtral = family == "mixtral";
   if (is_granite || is_mixtral) base.expert_names.stacked_in_mlx = "block_sparse_moe.switch_mlp";
   if (is_granite) {

@@ -187,12 +187,12 @@ void check_heads(const HfConfig& config, const DecoderConfig& decoder) {
 // Attention in both directions, with the windows that transformers makes of `sliding_window`. Of
 // `use_bidirectional_attention` it takes half the window on either side (modeling_gemma3), of
 // `is_causal: false` the whole window on either side, its end included (masking_utils).
-// Gemma 4's reader obeys the first, which names tokens there.
+// In Gemma 4 the first is a word, which its reader has obeyed.
 void read_directions(const HfConfig& config, DecoderConfig& decoder) {
   const bool is_gemma4 = decoder.family.starts_with("gemma4");
   const bool is_gemma3 = decoder.family == "gemma3" || decoder.family == "gemma3_text";
   const bool both_ways = !is_gemma4 && config.boolean("use_bidirectional_attention", false);
-  const bool is_causal = config.boolean("is_causal", true);
+  const bool is_causal = config.boolean("is_causal", true) && !decoder.bidirectional;
   if (both_ways && !is_gemma3) {
     config.unsupported(
         "use_bidirectional_attention",

@@ -61,6 +61,7 @@ void read_inner_sizes(const HfConfig& config, DecoderConfig& decoder) {
 void read_sparsity(const HfConfig& config, std::vector<LayerConfig>& layers) {
   constexpr std::string_view kKey = "activation_sparsity_pattern";
   constexpr size_t kSparseLayers = 10;
+  constexpr double kLeastSparse = 1e-6, kMostSparse = 0.9999;
   std::vector<double> shares(layers.size(), 0.0);
   if (const auto found = config.find(kKey)) {
     const auto items = found->items();
@@ -68,7 +69,11 @@ void read_sparsity(const HfConfig& config, std::vector<LayerConfig>& layers) {
       config.invalid(kKey, fmt::format("{} entries for {} layers", items.size(), layers.size()));
     }
     for (size_t i = 0; i < items.size(); ++i) {
-      shares[i] = items[i].number({.min = 0.0, .max = 0.9999});
+      shares[i] = items[i].number({.min = 0.0, .max = kMostSparse});
+      if (shares[i] > 0.0 && shares[i] < kLeastSparse) {
+        config.invalid(kKey, fmt::format("found {}, expected 0, or {} to {}", shares[i],
+                                         kLeastSparse, kMostSparse));
+      }
     }
   } else if (layers.size() > kSparseLayers) {
     std::fill_n(shares.begin(), kSparseLayers, 0.95);

@@ -36,6 +36,20 @@ TEST(KvStorage, TakesWhatItsBlocksTake) {
   }
 }
 
+TEST(KvStorage, ALayerThatReadsAnothersHasNoBytes) {
+  Memory memory;
+  const KvLayer own{.num_kv_heads = 2, .head_dim = 8, .num_blocks = 3};
+  const KvLayer reader{.num_blocks = 3, .shares_with = 0};
+  EXPECT_EQ(kv_block_bytes(reader, 16, DType::bf16), 0u);
+  const KvLayer layers[] = {own, reader};
+  const KvStorage storage(layers, 16, DType::bf16, memory);
+  EXPECT_EQ(storage.size_bytes(), 3 * kv_block_bytes(own, 16, DType::bf16));
+  EXPECT_EQ(storage.layer(1).keys.raw(), storage.layer(0).keys.raw());
+  EXPECT_EQ(storage.layer(1).values.raw(), storage.layer(0).values.raw());
+  EXPECT_TRUE(storage.has_own_keys(0));
+  EXPECT_FALSE(storage.has_own_keys(1));
+}
+
 // Every tensor of a store.
 std::vector<Tensor> tensors_of(const KvStore& store) {
   std::vector<Tensor> tensors = {store.keys, store.values};

@@ -68,7 +68,7 @@ TEST_P(EmbeddingGolden, IsSentenceTransformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EmbeddingGolden,
-                         ::testing::Values("qwen3", "gemma3", "qwen3_both_ways", "bert",
+                         ::testing::Values("qwen3", "gemma3", "gemma4", "qwen3_both_ways", "bert",
                                            "xlm_roberta", "distilbert", "modernbert", "nomic_bert",
                                            "gte", "eurobert"));
 
@@ -127,6 +127,9 @@ TEST(EmbeddingFeaturesGolden, DirectionsAndWindowsMatter) {
       {"gemma3", R"("use_bidirectional_attention": true)",
        R"("use_bidirectional_attention": false)"},
       {"gemma3", R"("sliding_window": 24)", R"("sliding_window": 26)"},
+      {"gemma4", R"("use_bidirectional_attention": "all")",
+       R"("use_bidirectional_attention": null)"},
+      {"gemma4", R"("sliding_window": 24)", R"("sliding_window": 26)"},
       {"qwen3_both_ways", R"("is_causal": false)", R"("is_causal": true)"},
       {"qwen3_both_ways", R"("sliding_window": 12)", R"("sliding_window": 11)"},
       {"modernbert", R"("local_attention": 11)", R"("local_attention": 9)"}};

@@ -34,9 +34,10 @@ std::vector<std::string> golden_models() {
     if (fs::exists(entry.path() / "config.json")) names.push_back(entry.path().filename());
   }
   std::sort(names.begin(), names.end());
-  // Of latent attention one with experts in groups and one without experts.
-  for (const char* const latent : {"../latents/deepseek_v3_yarn", "../latents/minicpm3_longrope"}) {
-    names.emplace_back(latent);
+  // Of latent attention one with experts in groups and one without experts; layers that differ.
+  for (const char* const other : {"../latents/deepseek_v3_yarn", "../latents/minicpm3_longrope",
+                                  "../mixed/gemma3n_streams", "../mixed/gemma4_layer_inputs"}) {
+    names.emplace_back(other);
   }
   return names;
 }

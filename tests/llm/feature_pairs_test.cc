@@ -329,6 +329,7 @@ std::map<std::string, int64_t> cross_all(LoadOptions base,
 
 constexpr std::array kPairedModels = {"qwen3_tied",
                                       "gemma3_text_pattern2",
+                                      "../mixed/gemma4_layer_inputs",
                                       "mistral_window",
                                       "cohere2_tied",
                                       "phi3_longrope_long",

@@ -79,7 +79,7 @@ struct RandomCase {
 // The seed selects the instruction set in turn.
 RandomCase draw_case(uint64_t seed, const std::vector<Isa>& isas);
 // The same on a model of another folder of tests/goldens: hybrids, whose layers have states, or
-// latents, with latent attention.
+// latents, with latent attention, or mixed, whose layers differ.
 RandomCase draw_case_of(const char* folder, uint64_t seed, const std::vector<Isa>& isas);
 
 }  // namespace paceline::testing

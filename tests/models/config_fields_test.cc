@@ -63,7 +63,7 @@ const std::vector<std::string> kModels = {"llama_plain",
                                           "deepseek_v2_lite"};
 
 std::filesystem::path directory_of(const std::string& model) {
-  for (const char* const kind : {"models", "latents"}) {
+  for (const char* const kind : {"models", "latents", "mixed"}) {
     const std::filesystem::path path =
         source_path(std::string("tests/goldens/") + kind + "/" + model);
     if (std::filesystem::exists(path)) return path;

@@ -25,7 +25,7 @@ class ModelEquality : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(ModelEquality, ChunksThreadsAndBlockSizesChangeNoBit) {
-  const Golden golden = read_golden(GetParam());
+  const Golden golden = find_golden(GetParam());
   for (const RunOptions& run : runs()) {
     TestModel whole(golden.directory, run);
     SCOPED_TRACE(std::string(whole.backend().name()));
@@ -42,7 +42,7 @@ TEST_P(ModelEquality, ChunksThreadsAndBlockSizesChangeNoBit) {
 }
 
 TEST_P(ModelEquality, ARaggedBatchComputesEachSequenceAsIfAlone) {
-  const Golden golden = read_golden(GetParam());
+  const Golden golden = find_golden(GetParam());
   const auto vocab = static_cast<size_t>(golden.vocab_size);
   for (const RunOptions& run : runs()) {
     TestModel model(golden.directory, run);
@@ -99,7 +99,9 @@ TEST_P(ModelEquality, ARaggedBatchComputesEachSequenceAsIfAlone) {
 INSTANTIATE_TEST_SUITE_P(all, ModelEquality,
                          ::testing::Values("llama_scaled_tied", "qwen2_tied",
                                            "qwen3_untied_linear_sharded", "gemma2_odd",
-                                           "gemma3_text_pattern2", "mistral_window"),
+                                           "gemma3_text_pattern2", "mistral_window",
+                                           "gemma3n_streams", "gemma4_experts",
+                                           "gemma4_layer_inputs", "gemma4_values_are_keys"),
                          [](const auto& golden) { return golden.param; });
 
 }  // namespace

@@ -54,7 +54,7 @@ struct BothFiles {
 class ExpertAdapterGolden : public ::testing::TestWithParam<std::string> {
  protected:
   // "olmoe_plain" of "olmoe_plain_stacked".
-  Golden golden_ = read_golden(GetParam().substr(0, GetParam().rfind('_')));
+  Golden golden_ = find_golden(GetParam().substr(0, GetParam().rfind('_')));
   fs::path path_ = kExpertAdapters / GetParam();
   Memory memory_;
   AdapterBase base_ = read_adapter_base(ModelSource(golden_.directory));

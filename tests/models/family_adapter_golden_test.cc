@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(all, FamilyAdapterGolden, ::testing::ValuesIn(adapted_g
 TEST(FamilyAdapterGoldens, HaveEveryClassOfTheModelGoldens) {
   std::set<std::string> adapted;
   for (const std::string& name : adapted_goldens()) adapted.insert(class_of(name));
-  for (const char* const kind : {"models", "latents", "hybrids"}) {
+  for (const char* const kind : {"models", "latents", "hybrids", "mixed"}) {
     for (const std::string& name : golden_names(kind)) {
       EXPECT_TRUE(adapted.contains(class_of(name))) << name << ": " << class_of(name);
     }

@@ -241,6 +241,8 @@ TEST_P(ModelGolden, WithoutAnyOneFeatureTheGoldenIsMissed) {
 
 INSTANTIATE_TEST_SUITE_P(all, ModelGolden, ::testing::ValuesIn(golden_names()),
                          [](const auto& golden) { return golden.param; });
+INSTANTIATE_TEST_SUITE_P(mixed, ModelGolden, ::testing::ValuesIn(golden_names("mixed")),
+                         [](const auto& golden) { return golden.param; });
 INSTANTIATE_TEST_SUITE_P(latents, ModelGolden, ::testing::ValuesIn(golden_names("latents")),
                          [](const auto& golden) { return golden.param; });
 

@@ -113,7 +113,7 @@ std::vector<std::string> golden_names(const std::string& kind) {
 }
 
 std::string golden_kind(const std::string& name) {
-  for (const char* const kind : {"models", "latents"}) {
+  for (const char* const kind : {"models", "latents", "mixed"}) {
     if (fs::exists(goldens_directory(kind) / name)) return kind;
   }
   return "hybrids";

@@ -20,7 +20,8 @@ namespace paceline::testing {
 
 // Every golden folder under tests/goldens/KIND: models, or hybrids, whose layers have states.
 std::vector<std::string> golden_names(const std::string& kind = "models");
-// The folder of that golden's kind: models, latents (latent attention) or hybrids (with states).
+// The folder of that golden's kind: models, latents (latent attention), mixed (layers that differ)
+// or hybrids (with states).
 std::string golden_kind(const std::string& name);
 std::vector<std::string> dense_golden_names();  // without mixtures of experts
 

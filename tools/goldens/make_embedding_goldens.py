@@ -139,6 +139,19 @@ def make_gemma3(out: Path) -> None:
     write_golden(out, {"cases": embedding_cases(model, 16)})
 
 
+def make_gemma4(out: Path) -> None:
+    """Gemma 4 with attention in both directions, whose windows have their ends."""
+    tokenizer = make_tokenizer("<bos> $ <eos>")
+    config = transformers.Gemma4TextConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, head_dim=16, global_head_dim=24, hidden_size_per_layer_input=0, max_position_embeddings=1024,
+        use_bidirectional_attention="all", sliding_window=24, layer_types=["sliding_attention", "full_attention"],
+        pad_token_id=0)
+    model = save_embedder(randomise(transformers.Gemma4TextModel(config), 6), tokenizer,
+                          [Pooling(32, pooling_mode="mean")], out)
+    write_golden(out, {"cases": embedding_cases(model, 16)[:4]})
+
+
 def make_both_ways(out: Path) -> None:
     """Qwen 3 with is_causal false, one layer with a window."""
     tokenizer = make_tokenizer("$ <|endoftext|>")
@@ -465,7 +478,7 @@ def main() -> None:
     options = parser.parse_args()
     out: Path = options.out
     torch.set_num_threads(1)
-    makers = {"qwen3": make_qwen3, "gemma3": make_gemma3, "qwen3_both_ways": make_both_ways,
+    makers = {"qwen3": make_qwen3, "gemma3": make_gemma3, "gemma4": make_gemma4, "qwen3_both_ways": make_both_ways,
               "variants.json": lambda path: make_variants(out / "qwen3", path),
               "classifier": lambda path: make_classifier(path, ["bad", "fair", "good"], 6),
               "cross_encoder": lambda path: make_classifier(path, ["LABEL_0"], 7), "reranker": make_reranker,

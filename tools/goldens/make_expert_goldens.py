@@ -30,10 +30,11 @@ from safetensors.torch import save_file
 
 from make_model_gradient_goldens import NAME, golden_of
 from make_train_goldens import write_run
-from peft_models import GOLDENS, SEED, exact_model, randomise, sort_lists
+from peft_models import GOLDENS, SEED, exact_model, folder_of, randomise, sort_lists
 
 STACKED = ["glm4_moe_plain_stacked", "gpt_oss_plain", "granitemoe_bias", "mixtral_plain", "olmoe_plain", "qwen2_moe_sparse_step",
            "qwen3_moe_tied"]
+UNTRAINED = ["gemma4_experts"]
 SINGLE = ["mixtral_plain", "olmoe_plain", "qwen3_moe_tied"]
 ROUTERS = {
     "gpt_oss_plain": {"target_modules": ["q_proj"], "target_parameters": ["router.weight"]},
@@ -48,7 +49,7 @@ LAST_ROWS = 2
 
 
 def prompt(name: str) -> torch.Tensor:
-    return torch.tensor([json.loads((GOLDENS / "models" / name / "golden.json").read_text())["prompt_ids"]])
+    return torch.tensor([json.loads((folder_of(name) / "golden.json").read_text())["prompt_ids"]])
 
 
 def logits_of(model: torch.nn.Module, name: str) -> torch.Tensor:
@@ -62,10 +63,10 @@ def logits_of(model: torch.nn.Module, name: str) -> torch.Tensor:
 
 
 def stacked_adapter(name: str, out: Path) -> torch.Tensor:
-    block = "block_sparse_moe" if name.startswith("granitemoe") else "mlp"
+    block = "block_sparse_moe." if name.startswith("granitemoe") else "" if name.startswith("gemma4") else "mlp."
     return saved_adapter(name, out, peft.LoraConfig(
         task_type="CAUSAL_LM", r=2, lora_alpha=3, target_modules=ATTENTION,
-        target_parameters=[f"{block}.experts.gate_up_proj", f"{block}.experts.down_proj"],
+        target_parameters=[f"{block}experts.gate_up_proj", f"{block}experts.down_proj"],
         rank_pattern={r".*\.experts\.down_proj": 1}, alpha_pattern={r"layers\.1\..*experts\.gate_up_proj": 5}))
 
 
@@ -118,7 +119,7 @@ def single_adapter(name: str, out: Path) -> torch.Tensor:
 def adapters(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     (out / "logits").mkdir(parents=True)
-    logits = {f"{name}_stacked": stacked_adapter(name, out / f"{name}_stacked") for name in STACKED}
+    logits = {f"{name}_stacked": stacked_adapter(name, out / f"{name}_stacked") for name in STACKED + UNTRAINED}
     logits |= {f"{name}_single": single_adapter(name, out / f"{name}_single") for name in SINGLE}
     logits |= {f"{name}_routers": router_adapter(name, out / f"{name}_routers") for name in ROUTERS}
     save_file(logits, out / "logits" / "model.safetensors")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/goldens/models/, latents/ and hybrids/: tiny checkpoints with logits and greedy tokens of transformers.
+"""Makes tests/goldens/models/, latents/, hybrids/ and mixed/: tiny checkpoints with logits and greedy tokens of transformers.
 
     python tools/goldens/make_model_goldens.py [--only NAME ...] [--out DIR]
 
@@ -419,8 +419,8 @@ def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS + GEMMA4_SPECS + GEMMA3N_SPECS), ("latents", LATENT_SPECS),
-                        ("hybrids", HYBRID_SPECS)):
+    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS), ("latents", LATENT_SPECS),
+                        ("hybrids", HYBRID_SPECS), ("mixed", GEMMA4_SPECS + GEMMA3N_SPECS)):
         records = []
         for spec in specs:
             if args.only and spec.name not in args.only:

@@ -29,7 +29,7 @@ def adapt_weights_that_are_read() -> None:
 
 def folder_of(name: str) -> Path:
     """Of a golden of any kind."""
-    return next(GOLDENS / kind / name for kind in ("models", "latents", "hybrids") if (GOLDENS / kind / name).exists())
+    return next(GOLDENS / kind / name for kind in ("models", "latents", "hybrids", "mixed") if (GOLDENS / kind / name).exists())
 
 
 def load_model(path: Path) -> torch.nn.Module:
