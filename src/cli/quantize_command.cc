@@ -9,7 +9,10 @@
 #include "cli/gguf_output.h"
 #include "cli/model_opening.h"
 #include "cli/perplexity.h"
+#include "cli/progress.h"
+#include "cli/text_file.h"
 #include "cli/usage_error.h"
+#include "load/calibration.h"
 #include "load/quantize_model.h"
 
 namespace paceline {
@@ -40,9 +43,9 @@ Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
 
 // With --output FILE.gguf.
 QuantizedSizes quantize_into_gguf(const Settings& settings, Session& session) {
-  if (settings.bits || settings.group_size || !settings.recipe.empty()) {
+  if (settings.bits || settings.group_size || !settings.recipe.empty() || settings.calibrate) {
     throw UsageError(
-        "--bits, --group-size and --recipe are for directories: a GGUF file's types "
+        "--bits, --group-size, --recipe and --calibrate are for directories: a GGUF file's types "
         "are those of --gguf-type");
   }
   ByteProgress progress(session, "");
@@ -56,6 +59,19 @@ QuantizedSizes quantize_into_gguf(const Settings& settings, Session& session) {
           .bytes_after = sizes.bytes_after};
 }
 
+void calibrate(const Settings& settings, const std::filesystem::path& model, ThreadPool& threads,
+               Session& session, std::optional<Calibration>& calibration) {
+  ProgressBar progress(session.shows_progress(), "tok", 0, "calibrating  ");
+  const auto update = [&](uint64_t done, uint64_t all) {
+    progress.update(static_cast<int64_t>(done), static_cast<int64_t>(all));
+  };
+  calibration.emplace(CalibrationOptions{.model = model,
+                                         .text = read_whole_text(*settings.calibrate),
+                                         .num_threads = settings.load.num_threads,
+                                         .progress = update},
+                      threads);
+}
+
 QuantizedSizes quantize_into(const Settings& settings, Session& session) {
   QuantizeOptions options{.from = model_path(settings), .to = settings.output};
   if (!std::filesystem::is_directory(options.from)) {
@@ -66,9 +82,14 @@ QuantizedSizes quantize_into(const Settings& settings, Session& session) {
   options.format = {.bits = static_cast<int>(settings.bits.value_or(4)),
                     .group_size = settings.group_size.value_or(AffineFormat().group_size)};
   options.recipe = settings.recipe;
+  ThreadPool threads(settings.load.num_threads);
+  std::optional<Calibration> calibration;
+  if (settings.calibrate) {
+    calibrate(settings, options.from, threads, session, calibration);
+    options.calibration = &*calibration;
+  }
   ByteProgress progress(session, "");
   options.progress = progress.callback();
-  ThreadPool threads(settings.load.num_threads);
   return quantize_model(options, threads);
 }
 

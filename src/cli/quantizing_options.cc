@@ -34,6 +34,10 @@ constexpr OptionDef kQuantizingOptions[] = {
     elsewhere(
         "Type of a GGUF file's matrices, where --output is FILE.gguf: q8_0, q4_0 or q4_k_m.",
         {.choices = "q8_0 q4_0 q4_k_m", .default_text = "q4_k_m", .commands = set_of({quantize})}),
+    option("calibrate", kTo<&Settings::calibrate>,
+           "Text file that the model reads first, to choose scales and codes for what its matrices "
+           "are multiplied by (GPTQ).",
+           {.placeholder = "FILE", .default_text = "off"}),
     option("check", kTo<&Settings::check>,
            "Text file whose perplexity is measured before and after.",
            {.placeholder = "FILE", .default_text = "off"}),

@@ -191,6 +191,7 @@ struct Settings {
   std::string recipe;
   std::string gguf_type;
   std::optional<std::string> check;
+  std::optional<std::string> calibrate;
 
   // train
   TrainChoice train;

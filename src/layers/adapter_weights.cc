@@ -55,7 +55,7 @@ AdaptedRows adapted_rows(const BatchAdapters& adapters) {
 }
 
 bool BlockAdapters::change(BlockProduct product) const {
-  if (std::holds_alternative<AdapterSlots>(adapters_)) return true;
+  if (!std::holds_alternative<AdaptedRows>(adapters_)) return true;
   const AdaptedRows adapted = adapted_rows(adapters_);
   return std::ranges::any_of(adapted.rows, [&](const AdapterRows& rows) {
     return !pairs(adapted.weights_of(rows), product).empty();
@@ -76,6 +76,9 @@ void BlockAdapters::add(Backend& backend, BlockProduct product, const Tensor& x,
                         const Tensor& out) const {
   if (const auto* const slots = std::get_if<AdapterSlots>(&adapters_)) {
     return slots->get().add_lora(product_index(block_, product), x, out);
+  }
+  if (const auto* const observed = std::get_if<ObservedInputs>(&adapters_)) {
+    return observed->get().observe(block_, product, x);
   }
   list(product, segments_);
   if (!segments_.empty()) backend.add_lora(x, segments_, out);

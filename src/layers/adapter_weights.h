@@ -90,9 +90,20 @@ struct AdaptedRows {
 
 // Decode slots add the adapters that they were loaded with.
 using AdapterSlots = std::reference_wrapper<DecodeSlots>;
-using BatchAdapters = std::variant<AdaptedRows, AdapterSlots>;
 
-// None with decode slots.
+// Is shown what the products read: rows of inputs, in the memory of the backend. It changes
+// nothing. Those of experts that are chosen aren't shown.
+class InputObserver {
+ public:
+  virtual ~InputObserver() = default;
+  virtual void observe(size_t block, BlockProduct product, const Tensor& x) = 0;
+  virtual void observe_head(const Tensor& x) = 0;
+};
+using ObservedInputs = std::reference_wrapper<InputObserver>;
+
+using BatchAdapters = std::variant<AdaptedRows, AdapterSlots, ObservedInputs>;
+
+// None with decode slots or an observer.
 AdaptedRows adapted_rows(const BatchAdapters& adapters);
 
 // The adapters of a batch in one block.
@@ -102,12 +113,12 @@ class BlockAdapters {
   BlockAdapters(const BatchAdapters& adapters, size_t block, std::vector<LoraSegment>& segments)
       : adapters_(adapters), block_(block), segments_(segments) {}
 
-  // Whether a row's product is changed. With decode slots any may be.
+  // Whether a row's product is changed, or observed. With decode slots any may be.
   bool change(BlockProduct product) const;
   // The segments of a product.
   void list(BlockProduct product, std::vector<LoraSegment>& segments) const;
   bool change_experts() const;
-  // out += the pairs' products with x, in the rows and columns that they change.
+  // out += the pairs' products with x, in the rows and columns that they change; or shows x.
   void add(Backend& backend, BlockProduct product, const Tensor& x, const Tensor& out) const;
   // Appends the segments of an expert's product. Its inputs are the batch's rows `batch_rows`,
   // ascending, from row `first_row` of the product on.

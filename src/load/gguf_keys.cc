@@ -83,7 +83,8 @@ void add_yarn(const RopeConfig& rope, ArchitectureKeys& keys) {
             static_cast<int64_t>(rope.original_max_position));
   if (rope.beta_fast != kUsualFast) keys.number("rope.scaling.yarn_beta_fast", rope.beta_fast);
   if (rope.beta_slow != kUsualSlow) keys.number("rope.scaling.yarn_beta_slow", rope.beta_slow);
-  if (!is_near(rope.attention_factor, yarn_magnitude(rope.factor))) {
+  const bool is_usual = is_near(rope.attention_factor, yarn_magnitude(rope.factor));
+  if (!is_usual && !keys.architecture().has_latents) {
     keys.number("rope.scaling.yarn_attn_factor", rope.attention_factor);
   }
 }
@@ -139,6 +140,11 @@ GgufTables add_scaling(const RopeConfig& rope, const DecoderConfig& config, std:
 GgufTables add_ropes(const DecoderConfig& config, std::string_view where, ArchitectureKeys& keys) {
   if (config.ropes.empty()) return {};
   keys.size("rope.dimension_count", config.rotary_dim);
+  if (keys.architecture().has_position_sections) {
+    // Positions of a text are the same in all sections, so one may have all frequencies.
+    keys.integers("rope.dimension_sections",
+                  {static_cast<int32_t>(config.rotary_dim / 2), 0, 0, 0});
+  }
   keys.number("rope.freq_base", config.ropes[0].theta);
   if (config.ropes.size() > 1) keys.number("rope.freq_base_swa", config.ropes[1].theta);
   if (keys.architecture().rope == GgufRope::growing) {
@@ -178,7 +184,60 @@ void add_mixture(const DecoderConfig& config, ArchitectureKeys& keys) {
   const int64_t softmax = architecture.expert_gating == 3 ? 3 : 1;
   keys.size("expert_gating_func", routing.score == ExpertScore::sigmoid ? 2 : softmax);
   keys.boolean("expert_weights_norm", routing.normalise);
+  if (config.convolution) {
+    const auto is_mixture = [](const LayerConfig& layer) { return layer.is_mixture; };
+    const auto dense = std::ranges::find_if(config.layers, is_mixture) - config.layers.begin();
+    keys.size("leading_dense_block_count", dense);
+  }
   if (routing.scale != 1.0f) keys.number("expert_weights_scale", routing.scale);
+}
+
+// Layers that aren't attention, for architectures whose files list them.
+std::vector<bool> recurrent_layers_of(const DecoderConfig& config) {
+  std::vector<bool> recurrent;
+  for (const LayerConfig& layer : config.layers) {
+    recurrent.push_back(layer.mixer != MixerKind::attention);
+  }
+  return recurrent;
+}
+
+void add_delta_nets(const DecoderConfig& config, ArchitectureKeys& keys) {
+  constexpr int64_t kUsualInterval = 4;
+  const DeltaNetConfig& net = *config.delta_net;
+  keys.size("ssm.conv_kernel", net.taps);
+  keys.size("ssm.state_size", net.key_dim);
+  keys.size("ssm.group_count", net.key_heads);
+  keys.size("ssm.time_step_rank", net.value_heads);
+  keys.size("ssm.inner_size", net.value_heads * net.value_dim);
+  keys.size("full_attention_interval", kUsualInterval);
+  const std::vector<bool> recurrent = recurrent_layers_of(config);
+  bool is_usual = true;
+  for (size_t i = 0; i < recurrent.size(); ++i) {
+    is_usual &= recurrent[i] == ((i + 1) % kUsualInterval != 0);
+  }
+  if (!is_usual) keys.booleans("attention.recurrent_layers", recurrent);
+}
+
+void add_latents(const DecoderConfig& config, const Json& json, ArchitectureKeys& keys) {
+  const LatentConfig& latent = *config.latent;
+  if (latent.query_rank > 0) keys.size("attention.q_lora_rank", latent.query_rank);
+  keys.size("attention.kv_lora_rank", latent.rank);
+  for (const std::string_view rope : {"rope_parameters", "rope_scaling"}) {
+    const Json* const fields = json.find_value(rope);
+    const Json* const share = fields == nullptr ? nullptr : fields->find_value("mscale_all_dim");
+    if (share == nullptr || !share->number() || *share->number() == 0.0) continue;
+    keys.number("rope.scaling.yarn_log_multiplier", 0.1 * *share->number());
+    break;
+  }
+}
+
+// Key heads by layer, 0 where a layer isn't attention.
+void add_listed_heads(const DecoderConfig& config, ArchitectureKeys& keys) {
+  std::vector<int32_t> heads;
+  for (const bool is_recurrent : recurrent_layers_of(config)) {
+    heads.push_back(is_recurrent ? 0 : static_cast<int32_t>(config.num_kv_heads));
+  }
+  keys.integers("attention.head_count_kv", heads);
 }
 
 void add_sizes(const DecoderConfig& config, ArchitectureKeys& keys) {
@@ -188,9 +247,14 @@ void add_sizes(const DecoderConfig& config, ArchitectureKeys& keys) {
   keys.size("feed_forward_length", config.intermediate_size);
   keys.size("vocab_size", config.vocab_size);
   keys.size("attention.head_count", config.num_heads);
-  keys.size("attention.head_count_kv", config.num_kv_heads);
-  keys.size("attention.key_length", config.head_dim);
-  keys.size("attention.value_length", config.head_dim);
+  if (config.convolution) {
+    add_listed_heads(config, keys);
+  } else {
+    keys.size("attention.head_count_kv", config.num_kv_heads);
+  }
+  const auto& latent = config.latent;
+  keys.size("attention.key_length", latent ? latent->nope_dim + latent->rope_dim : config.head_dim);
+  keys.size("attention.value_length", latent ? latent->value_dim : config.head_dim);
   keys.number(config.norm_kind == NormKind::rms ? "attention.layer_norm_rms_epsilon"
                                                 : "attention.layer_norm_epsilon",
               config.norm_eps);
@@ -260,8 +324,9 @@ const GgufArchitecture& architecture_to_write(const DecoderConfig& config, std::
     refuse_config(where, fmt::format("model_type {} has no architecture in GGUF files",
                                      quoted_name(config.family)));
   }
-  const bool has_positions_of_images = found->name == "qwen2vl" || found->name == "qwen3vl";
-  if (found->mixers != GgufMixers::attention || found->has_latents || has_positions_of_images) {
+  constexpr GgufMixers kWritten[] = {GgufMixers::attention, GgufMixers::delta_nets,
+                                     GgufMixers::convolutions};
+  if (std::ranges::find(kWritten, found->mixers) == std::end(kWritten)) {
     refuse_config(where,
                   fmt::format("models of architecture {} are read from GGUF files, but not written",
                               found->name));
@@ -278,6 +343,8 @@ GgufTables add_config_keys(const DecoderConfig& config, const Json& json,
   add_sizes(config, keys);
   add_scores(config, keys);
   add_windows(config, keys);
+  if (config.delta_net) add_delta_nets(config, keys);
+  if (config.latent) add_latents(config, json, keys);
   if (config.mixture) add_mixture(config, keys);
   return add_ropes(config, where, keys);
 }

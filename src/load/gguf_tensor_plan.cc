@@ -57,6 +57,12 @@ bool mentions(std::string_view name, std::string_view part) { return name.find(p
 
 bool is_expert_router(std::string_view name) { return mentions(name, "ffn_gate_inp."); }
 
+// Null when there is none; a source may have names beside its entries.
+const CheckpointEntry* entry_named(const Checkpoint& weights, std::string_view name) {
+  const auto at = std::ranges::lower_bound(weights.entries(), name, {}, &CheckpointEntry::name);
+  return at == weights.entries().end() || at->name != name ? nullptr : &*at;
+}
+
 // Chooses types as llama.cpp's llama-quantize does (llama-quant.cpp), tensor by tensor.
 class TypeChooser {
  public:
@@ -203,9 +209,9 @@ class SourceFinder {
 
   std::vector<GgufPart> find_whole(std::string_view candidate) {
     const std::string name = reader_.file_name(candidate);
-    const auto shape = weights_.shape_of(name);
-    if (!shape || !found_.insert(name).second) return {};
-    return {part(name, *shape)};
+    const CheckpointEntry* const entry = entry_named(weights_, name);
+    if (entry == nullptr || !found_.insert(name).second) return {};
+    return {part(name, entry->shape)};
   }
 
   static GgufPart part(const std::string& name, const Extents& shape) {
@@ -253,10 +259,10 @@ class SourceFinder {
     const std::string name = reader_.file_name(
         fmt::format("{}{}.{}.weight", layer, names.shared,
                     is_down ? names.fused_shared->down : names.fused_shared->gate_up));
-    const auto shape = weights_.shape_of(name);
-    if (!shape || shape->rank() != 2) return {};
+    const CheckpointEntry* const entry = entry_named(weights_, name);
+    if (entry == nullptr || entry->shape.rank() != 2) return {};
     found_.insert(name);
-    GgufPart half = part(name, *shape);
+    GgufPart half = part(name, entry->shape);
     if (is_down) return {half};
     half.num_rows /= 2;
     half.first_row = is_gate ? 0 : half.num_rows;
@@ -294,14 +300,12 @@ GgufForm form_of(const GgufTensorName& name, const GgufPart& part,
   return is_done ? GgufForm::same : form;
 }
 
-GgufSizes sizes_of(const DecoderConfig& config) {
+GgufSizes sizes_of(const DecoderConfig& config, const GgufArchitecture& architecture) {
   GgufSizes sizes{.heads = {config.num_heads, config.num_kv_heads}, .delta_net = {}};
+  if (!architecture.value_heads_in_turns || !config.delta_net) return sizes;
+  const DeltaNetConfig& net = *config.delta_net;
+  sizes.delta_net = {net.key_heads, net.value_heads, net.key_dim, net.value_dim};
   return sizes;
-}
-
-const CheckpointEntry& entry_of(const Checkpoint& weights, std::string_view name) {
-  const auto& entries = weights.entries();
-  return *std::ranges::lower_bound(entries, name, {}, &CheckpointEntry::name);
 }
 
 }  // namespace
@@ -321,7 +325,7 @@ uint32_t gguf_file_type_number(GgufFileType type, DType stored) {
 GgufTensorPlan plan_gguf_tensors(Checkpoint& weights, const DecoderConfig& config,
                                  const GgufArchitecture& architecture, GgufFileType type) {
   SourceFinder finder(weights, config, architecture);
-  const GgufSizes sizes = sizes_of(config);
+  const GgufSizes sizes = sizes_of(config, architecture);
   GgufTensorPlan plan;
   for (const std::string& file_name : gguf_tensor_names(architecture, config.num_stored_layers())) {
     auto name = gguf_tensor_name(architecture, sizes, file_name);
@@ -338,7 +342,7 @@ GgufTensorPlan plan_gguf_tensors(Checkpoint& weights, const DecoderConfig& confi
   finder.expect_all_found();
   TypeChooser types(type, config, plan.tensors);
   for (PlannedGgufTensor& tensor : plan.tensors) {
-    const CheckpointEntry& entry = entry_of(weights, tensor.parts.front().name);
+    const CheckpointEntry& entry = *entry_named(weights, tensor.parts.front().name);
     tensor.type = types.choose(tensor, entry.dtype);
     for (const GgufPart& part : tensor.parts) {
       const int64_t elements = part.num_rows * part.row_length;

@@ -62,6 +62,13 @@ class ShardWriter {
     return all;
   }
 
+  static void write_packed(const WrittenTensor& tensor, const AffineTensors& rows,
+                           SafetensorsWriter& writer) {
+    writer.write(tensor.name, rows.words.bytes());
+    writer.write(tensor.module() + ".scales", rows.scales.bytes());
+    writer.write(tensor.module() + ".biases", rows.biases.bytes());
+  }
+
   // Returns the bytes read.
   uint64_t write(const WrittenTensor& tensor, SafetensorsWriter& writer) {
     OwnedTensor stacked;
@@ -75,11 +82,18 @@ class ShardWriter {
       const std::string where =
           fmt::format("{}: tensor {}", source_.origin(), quoted_name(tensor.name));
       const int64_t length = plain.size(-1);
-      const OwnedAffineRows rows(plain.reshape({plain.num_elements() / length, length}),
-                                 *tensor.format, where, memory_, threads_);
-      writer.write(tensor.name, rows.tensors().words.bytes());
-      writer.write(tensor.module() + ".scales", rows.tensors().scales.bytes());
-      writer.write(tensor.module() + ".biases", rows.tensors().biases.bytes());
+      const Tensor matrix = plain.reshape({plain.num_elements() / length, length});
+      const ErrorFeedback* const feedback =
+          options_.calibration == nullptr ? nullptr
+                                          : options_.calibration->feedback(tensor.name, length);
+      if (feedback == nullptr) {
+        const OwnedAffineRows rows(matrix, *tensor.format, where, memory_, threads_);
+        write_packed(tensor, rows.tensors(), writer);
+      } else {
+        const CalibratedAffineRows rows(matrix, *feedback, *tensor.format, where, memory_,
+                                        threads_);
+        write_packed(tensor, rows.tensors(), writer);
+      }
     }
     if (tensor.experts.empty()) source_.release(tensor.name);
     stacked = {};

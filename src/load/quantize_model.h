@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/thread_pool.h"
+#include "load/calibration.h"
 #include "weights/mlx_quantization.h"
 
 namespace paceline {
@@ -18,6 +19,8 @@ struct QuantizeOptions {
   std::filesystem::path to;  // must not exist
   AffineFormat format;
   std::string recipe;  // of MlxRecipe; empty: every matrix in `format`
+  // Chooses scales and codes for what the matrices read of a text; null: as mlx.core.quantize does.
+  Calibration* calibration = nullptr;
   uint64_t max_shard_bytes = uint64_t{5'000'000'000};
   // Called with the bytes read so far and in total; may throw to end the work.
   std::function<void(uint64_t done, uint64_t all)> progress = [](uint64_t, uint64_t) {};

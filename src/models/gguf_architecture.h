@@ -77,10 +77,11 @@ struct GgufArchitecture {
   bool four_norms = false;       // each branch has a norm before and after it
   bool norms_plus_one = false;   // files hold 1 + w of norms that compute 1 + w
   GgufMixers mixers = GgufMixers::attention;
-  bool value_heads_in_turns = false;  // of delta nets: set_delta_net_order()
-  bool has_latents = false;           // multi-head latent attention
-  bool multiplied_weights = false;    // files have multipliers in the weights, not in keys
-  bool two_ropes = false;             // layers with a window have a rope of their own
+  bool value_heads_in_turns = false;   // of delta nets: set_delta_net_order()
+  bool has_latents = false;            // multi-head latent attention
+  bool multiplied_weights = false;     // files have multipliers in the weights, not in keys
+  bool has_position_sections = false;  // rope.dimension_sections: of time, height and width
+  bool two_ropes = false;              // layers with a window have a rope of their own
   std::string_view activation = "silu";
   int64_t default_window = 0;  // of windowed layers, when the file has no window; 0: none
   int64_t window_pattern = 0;  // every window_pattern-th layer has no window; 0: all are equal

@@ -27,8 +27,9 @@ void ModelRunner::run(const Batch& batch, AdapterTable adapters) {
            "a batch with adapters in a runner without");
   copy_blocks(backend_, decoder_, kv_, batch);
   finite_rows_.resize(static_cast<size_t>(batch.num_rows()));
-  decoder_.forward(backend_, batch.view(adapters), kv_, scratch_,
-                   {.out = hidden_.view, .finite = finite_rows_});
+  BatchView view = batch.view(adapters);
+  if (observer_ != nullptr) view.adapters = std::ref(*observer_);
+  decoder_.forward(backend_, view, kv_, scratch_, {.out = hidden_.view, .finite = finite_rows_});
 }
 
 DecodeLoop* ModelRunner::decode_loop() {
@@ -49,6 +50,7 @@ DecodeLoop* ModelRunner::decode_loop() {
 std::span<const float> ModelRunner::logits(int64_t first, int64_t count) {
   PL_CHECK(count <= limits_.max_logits_rows, "more logits rows than the runner keeps");
   const Tensor out = logits_.view.slice(0, 0, count);
+  if (observer_ != nullptr) observer_->observe_head(hidden_.view.slice(0, first, first + count));
   decoder_.logits(backend_, hidden_.view.slice(0, first, first + count), out);
   return backend_.read(out, read_logits_);
 }

@@ -44,6 +44,10 @@ class ModelRunner : public Runner {
   void pool(const PooledOutputs& outputs, std::span<double> pooled) override;
   std::span<const float> finish_pooled(std::span<const float> pooled, int64_t count) override;
 
+  // Shows the inputs of all products from now on to `observer`, which must outlive the runner; the
+  // runner's limits permit adapters, and batches have none.
+  void set_observer(InputObserver& observer) { observer_ = &observer; }
+
   // What finish_pooled() applies; without one it returns the pooled states.
   void set_pooled_head(PooledHead head) { pooled_head_.emplace(std::move(head)); }
 
@@ -60,6 +64,7 @@ class ModelRunner : public Runner {
   std::vector<int32_t> gathered_ids_;  // what gathered_ holds
   PackedMatrix gathered_;
   std::optional<PooledHead> pooled_head_;
+  InputObserver* observer_ = nullptr;  // null: none
   bool has_looked_for_loop_ = false;
   std::unique_ptr<ModelDecodeLoop> decode_loop_;
 };

@@ -54,7 +54,8 @@ void keep_better(std::span<const float> values, std::span<const float> weights, 
 }  // namespace
 
 int nearest_code(float value, float scale, int low, int high) {
-  const float code = scale == 0.0f ? 0.0f : value / scale;
+  const float found = scale == 0.0f ? 0.0f : value / scale;
+  const float code = std::isnan(found) ? 0.0f : found;
   return static_cast<int>(
       round_small(std::clamp(code, static_cast<float>(low), static_cast<float>(high))));
 }

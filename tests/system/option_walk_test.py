@@ -68,7 +68,7 @@ def rows(nowhere, busy):
     for name in ("speculation", "skip-special-tokens"):
         table[name] = [Row(f"--{name}", "perhaps", says='found "perhaps", expected true or false')]
     for name in ("sampler-order", "dtype", "quantize", "kv-cache-dtype", "state-dtype", "log-format", "shape", "tests", "formats", "prompt-texts",
-                 "bits", "group-size", "recipe", "fine-tune-type", "lora-dtype", "lr-schedule", "optimizer", "loss-on", "to",
+                 "bits", "group-size", "recipe", "gguf-type", "fine-tune-type", "lora-dtype", "lr-schedule", "optimizer", "loss-on", "to",
                  "target-modules", "spec-accept", "activations", "load-format", "reasoning-field", "unknown-model"):
         table[name] = choice(name)
     for name, value in [("temperature", "3"), ("top-p", "1.5"), ("top-k", "x"), ("min-p", "2"), ("typical-p", "2"),
@@ -195,6 +195,8 @@ def rows(nowhere, busy):
     table["dump-logits"] = [Row("--dump-logits", nowhere, **missing)]
     table["adapter"] = [Row("--adapter", nowhere, **missing)]
     table["check"] = [Row("--check", nowhere, **missing)]
+    table["calibrate"] = [Row("--calibrate", nowhere, **missing)]
+    table["gguf-type"] += [Row("--gguf-type", "q8_0", says="give --output FILE.gguf too")]
     table["bits"] += [Row("--bits", "4", "--recipe", "mixed_2_6", says="--bits and --recipe", commands=("quantize",))]
     table["group-size"] += [Row("--group-size", "32", says="give --bits too", commands=("fuse",))]
 
