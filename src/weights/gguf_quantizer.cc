@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "tensor/dtype.h"
@@ -102,14 +103,10 @@ void write_q8_0(SmallValues values, uint8_t* block) {
   }
 }
 
-// The multiple of `factor` near scale / factor, and an error.
-int multiple_of(float value, float factor, int low, int high) {
-  return nearest_code(value, factor, low, high);
-}
-
 // What the eight groups of Q4_K and Q5_K have: multiples of two factors, and codes.
 struct RangedBlock {
   float factor = 0, minimum_factor = 0;
+  float error = 0;
   std::array<uint8_t, 8> scales{}, minima{};
   std::array<uint8_t, kLargeBlock> codes{};
 };
@@ -119,11 +116,11 @@ constexpr int kMostMultiple = 63;
 // The multiples with the least error among the neighbours of the fitted ones.
 void choose_multiples(SmallValues values, SmallValues weights, const GroupFit& fit, int steps,
                       size_t group, RangedBlock& block) {
-  const int scale = multiple_of(fit.scale, block.factor, 0, kMostMultiple);
-  const int minimum = multiple_of(-fit.offset, block.minimum_factor, 0, kMostMultiple);
+  const int scale = nearest_code(fit.scale, block.factor, 0, kMostMultiple);
+  const int minimum = nearest_code(-fit.offset, block.minimum_factor, 0, kMostMultiple);
   float least = INFINITY;
   for (int s = std::max(scale - 1, 0); s <= std::min(scale + 1, kMostMultiple); ++s) {
-    for (int m = std::max(minimum - 1, 0); m <= std::min(minimum + 1, kMostMultiple); ++m) {
+    for (int m = std::max(minimum - 2, 0); m <= std::min(minimum + 2, kMostMultiple); ++m) {
       const float error = fit_error(values, weights, block.factor * static_cast<float>(s),
                                     -block.minimum_factor * static_cast<float>(m), 0, steps);
       if (!(error < least)) continue;
@@ -134,29 +131,74 @@ void choose_multiples(SmallValues values, SmallValues weights, const GroupFit& f
   }
 }
 
-RangedBlock ranged_block(LargeValues values, LargeValues weights, int steps, uint8_t* head) {
-  std::array<GroupFit, 8> fits;
-  float most_scale = 0, most_minimum = 0;
+using RangeFits = std::array<GroupFit, 8>;
+
+SmallValues group_of(LargeValues values, size_t group) {
+  return SmallValues(values.data() + group * kSmallBlock, kSmallBlock);
+}
+
+// The multiples and codes with these factors, which halves hold.
+RangedBlock with_factors(LargeValues values, LargeValues weights, const RangeFits& fits, int steps,
+                         float factor, float minimum_factor) {
+  RangedBlock block{.factor = factor, .minimum_factor = minimum_factor};
   for (size_t g = 0; g < fits.size(); ++g) {
-    fits[g] =
-        fit_range(values.subspan(g * kSmallBlock, kSmallBlock),
-                  weights.subspan(g * kSmallBlock, kSmallBlock), steps, OffsetSign::not_positive);
-    most_scale = std::max(most_scale, fits[g].scale);
-    most_minimum = std::max(most_minimum, -fits[g].offset);
-  }
-  RangedBlock block;
-  block.factor = put_half(most_scale / kMostMultiple, head);
-  block.minimum_factor = put_half(most_minimum / kMostMultiple, head + 2);
-  for (size_t g = 0; g < fits.size(); ++g) {
-    const SmallValues group(values.subspan(g * kSmallBlock).data(), kSmallBlock);
-    const SmallValues group_weights(weights.subspan(g * kSmallBlock).data(), kSmallBlock);
+    const SmallValues group = group_of(values, g), group_weights = group_of(weights, g);
     choose_multiples(group, group_weights, fits[g], steps, g, block);
     const float scale = block.factor * static_cast<float>(block.scales[g]);
     const float offset = -block.minimum_factor * static_cast<float>(block.minima[g]);
+    block.error += fit_error(group, group_weights, scale, offset, 0, steps);
     for (size_t i = 0; i < kSmallBlock; ++i) {
       block.codes[g * kSmallBlock + i] =
           static_cast<uint8_t>(nearest_code(group[i] - offset, scale, 0, steps));
     }
+  }
+  return block;
+}
+
+// The least squares of the factors for the block's multiples and codes.
+std::pair<float, float> refined_factors(LargeValues values, LargeValues weights,
+                                        const RangedBlock& block) {
+  double ss = 0, sm = 0, mm = 0, sx = 0, mx = 0;
+  for (size_t i = 0; i < kLargeBlock; ++i) {
+    const size_t g = i / kSmallBlock;
+    const double w = weights[i], x = values[i], m = block.minima[g];
+    const double s = block.codes[i] * block.scales[g];
+    ss += w * s * s;
+    sm += w * s * m;
+    mm += w * m * m;
+    sx += w * s * x;
+    mx += w * m * x;
+  }
+  const double determinant = ss * mm - sm * sm;
+  if (!(determinant > 0)) return {ss > 0 ? static_cast<float>(sx / ss) : 0.0f, 0.0f};
+  return {static_cast<float>((sx * mm - mx * sm) / determinant),
+          static_cast<float>((sx * sm - mx * ss) / determinant)};
+}
+
+RangedBlock ranged_block(LargeValues values, LargeValues weights, int steps, uint8_t* head) {
+  constexpr int kRefinements = 4;
+  RangeFits fits;
+  float most_scale = 0, most_minimum = 0;
+  for (size_t g = 0; g < fits.size(); ++g) {
+    fits[g] = fit_range(group_of(values, g), group_of(weights, g), steps, OffsetSign::not_positive);
+    most_scale = std::max(most_scale, fits[g].scale);
+    most_minimum = std::max(most_minimum, -fits[g].offset);
+  }
+  const float factor = put_half(most_scale / kMostMultiple, head);
+  const float minimum_factor = put_half(most_minimum / kMostMultiple, head + 2);
+  RangedBlock block = with_factors(values, weights, fits, steps, factor, minimum_factor);
+  for (int i = 0; i < kRefinements; ++i) {
+    const auto [finer, finer_minimum] = refined_factors(values, weights, block);
+    std::array<uint8_t, 4> finer_head{};
+    const float rounded = put_half(finer, finer_head.data());
+    const float rounded_minimum = put_half(finer_minimum, finer_head.data() + 2);
+    const bool is_usable = rounded > 0 && rounded_minimum >= 0 && std::isfinite(rounded) &&
+                           std::isfinite(rounded_minimum);
+    if (!is_usable) break;
+    const RangedBlock other = with_factors(values, weights, fits, steps, rounded, rounded_minimum);
+    if (other.error >= block.error) break;
+    block = other;
+    std::ranges::copy(finer_head, head);
   }
   return block;
 }
@@ -208,7 +250,7 @@ void write_q6_k(LargeValues values, LargeValues weights, uint8_t* bytes) {
   for (size_t g = 0; g < fits.size(); ++g) {
     const auto group = values.subspan(g * kGroup, kGroup);
     const auto group_weights = weights.subspan(g * kGroup, kGroup);
-    const int near = multiple_of(fits[g].scale, factor, kLowMultiple, kHighMultiple);
+    const int near = nearest_code(fits[g].scale, factor, kLowMultiple, kHighMultiple);
     int best = near;
     float least = INFINITY;
     for (int m = std::max(near - 1, kLowMultiple); m <= std::min(near + 1, kHighMultiple); ++m) {

@@ -73,26 +73,25 @@ float fit_error(std::span<const float> values, std::span<const float> weights, f
 
 GroupFit fit_range(std::span<const float> values, std::span<const float> weights, int steps,
                    OffsetSign sign) {
-  constexpr int kCuts = 5;       // ranges that are tried at either end
-  constexpr float kCut = 0.05f;  // of the range, each
+  constexpr float kCuts[] = {-0.9f, -0.3f, 0.3f, 0.9f};  // of a step, at either end of the range
+  constexpr int kRefinements = 3;
   auto [least, most] = std::ranges::minmax(values);
   if (sign == OffsetSign::not_positive) least = std::min(least, 0.0f);
-  const float range = most - least;
+  const float step = (most - least) / static_cast<float>(steps);
   const auto of = [&](float low, float high) {
     return GroupFit{.scale = (high - low) / static_cast<float>(steps), .offset = low};
   };
   GroupFit best = of(least, most);
   best.error = fit_error(values, weights, best.scale, best.offset, 0, steps);
-  if (range <= 0) return best;
-  for (int below = 0; below < kCuts; ++below) {
-    for (int above = 0; above < kCuts; ++above) {
-      GroupFit fit = of(least + range * kCut * static_cast<float>(below),
-                        most - range * kCut * static_cast<float>(above));
+  if (step <= 0) return best;
+  for (const float below : kCuts) {
+    for (const float above : kCuts) {
+      GroupFit fit = of(least + step * below, most - step * above);
       if (sign == OffsetSign::not_positive) fit.offset = std::min(fit.offset, 0.0f);
-      keep_better(values, weights, refined(values, weights, fit, steps, sign), 0, steps, best);
+      for (int i = 0; i < kRefinements; ++i) fit = refined(values, weights, fit, steps, sign);
+      keep_better(values, weights, fit, 0, steps, best);
     }
   }
-  keep_better(values, weights, refined(values, weights, best, steps, sign), 0, steps, best);
   return best;
 }
 

@@ -111,7 +111,8 @@ TEST_F(GgufBlocksGolden, ImportanceLowersItsOwnError) {
   }
 }
 
-// Numbers that the type holds are its own.
+// What was quantised once is exact; so are multiples of a power of two, where a block has one
+// factor for all of them.
 TEST(GgufQuantizer, RepresentableNumbersAreExact) {
   std::vector<float> values;
   for (size_t i = 0; i < kLength; ++i) {
@@ -124,7 +125,7 @@ TEST(GgufQuantizer, RepresentableNumbersAreExact) {
   for (const GgufType type : {GgufType::q4_0, GgufType::q8_0, GgufType::q6_k, GgufType::q4_k}) {
     SCOPED_TRACE(gguf_type_name(type));
     const auto once = decoded(type, quantised(type, values));
-    if (type != GgufType::q8_0) {
+    if (type != GgufType::q8_0 && type != GgufType::q4_k) {
       EXPECT_EQ(once, values);
     }
     EXPECT_EQ(decoded(type, quantised(type, once)), once);
