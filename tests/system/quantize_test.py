@@ -85,6 +85,37 @@ class QuantizeTest(ProgramTest):
         self.assertAlmostEqual(report["bits_per_weight"], 9, delta=0.1)
         self.assertEqual(report["bytes_after"] * 8 / report["parameters"], report["bits_per_weight"])
 
+    def tiny_model(self, name):
+        """A golden whose 256 tokens are the bytes, with such a tokenizer."""
+        visible = [*range(33, 127), *range(161, 173), *range(174, 256)]  # GPT-2's letters for bytes
+        hidden = [byte for byte in range(256) if byte not in visible]
+        letters = {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(hidden)}
+        folder = self.directory / name
+        folder.mkdir()
+        for file in [*(MODELS / name).glob("model*"), MODELS / name / "config.json"]:
+            (folder / file.name).symlink_to(file)
+        (folder / "tokenizer.json").write_text(json.dumps({
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+            "model": {"type": "BPE", "vocab": {letter: byte for byte, letter in letters.items()}, "merges": []}}))
+        return folder
+
+    def test_calibrating_keeps_what_the_model_says_of_such_texts(self):
+        text, options = self.write("text.txt", TEXT), ("--bits", "3", "--group-size", "32", "-q")
+        for name in ("llama_plain", "mixtral_plain"):  # whose experts aren't calibrated
+            with self.subTest(name):
+                model, plain, chosen = self.tiny_model(name), self.directory / f"{name}-3", self.directory / f"{name}-c"
+                self.succeed("quantize", "-m", model, "-o", plain, *options)
+                self.succeed("quantize", "-m", model, "-o", chosen, *options, "--calibrate", text)
+                found = [self.answers("score", "-m", path, stdin=lines({"text": TEXT}))[0]["logprobs"][1:]
+                         for path in (model, plain, chosen)]
+                distances = [math.dist(found[0], other) for other in found[1:]]
+                self.assertLess(distances[1], 0.8 * distances[0])
+                written = [read_safetensors(path / "model.safetensors") for path in (plain, chosen)]
+                self.assertEqual(*({key: value[:2] for key, value in tensors.items()} for tensors in written))
+        empty = self.write("empty.txt", "")
+        self.assertIn("0 tokens", self.fail_with(1, "quantize", "-m", model, "-o", self.out, "--calibrate", empty))
+        self.assertFalse(self.out.exists())
+
     def test_recipes_mix_bits(self):
         path = self.write("text.txt", TEXT)
         text = self.quantize("--recipe", "mixed_3_6", "--check", path, "-c", "64")
