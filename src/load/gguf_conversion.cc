@@ -148,8 +148,11 @@ void apply_gguf_form(GgufForm form, const Tensor& numbers) {
 
 ConvertedSizes convert_gguf(const ModelSource& source, const GgufConversion& conversion) {
   if (source.gguf() == nullptr) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: expected a GGUF file", source.path().string()));
+    throw Error(
+        ErrorCode::invalid,
+        fmt::format("{}: a directory, expected a GGUF file; with --output FILE.gguf a directory "
+                    "is written as one",
+                    source.path().string()));
   }
   NewDirectory directory(conversion.to);
   const fs::path& filling = directory.filling_path();

@@ -88,7 +88,8 @@ class TypeChooser {
 
  private:
   static bool is_value(std::string_view name) {
-    return mentions(name, "attn_v.weight") || mentions(name, "attn_qkv.weight");
+    return mentions(name, "attn_v.weight") || mentions(name, "attn_qkv.weight") ||
+           mentions(name, "attn_kv_b.weight");
   }
 
   // A type whose blocks divide the rows.

@@ -99,7 +99,9 @@ GgufHeader make_header(const ModelSource& source, const DecoderConfig& config, c
   GgufHeader header;
   tables = add_config_keys(config, json, architecture, where, header);
   header.add_string("general.type", "model");
-  header.add_string("general.name", source.path().filename().string());
+  const fs::path& path = source.path();
+  header.add_string("general.name",
+                    (path.has_filename() ? path : path.parent_path()).filename().string());
   header.add_size("general.file_type", gguf_file_type_number(type, config.dtype));
   header.add_size("general.quantization_version", 2);
   add_tokenizer_keys(source, config.vocab_size, header);
@@ -159,18 +161,13 @@ ConvertedSizes write_gguf(const ModelSource& source, Checkpoint& weights,
   const std::string where = source.files().where(kConfig);
   const Json json = source.files().read_json(kConfig);
   const DecoderConfig config = read_decoder_config(json, WeightReader(weights), where);
-  std::error_code ignored;
-  if (fs::exists(fs::symlink_status(writing.to, ignored))) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("{}: exists already, and nothing is overwritten", writing.to.string()));
-  }
   GgufTensorPlan plan =
       plan_gguf_tensors(weights, config, architecture_to_write(config, where), writing.type);
   GgufTables tables;
   const GgufHeader header = make_header(source, config, json, plan, writing.type, tables);
+  GgufFileWriter writer(writing.to, header);
   check_reads_back(source, config, header, tables, writing.to);
   plan.sizes.bytes_after = header.data_bytes();
-  GgufFileWriter writer(writing.to, header);
   for (const auto& [name, table] : tables) writer.write(bytes_of(table));
   PartWriter parts(weights, threads);
   uint64_t done = 0;
