@@ -14,16 +14,16 @@
 namespace paceline {
 namespace {
 
-constexpr int64_t kRows = 5, kColumns = 128, kSamples = 512;
+constexpr int64_t kOutputs = 5, kInputs = 128, kSamples = 512;
 
 // Inputs whose elements follow their neighbours, some much larger than others.
 OwnedTensor correlated_inputs(Memory& memory) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
-  OwnedTensor inputs = allocate_tensor(memory, DType::f32, {kSamples, kColumns});
+  OwnedTensor inputs = allocate_tensor(memory, DType::f32, {kSamples, kInputs});
   for (int64_t row = 0; row < kSamples; ++row) {
     float last = 0;
-    for (int64_t i = 0; i < kColumns; ++i) {
+    for (int64_t i = 0; i < kInputs; ++i) {
       last = 0.8f * last + normal(random);
       inputs.view.row<float>(row)[i] = last * (i % 9 == 0 ? 6.0f : 1.0f);
     }
@@ -32,9 +32,9 @@ OwnedTensor correlated_inputs(Memory& memory) {
 }
 
 OwnedTensor moments_of(const Tensor& inputs, Memory& memory) {
-  OwnedTensor moments = allocate_tensor(memory, DType::f32, {kColumns, kColumns});
-  for (int64_t i = 0; i < kColumns; ++i) {
-    for (int64_t j = 0; j < kColumns; ++j) {
+  OwnedTensor moments = allocate_tensor(memory, DType::f32, {kInputs, kInputs});
+  for (int64_t i = 0; i < kInputs; ++i) {
+    for (int64_t j = 0; j < kInputs; ++j) {
       double sum = 0;
       for (int64_t row = 0; row < kSamples; ++row) {
         sum += double{inputs.row<float>(row)[i]} * inputs.row<float>(row)[j];
@@ -48,8 +48,9 @@ OwnedTensor moments_of(const Tensor& inputs, Memory& memory) {
 OwnedTensor random_matrix(Memory& memory) {
   std::mt19937 random(4);
   std::normal_distribution<float> normal;
-  OwnedTensor matrix = allocate_tensor(memory, DType::f32, {kRows, kColumns});
-  for (int64_t i = 0; i < kRows * kColumns; ++i) matrix.view.elements<float>()[i] = normal(random);
+  OwnedTensor matrix = allocate_tensor(memory, DType::f32, {kOutputs, kInputs});
+  for (int64_t i = 0; i < kOutputs * kInputs; ++i)
+    matrix.view.elements<float>()[i] = normal(random);
   return matrix;
 }
 
@@ -58,12 +59,12 @@ double product_error(const Tensor& inputs, const Tensor& matrix, const AffineTen
                      AffineFormat format) {
   const AffineRows rows(tensors, format);
   double sum = 0;
-  for (int64_t row = 0; row < kRows; ++row) {
-    std::vector<float> values(kColumns);
+  for (int64_t row = 0; row < kOutputs; ++row) {
+    std::vector<float> values(kInputs);
     rows.read_values(row, values);
     for (int64_t sample = 0; sample < kSamples; ++sample) {
       double error = 0;
-      for (int64_t i = 0; i < kColumns; ++i) {
+      for (int64_t i = 0; i < kInputs; ++i) {
         const float difference = matrix.row<float>(row)[i] - values[static_cast<size_t>(i)];
         error += double{inputs.row<float>(sample)[i]} * difference;
       }
@@ -106,14 +107,14 @@ TEST(CalibratedQuantizer, UnusedInputsAreNoProblemAndOthersMustBeFinite) {
   Memory memory;
   ThreadPool threads(1);
   OwnedTensor matrix = random_matrix(memory);
-  OwnedTensor moments = allocate_tensor(memory, DType::f32, {kColumns, kColumns});
-  std::fill_n(moments.view.elements<float>(), kColumns * kColumns, 0.0f);
+  OwnedTensor moments = allocate_tensor(memory, DType::f32, {kInputs, kInputs});
+  std::fill_n(moments.view.elements<float>(), kInputs * kInputs, 0.0f);
   const AffineFormat format{.bits = 4, .group_size = 64};
   const ErrorFeedback feedback(moments.view, "test", threads);
   const CalibratedAffineRows rows(matrix.view, feedback, format, "test", memory, threads);
-  std::vector<float> values(kColumns);
+  std::vector<float> values(kInputs);
   AffineRows(rows.tensors(), format).read_values(0, values);
-  for (int64_t i = 0; i < kColumns; ++i) {
+  for (int64_t i = 0; i < kInputs; ++i) {
     EXPECT_NEAR(values[static_cast<size_t>(i)], matrix.view.row<float>(0)[i], 0.3);
   }
   moments.view.row<float>(3)[3] = NAN;
