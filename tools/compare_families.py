@@ -40,12 +40,13 @@ FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3
             "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",
             "mamba2", "mamba", "falcon_mamba", "jamba", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
             "gemma", "mellum", "cohere", "solar_open", "dots1", "minimax_m2", "deepseek_v2", "deepseek_v3",
-            "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "gemma4_text", "gemma3n_text")
+            "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "gemma4_text", "gemma3n_text",
+            "kimi_linear")
 LATENTS = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
 MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
 FIRST_MAMBAS = ("mamba", "falcon_mamba", "jamba")
-HYBRIDS = (*DELTA_NETS, *MAMBAS, *FIRST_MAMBAS, "lfm2", "lfm2_moe", "lfm3")
+HYBRIDS = (*DELTA_NETS, *MAMBAS, *FIRST_MAMBAS, "kimi_linear", "lfm2", "lfm2_moe", "lfm3")
 # Their classes have no head_dim of attention's own.
 HEAD_DIM_FROM_HIDDEN = ("cohere", "dots1", "cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
                         "bamba", "falcon_h1", "mamba2", *FIRST_MAMBAS)
@@ -174,12 +175,15 @@ def random_states(draw: random.Random, family: str, shape: Config) -> Config:
         return random_mambas(draw, family, shape)
     if family in FIRST_MAMBAS:
         return random_first_mambas(draw, family, shape)
-    state = "linear_attention" if family in DELTA_NETS else "conv"
+    state = "linear_attention" if family in (*DELTA_NETS, "kimi_linear") else "conv"
     shape["num_hidden_layers"] = max(2, shape["num_hidden_layers"])
     kinds = [any_of(draw, state, state, "full_attention") for _ in range(shape["num_hidden_layers"])]
     kinds[0], kinds[-1] = draw.sample([state, "full_attention"], 2)
     if family == "lfm3":
         kinds = [any_of(draw, kind, "sliding_attention") for kind in kinds]
+    if family == "kimi_linear":
+        return {"layer_types": kinds, "linear_conv_kernel_dim": draw.randint(2, 5), "linear_num_heads": draw.randint(1, 6),
+                "linear_head_dim": draw.randint(2, 40), **random_latents(draw, family, shape)}
     if family not in DELTA_NETS:
         return {"layer_types": kinds, "conv_L_cache": draw.randint(2, 6), "conv_bias": draw.random() < 0.5}
     key_heads = draw.randint(1, 4)
@@ -229,7 +233,7 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         return fields | {"num_local_experts": count, "shared_intermediate_size": any_of(draw, 0, draw.randint(3, 40))}
     if family == "minimax_m2":
         return fields | {"num_local_experts": count}
-    if family in ("glm4_moe", "nemotron_h", "solar_open", "dots1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "mistral4"):
+    if family in ("glm4_moe", "nemotron_h", "solar_open", "dots1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "mistral4", "kimi_linear"):
         groups, in_group = draw.randint(1, 4), draw.randint(2, 4)
         chosen = draw.randint(1, groups)
         fields = {"n_routed_experts": groups * in_group, "n_group": groups, "topk_group": chosen,
@@ -243,7 +247,9 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         if family in ("deepseek_v3", "mistral4"):
             fields |= {"n_shared_experts": draw.randint(1, 2), "first_k_dense_replace": draw.randint(0, layers)}
             return fields | ({"num_mtp_layers": 0} if family == "deepseek_v3" else {})
-        if family == "glm4_moe_lite":
+        if family == "kimi_linear":
+            fields["num_local_experts"] = fields.pop("n_routed_experts")
+        if family in ("glm4_moe_lite", "kimi_linear"):
             return fields | {"n_shared_experts": draw.randint(1, 2),
                              "mlp_layer_types": [any_of(draw, "dense", "sparse") for _ in range(layers)]}
         if family == "solar_open":
@@ -276,7 +282,7 @@ def random_latents(draw: random.Random, family: str, shape: Config) -> Config:
     if family == "minicpm3":
         fields |= {"scale_emb": draw.uniform(0.5, 3), "scale_depth": any_of(draw, None, draw.uniform(0.5, 2)),
                    "dim_model_base": any_of(draw, None, draw.randint(3, 40)), "mlp_bias": draw.random() < 0.5}
-    elif family != "deepseek_v2":
+    elif family not in ("deepseek_v2", "kimi_linear"):
         fields["rope_interleave"] = draw.random() < 0.7
     return fields
 
@@ -424,7 +430,7 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
         fields["original_max_position_embeddings"] = any_of(draw, 16, 39, 40, 100)
     if family in ("gemma4_text", "gemma3n_text"):
         return random_later_gemma(draw, family, shape)
-    if family in ("nemotron_h", "mamba2", *FIRST_MAMBAS):
+    if family in ("nemotron_h", "mamba2", "kimi_linear", *FIRST_MAMBAS):
         del fields["rope_parameters"]
     return fields
 
@@ -458,7 +464,7 @@ def rounded(model: transformers.PreTrainedModel, dtype: str) -> None:
 
 # Names, and what the weights fix: transformers drops tensors that a config doesn't ask for, which is an error here.
 FIXED_FIELDS = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim",
-                "linear_conv_kernel_dim", "layer_types", "conv_L_cache", "conv_bias", "use_expert_bias", "num_dense_layers",
+                "linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim", "num_shared_experts", "layer_types", "conv_L_cache", "conv_bias", "use_expert_bias", "num_dense_layers",
                 "block_auto_adjust_ff_dim", "block_ffn_dim_multiplier", "block_multiple_of",
                 "moe_intermediate_size", "num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts",
                 "shared_expert_intermediate_size", "shared_intermediate_size", "decoder_sparse_step", "mlp_only_layers",

@@ -31,12 +31,17 @@ std::optional<ExpertPart> split_expert_part(std::string_view part) {
 std::string canonical_expert_module(std::string_view module) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kProjections = {
       {{".w1", ".gate_proj"}, {".w2", ".down_proj"}, {".w3", ".up_proj"}}};
+  constexpr std::string_view kForgetGate = "self_attn.forget_gate.";
   const auto split = split_layer_module(module);
   if (!split) return std::string(module);
   const auto experts = std::ranges::find_if(kOtherExpertsParts, [&](std::string_view other) {
     return split->part.starts_with(std::string(other) + ".");
   });
   if (experts == kOtherExpertsParts.end()) {
+    if (split->part.starts_with(kForgetGate)) {
+      return fmt::format("layers.{}.self_attn.{}", split->layer,
+                         std::string_view(split->part).substr(kForgetGate.size()));
+    }
     return fmt::format("layers.{}.{}", split->layer, canonical_router_part(split->part));
   }
   std::string name = fmt::format("layers.{}.{}{}", split->layer, kExpertsPart,

@@ -34,7 +34,8 @@ inline constexpr std::array<std::string_view, 5> kSparseRouterParts = {
 
 // A module's name with its experts and router called as above: of Mixtral in transformers 4
 // "layers.0.block_sparse_moe.experts.3.w1" is "layers.0.mlp.experts.3.gate_proj", and
-// "layers.0.block_sparse_moe.gate" is "layers.0.mlp.gate".
+// "layers.0.block_sparse_moe.gate" is "layers.0.mlp.gate". The projections of a forget gate, a
+// module of its own in transformers 5, are those of self_attn, as in files.
 std::string canonical_expert_module(std::string_view module);
 // The same of a router's part.
 std::string canonical_router_part(std::string_view part);

@@ -19,7 +19,8 @@ class DecodeSlots;
 
 // The products of a block that adapters may change. Those of scans are within Mamba 1; that of the
 // router and those around latent columns are a mixture's; `queries` is that of the queries'
-// latents; the last four are those of a layer's input (LayerInputGate) and of Laurel.
+// latents; output_gates and decays are those of a delta net's latents; the last four are those of a
+// layer's input (LayerInputGate) and of Laurel.
 enum class BlockProduct : uint8_t {
   qkv,
   output,
@@ -31,12 +32,14 @@ enum class BlockProduct : uint8_t {
   to_latent,
   from_latent,
   queries,
+  output_gates,
+  decays,
   input_gate,
   input_projection,
   laurel_left,
   laurel_right
 };
-constexpr size_t kNumBlockProducts = 14;
+constexpr size_t kNumBlockProducts = 16;
 
 // Of the products of all blocks: DecodeSlots count them.
 constexpr int64_t product_index(size_t block, BlockProduct product) {

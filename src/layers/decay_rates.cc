@@ -10,15 +10,30 @@
 #include "layers/scratch.h"
 
 namespace paceline {
+namespace {
 
-OwnedTensor load_decay_rates(const LoadContext& context, const std::string& name, int64_t heads) {
+// [heads], in Kimi's files [1, 1, heads, 1].
+Extents shape_of_rates(const LoadContext& context, const std::string& name, int64_t heads) {
+  const Extents padded = {1, 1, heads, 1};
+  return context.weights.shape_of(name) == padded ? padded : Extents{heads};
+}
+
+}  // namespace
+
+OwnedTensor load_decay_rates(const LoadContext& context, const std::string& name, int64_t heads,
+                             int64_t repeats) {
   const std::string logarithms = name + ".A_log", negatives = name + ".A";
-  if (auto prepared = prepared_vector(context, logarithms, heads)) return std::move(*prepared);
+  if (auto prepared = prepared_vector(context, logarithms, heads * repeats)) {
+    return std::move(*prepared);
+  }
   const bool is_in_gguf =
       !context.weights.contains(logarithms) && context.weights.contains(negatives);
-  std::vector<float> rates = read_vector(context, is_in_gguf ? negatives : logarithms, heads);
-  for (float& rate : rates) {
-    rate = is_in_gguf ? -rate : static_cast<float>(std::exp(double{rate}));
+  const std::string& stored = is_in_gguf ? negatives : logarithms;
+  std::vector<float> rates;
+  for (const float element :
+       read_elements(context, stored, shape_of_rates(context, stored, heads))) {
+    const float rate = is_in_gguf ? -element : static_cast<float>(std::exp(double{element}));
+    rates.insert(rates.end(), static_cast<size_t>(repeats), rate);
   }
   return store_vector(context, logarithms, rates);
 }

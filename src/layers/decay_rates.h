@@ -14,9 +14,10 @@ namespace paceline {
 class Backend;
 struct LoadContext;
 
-// Rates of decay [heads] of the layer `name`: exp of its A_log. GGUF files have the rates'
-// negatives, A.
-OwnedTensor load_decay_rates(const LoadContext& context, const std::string& name, int64_t heads);
+// Rates of decay [heads * repeats] of the layer `name`: exp of its A_log, each `repeats` times.
+// GGUF files have the rates' negatives, A.
+OwnedTensor load_decay_rates(const LoadContext& context, const std::string& name, int64_t heads,
+                             int64_t repeats = 1);
 
 // Indices among the own weights of such layers.
 constexpr size_t kOwnStepBias = 0, kOwnDecayRates = 1;

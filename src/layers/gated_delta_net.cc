@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/backend.h"
 #include "kernels/recurrent_gradients.h"
 #include "layers/decay_rates.h"
@@ -50,6 +51,13 @@ std::vector<ConvolutionPart> convolution_parts(const LoadContext& context,
   return {q, k, {name + ".v_conv1d", rest - k.channels}};
 }
 
+std::optional<Linear> load_of_latent(const LoadContext& context, const DeltaNetConfig& config,
+                                     const std::string& name, size_t index) {
+  const std::vector<Projection> all = latent_gate_projections(config, name);
+  if (all.empty()) return std::nullopt;
+  return Linear(context, std::span(all).subspan(index, 1), config.gate_rank, Linear::Bias::none);
+}
+
 Linear load_delta_output(const LoadContext& context, const std::string& name, int64_t hidden_size,
                          const DeltaNetConfig& config) {
   const std::array<Projection, 1> parts = {{{name + "." + config.output, hidden_size}}};
@@ -66,7 +74,8 @@ DeltaShape delta_shape(const DeltaNetConfig& config) {
   return {.key_heads = config.key_heads,
           .value_heads = config.value_heads,
           .key_dim = config.key_dim,
-          .value_dim = config.value_dim};
+          .value_dim = config.value_dim,
+          .channel_decay = config.channel_decay};
 }
 
 ConvolutionShape convolution_shape(const DeltaNetConfig& config) {
@@ -99,11 +108,24 @@ std::vector<Projection> delta_projections(const DeltaNetConfig& config, const st
               {name + ".g_proj", config.value_width()},
               {name + ".b_proj", heads},
               {name + ".a_proj", heads}};
+    case DeltaProjections::low_rank:
+      return {{name + ".q_proj", config.key_width()},
+              {name + ".k_proj", config.key_width()},
+              {name + ".v_proj", config.value_width()},
+              {name + ".g_a_proj", config.gate_rank},
+              {name + ".b_proj", heads},
+              {name + ".f_a_proj", config.gate_rank}};
   }
   return {{name + ".in_proj_qkv", config.channels()},
           {name + ".in_proj_z", config.value_width()},
           {name + ".in_proj_b", heads},
           {name + ".in_proj_a", heads}};
+}
+
+std::vector<Projection> latent_gate_projections(const DeltaNetConfig& config,
+                                                const std::string& name) {
+  if (config.gate_rank == 0) return {};
+  return {{name + ".g_b_proj", config.value_width()}, {name + ".f_b_proj", config.decay_width()}};
 }
 
 LayerStateElements DeltaNetConfig::state_elements() const {
@@ -115,9 +137,12 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name
                              int64_t hidden_size, float norm_eps, const DeltaNetConfig& config)
     : config_(config),
       input_(context, delta_projections(config, name), hidden_size, Linear::Bias::none),
+      gates_(load_of_latent(context, config, name, 0)),
+      decays_(load_of_latent(context, config, name, 1)),
       convolution_(context, convolution_parts(context, config, name), convolution_shape(config)),
-      decay_bias_(load_vector(context, name + ".dt_bias", config.value_heads)),
-      decay_rates_(load_decay_rates(context, name, config.value_heads)),
+      decay_bias_(load_vector(context, name + ".dt_bias", config.decay_width())),
+      decay_rates_(load_decay_rates(context, name, config.value_heads,
+                                    config.decay_width() / config.value_heads)),
       query_scale_(unit_scale(context, config.key_dim,
                               1.0 / std::sqrt(static_cast<double>(config.key_dim)))),
       key_scale_(unit_scale(context, config.key_dim, 1.0)),
@@ -125,13 +150,26 @@ GatedDeltaNet::GatedDeltaNet(const LoadContext& context, const std::string& name
             {.eps = config.norm_eps.value_or(norm_eps)}),
       output_(load_delta_output(context, name, hidden_size, config)) {}
 
-GatedDeltaNet::InputParts GatedDeltaNet::parts_of(const Tensor& input) const {
-  const int64_t gates = config_.channels(), beta = gates + config_.value_width();
+DeltaNetParts GatedDeltaNet::parts_of(const Tensor& input) const {
+  const int64_t gates = config_.channels(), beta = gates + config_.gates_in_input();
   const int64_t decay = beta + config_.value_heads;
   return {.channels = input.slice(1, 0, gates),
           .gates = input.slice(1, gates, beta),
           .beta = input.slice(1, beta, decay),
           .decay = input.slice(1, decay, config_.input_width())};
+}
+
+DeltaNetParts GatedDeltaNet::make_parts(Backend& backend, const DeltaNetScratch& taken,
+                                        const BlockAdapters& adapters) const {
+  DeltaNetParts parts = parts_of(taken.input);
+  if (!gates_) return parts;
+  gates_->forward(backend, parts.gates, taken.gates);
+  adapters.add(backend, BlockProduct::output_gates, parts.gates, taken.gates);
+  decays_->forward(backend, parts.decay, taken.decay);
+  adapters.add(backend, BlockProduct::decays, parts.decay, taken.decay);
+  parts.gates = taken.gates;
+  parts.decay = taken.decay;
+  return parts;
 }
 
 GatedDeltaNet::MixedHeads GatedDeltaNet::heads_of(const Tensor& mixed) const {
@@ -145,7 +183,7 @@ Tensor GatedDeltaNet::value_heads_of(const Tensor& values) const {
   return heads_at(values, 0, config_.value_heads, config_.value_dim);
 }
 
-void GatedDeltaNet::prepare_gates(Backend& backend, const InputParts& input,
+void GatedDeltaNet::prepare_gates(Backend& backend, const DeltaNetParts& input,
                                   const Buffers& buffers) const {
   backend.activation(Activation::sigmoid, input.beta, buffers.beta);
   if (config_.beta_scale != 1.0f) {
@@ -162,9 +200,8 @@ void GatedDeltaNet::normalise_keys(Backend& backend, const MixedHeads& from,
   backend.rms_norm(from.k, key_scale_.view, eps, to.k);
 }
 
-void GatedDeltaNet::run(Backend& backend, const Tensor& input, const StateSlices& slices,
+void GatedDeltaNet::run(Backend& backend, const DeltaNetParts& parts, const StateSlices& slices,
                         const StateStore& states, const Buffers& buffers, const Tensor& out) const {
-  const InputParts parts = parts_of(input);
   convolution_.forward(*backend.recurrent(), parts.channels, slices, states.convolution,
                        buffers.mixed);
   prepare_gates(backend, parts, buffers);
@@ -176,11 +213,13 @@ void GatedDeltaNet::run(Backend& backend, const Tensor& input, const StateSlices
       {.q = heads.q, .k = heads.k, .v = heads.v, .log_decay = buffers.decay, .beta = buffers.beta},
       slices, states.matrices, value_heads_of(buffers.read));
   norm_.forward(backend, value_heads_of(buffers.read), value_heads_of(out));
-  backend.gated_activation(Activation::silu, parts.gates, out, out);
+  backend.gated_activation(config_.gate, parts.gates, out, out);
 }
 
 DeltaNetScratch::DeltaNetScratch(Scratch& scratch, const DeltaNetConfig& config, int64_t rows)
     : input(scratch.take_rows(rows, config.input_width())),
+      gates(config.gate_rank > 0 ? scratch.take_rows(rows, config.value_width()) : Tensor()),
+      decay(config.gate_rank > 0 ? scratch.take_rows(rows, config.decay_width()) : Tensor()),
       mixed(scratch.take_rows(rows, config.channels())),
       read(scratch.take_rows(rows, config.value_width())) {}
 
@@ -188,23 +227,35 @@ void GatedDeltaNet::forward(Backend& backend, const Tensor& x, const StateSlices
                             const BlockAdapters& adapters, const StateStore& states,
                             Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const auto& [input, mixed, read] = DeltaNetScratch(scratch, config_, x.size(0));
-  input_.forward(backend, x, input);
-  adapters.add(backend, BlockProduct::qkv, x, input);
-  const InputParts parts = parts_of(input);
-  run(backend, input, slices, states,
-      {.mixed = mixed, .beta = parts.beta, .decay = parts.decay, .read = read}, read);
+  const DeltaNetScratch taken(scratch, config_, x.size(0));
+  input_.forward(backend, x, taken.input);
+  adapters.add(backend, BlockProduct::qkv, x, taken.input);
+  const DeltaNetParts parts = make_parts(backend, taken, adapters);
+  const Tensor& read = taken.read;
+  run(backend, parts, slices, states,
+      {.mixed = taken.mixed, .beta = parts.beta, .decay = parts.decay, .read = read}, read);
   output_.forward(backend, read, out);
   adapters.add(backend, BlockProduct::output, read, out);
 }
 
+void GatedDeltaNet::list_weights(std::vector<const PackedMatrix*>& weights) const {
+  const auto list = [&](const Linear& product) {
+    for (const PackedMatrix& weight : product.weights()) weights.push_back(&weight);
+  };
+  list(input_);
+  if (gates_) list(*gates_);
+  if (decays_) list(*decays_);
+  list(output_);
+}
+
 void GatedDeltaNet::mix(Backend& backend, const Tensor& input, const StateSlices& slices,
                         const StateStore& states, const Tensor& kept, const Tensor& out) const {
+  PL_CHECK(!gates_ && !config_.channel_decay, "delta nets with latent gates aren't trained");
   const int64_t rows = input.size(0), heads = config_.value_heads;
   const OwnedTensor mixed = allocate_rows(backend.memory(), rows, config_.channels());
   const OwnedTensor beta = allocate_rows(backend.memory(), rows, heads);
   const OwnedTensor decay = allocate_rows(backend.memory(), rows, heads);
-  run(backend, input, slices, states,
+  run(backend, parts_of(input), slices, states,
       {.mixed = mixed.view, .beta = beta.view, .decay = decay.view, .read = kept}, out);
 }
 
@@ -215,8 +266,8 @@ void GatedDeltaNet::output_gradient(Backend& backend, const MixGradientInputs& i
   const OwnedTensor normed = allocate_rows(backend.memory(), dread.size(0), config_.value_width());
   norm_.forward(backend, value_heads_of(in.kept), value_heads_of(normed.view));
   backend.gradients().gated_activation_gradient(
-      Activation::silu, {.gate = parts_of(in.input).gates, .up = normed.view, .dout = in.dout},
-      dgates, dread);
+      config_.gate, {.gate = parts_of(in.input).gates, .up = normed.view, .dout = in.dout}, dgates,
+      dread);
   norm_.gradient(backend.gradients(), value_heads_of(in.kept), value_heads_of(dread),
                  value_heads_of(dread), {.weight = weight ? std::optional(*weight) : std::nullopt});
 }
@@ -228,7 +279,7 @@ void GatedDeltaNet::mix_gradient(Backend& backend, const MixGradientInputs& in,
   const int64_t rows = in.input.size(0), channels = config_.channels();
   const int64_t heads = config_.value_heads;
   const auto take = [&](int64_t width) { return allocate_rows(backend.memory(), rows, width); };
-  const InputParts input = parts_of(in.input), d = parts_of(dinput);
+  const DeltaNetParts input = parts_of(in.input), d = parts_of(dinput);
   const OwnedTensor dread = take(config_.value_width());
   output_gradient(backend, in, dread.view, d.gates);
 

@@ -36,6 +36,12 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
   if (has(MixerKind::attention)) check("head_dim", config.most_head_dim(), limits.head_dim);
   if (config.delta_net) {
     check("linear_key_head_dim", config.delta_net->key_dim, limits.state_keys);
+    if (config.delta_net->channel_decay && !limits.channel_decay) {
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: delta nets with a decay for each channel have no kernels for "
+                              "GPUs; --device cpu runs the model",
+                              where));
+    }
   }
   if (config.mamba1) {
     check(config.mamba1->state_size_field, config.mamba1->state_size, limits.scan_states);

@@ -360,12 +360,11 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
                  .context = fields.size("context_length")},
                 config);
   add_own_fields(file, fields, config);
-  if (architecture.has_latents) {
-    add_latents(fields, config);
-  } else if (architecture.mixers == GgufMixers::attention) {
-    add_gguf_windows(fields, layers, config);
-  } else {
+  if (architecture.has_latents) add_latents(fields, config);
+  if (architecture.mixers != GgufMixers::attention) {
     add_gguf_mixers(file, fields, layers, config);
+  } else if (!architecture.has_latents) {
+    add_gguf_windows(fields, layers, config);
   }
   if (has_experts(fields)) add_mixture(file, fields, config);
   add_special_ids(file.metadata(), config);

@@ -281,6 +281,10 @@ void add_gguf_mixers(const GgufFile& file, const GgufFields& fields, int64_t lay
   }
   if (mixers == GgufMixers::delta_nets) return add_delta_net_fields(fields, config);
   if (mixers == GgufMixers::mamba2) return add_mamba_fields(file, fields, config);
+  if (mixers == GgufMixers::channel_deltas) {  // its layers have as many heads as attention
+    config.emplace_back("linear_num_heads", fields.layer_size("attention.head_count"));
+    return;
+  }
   add_convolution_fields(file, fields, config);
 }
 
@@ -303,7 +307,11 @@ GgufDeltaNet gguf_delta_net(const GgufFields& fields) {
 
 void set_state_shape(GgufMixers mixers, GgufTensorName& name) {
   const std::string& text = name.name;
-  name.is_kernel = text.ends_with(".conv1d.weight") || text.ends_with(".conv.conv.weight");
+  name.is_kernel = text.ends_with("conv1d.weight") || text.ends_with(".conv.conv.weight");
+  if (mixers == GgufMixers::channel_deltas) {
+    name.is_vector = text.ends_with(kGgufDecayRates);
+    return;
+  }
   if (mixers == GgufMixers::mamba1 || mixers == GgufMixers::mamba1_only) return;
   if (text.find(".mamba.") == text.npos && text.find(".mixer.") == text.npos) return;
   name.is_vector =

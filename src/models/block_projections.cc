@@ -11,7 +11,6 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kDeltaNetName = "linear_attn";
 constexpr std::string_view kConvolutionName = "conv";
 
 // The projections of a gated network of this name.
@@ -141,7 +140,7 @@ std::vector<BlockProjection> latent_attention_projections(const DecoderConfig& c
 
 std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) {
   const DeltaNetConfig& delta = *config.delta_net;
-  const std::string name(kDeltaNetName);
+  const std::string& name = delta.name;
   const int64_t hidden = config.hidden_size;
   std::vector<BlockProjection> parts;
   int64_t first_column = 0;
@@ -153,6 +152,11 @@ std::vector<BlockProjection> delta_net_projections(const DecoderConfig& config) 
                      .in_features = hidden,
                      .order = std::move(input.order)});
     first_column += input.out_features;
+  }
+  BlockProduct product = BlockProduct::output_gates;  // then decays
+  for (Projection& latent : latent_gate_projections(delta, name)) {
+    parts.push_back({std::move(latent.name), product, 0, latent.out_features, delta.gate_rank});
+    product = BlockProduct::decays;
   }
   parts.push_back(
       {name + "." + delta.output, BlockProduct::output, 0, hidden, delta.value_width()});
@@ -208,7 +212,7 @@ std::string mixer_name(const DecoderConfig& config, int64_t layer_index) {
     case MixerKind::attention:
       return config.attention_names.layer;
     case MixerKind::delta_net:
-      return std::string(kDeltaNetName);
+      return config.delta_net.value().name;
     case MixerKind::convolution:
       return std::string(kConvolutionName);
     case MixerKind::mamba1:

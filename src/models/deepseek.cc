@@ -61,67 +61,19 @@ DecoderConfig read_blocks(const HfConfig& config, const WeightReader& weights,
   return decoder;
 }
 
-struct ExpertDefaults {
-  MixtureDefaults mixture;
-  int64_t num_shared = 1;
-  std::string_view shared_key = "n_shared_experts";
-  int64_t num_groups = 1;
-  int64_t groups_kept = 1;
-  bool normalise = true;
-  double scale = 1.0;
-};
-
-// Each row has the shared experts, which are one network.
-MixtureConfig read_experts(const HfConfig& config, const ExpertDefaults& defaults) {
-  MixtureConfig mixture = read_mixture(config, defaults.mixture);
-  read_grouped_routing(config,
-                       {.num_groups = defaults.num_groups,
-                        .groups_kept = defaults.groups_kept,
-                        .normalise = defaults.normalise,
-                        .scale = defaults.scale},
-                       mixture.routing);
-  // Null is false, as in transformers.
-  if (config.is_null("norm_topk_prob")) mixture.routing.normalise = false;
-  const int64_t num_shared = config.integer(defaults.shared_key, defaults.num_shared);
-  if (num_shared == 0) return mixture;
-  mixture.routing.shared = SharedExpert::plain;
-  mixture.shared_size = num_shared * mixture.expert_size;
-  mixture.names.shared = "mlp.shared_experts";
-  return mixture;
-}
-
-// The first layers are dense, and of the others all but every moe_layer_freq-th.
-void mix_layers_behind(const HfConfig& config, int64_t default_dense,
-                       std::vector<LayerConfig>& layers) {
-  const int64_t dense = config.integer("first_k_dense_replace", default_dense);
-  const int64_t step = config.integer("moe_layer_freq", 1);
-  for (auto i = dense; i < std::ssize(layers); ++i) {
-    layers[static_cast<size_t>(i)].is_mixture = i % step == 0;
-  }
-}
-
-// A layer that predicts further tokens may come after these; it isn't used.
-void read_unused_layers(const HfConfig& config, int64_t otherwise, DecoderConfig& decoder) {
-  const std::string_view key =
-      config.has("num_mtp_layers") ? "num_mtp_layers" : "num_nextn_predict_layers";
-  decoder.num_unused_layers = config.integer(key, otherwise);
-}
-
-ExpertDefaults v3_experts() {
+DeepSeekExperts v3_experts() {
   return {.mixture = {.experts_key = "n_routed_experts",
                       .num_experts = 256,
                       .experts_per_token = 8,
                       .expert_size = 2048},
-          .num_groups = 8,
-          .groups_kept = 4,
-          .scale = 2.5};
+          .routing = {.num_groups = 8, .groups_kept = 4, .scale = 2.5}};
 }
 
 DecoderConfig read_v3(const HfConfig& config, const WeightReader& weights,
                       const CommonDefaults& common, const LatentDefaults& latent,
-                      const ExpertDefaults& experts) {
+                      const DeepSeekExperts& experts) {
   DecoderConfig decoder = read_blocks(config, weights, common, latent);
-  decoder.mixture = read_experts(config, experts);
+  decoder.mixture = read_deepseek_experts(config, experts);
   decoder.mixture->has_choice_bias = true;
   return decoder;
 }
@@ -133,7 +85,7 @@ DecoderConfig read_v3(const HfConfig& config, const WeightReader& weights,
 DecoderConfig read_deepseek_v2(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder =
       read_blocks(config, weights, kV2Defaults, {.has_interleave_field = false});
-  MixtureConfig mixture = read_experts(
+  MixtureConfig mixture = read_deepseek_experts(
       config,
       {.mixture = {.experts_key = "n_routed_experts", .num_experts = 64, .expert_size = 1407},
        .num_shared = 2});
@@ -162,9 +114,9 @@ DecoderConfig read_deepseek_v3(const HfConfig& config, const WeightReader& weigh
 }
 
 DecoderConfig read_sarvam_mla(const HfConfig& config, const WeightReader& weights) {
-  ExpertDefaults experts = v3_experts();
+  DeepSeekExperts experts = v3_experts();
   experts.mixture.num_experts = 128;
-  experts.num_groups = experts.groups_kept = 1;
+  experts.routing.num_groups = experts.routing.groups_kept = 1;
   if (config.has("num_shared_experts")) experts.shared_key = "num_shared_experts";
   DecoderConfig decoder = read_v3(config, weights, kSarvamDefaults, {.query_rank = {}}, experts);
   mix_layers_behind(config, 1, decoder.layers);
@@ -182,7 +134,7 @@ DecoderConfig read_glm4_moe_lite(const HfConfig& config, const WeightReader& wei
                            .num_experts = 64,
                            .experts_per_token = 4,
                            .expert_size = 1536},
-               .scale = 1.8});
+               .routing = {.scale = 1.8}});
   mix_all_layers(decoder.layers);
   decoder.layers.front().is_mixture = false;
   mix_listed_layers(config, decoder.layers);
@@ -204,10 +156,10 @@ DecoderConfig read_mistral4(const HfConfig& config, const WeightReader& weights)
                    .nope_dim = 64,
                    .rope = {.otherwise = &mistral4_rope(), .grows_queries = true},
                    .rope_of_whole_head = true});
-  decoder.mixture = read_experts(config, {.mixture = {.experts_key = "n_routed_experts",
-                                                      .num_experts = 128,
-                                                      .experts_per_token = 4,
-                                                      .expert_size = 2048}});
+  decoder.mixture = read_deepseek_experts(config, {.mixture = {.experts_key = "n_routed_experts",
+                                                               .num_experts = 128,
+                                                               .experts_per_token = 4,
+                                                               .expert_size = 2048}});
   decoder.mixture->routing.score = ExpertScore::softmax;
   mix_layers_behind(config, 0, decoder.layers);
   return decoder;

@@ -84,6 +84,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"youtu", read_youtu},
     {"mistral4", read_mistral4},
     {"minicpm3", read_minicpm3},
+    {"kimi_linear", read_kimi_linear},
     {"gpt_oss", read_gpt_oss},
     {"granitemoe", read_granite_moe},
     {"granitemoeshared", read_granite_moe_shared},

@@ -121,6 +121,7 @@ DecoderConfig read_sarvam_mla(const HfConfig& config, const WeightReader& weight
 DecoderConfig read_glm4_moe_lite(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_youtu(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mistral4(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_kimi_linear(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_minicpm3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gpt_oss(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gemma(const HfConfig& config, const WeightReader& weights);

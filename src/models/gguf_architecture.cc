@@ -529,6 +529,38 @@ constexpr GgufArchitecture kDeepSeek2 = {.name = "deepseek2",
                                          .fields = kGlmMoeFields,
                                          .sizes = kDeepSeekSizes,
                                          .has_latents = true};
+// Kimi delta attention (gguf-py's tensor_mapping.py, llama.cpp's convert_hf_to_gguf.py).
+constexpr std::array<GgufNamePair, 11> kKimiWholeTensors = {{
+    {"ssm_conv1d_q.weight", "self_attn.q_conv1d.weight"},
+    {"ssm_conv1d_k.weight", "self_attn.k_conv1d.weight"},
+    {"ssm_conv1d_v.weight", "self_attn.v_conv1d.weight"},
+    {"ssm_f_a.weight", "self_attn.f_a_proj.weight"},
+    {"ssm_f_b.weight", "self_attn.f_b_proj.weight"},
+    {"ssm_g_a.weight", "self_attn.g_a_proj.weight"},
+    {"ssm_g_b.weight", "self_attn.g_b_proj.weight"},
+    {"ssm_beta.weight", "self_attn.b_proj.weight"},
+    {"ssm_norm.weight", "self_attn.o_norm.weight"},
+    {"ssm_a", "self_attn.A"},
+    {"ssm_dt.bias", "self_attn.dt_bias"},
+}};
+constexpr std::array<GgufNamePair, 4> kKimiSizes = {{
+    {"expert_shared_count", "num_shared_experts"},
+    {"leading_dense_block_count", "first_k_dense_replace"},
+    {"kda.head_dim", "linear_head_dim"},
+    {"ssm.conv_kernel", "linear_conv_kernel_dim"},
+}};
+constexpr GgufArchitecture kKimiLinear = {.name = "kimi-linear",
+                                          .model_type = "kimi_linear",
+                                          .hf_class = "KimiLinearForCausalLM",
+                                          .has_mixtures = true,
+                                          .normalises_experts = true,
+                                          .expert_gating = 2,
+                                          .tensors = kLatentTensors,
+                                          .whole_tensors = kKimiWholeTensors,
+                                          .fields = kGlmMoeFields,
+                                          .sizes = kKimiSizes,
+                                          .mixers = GgufMixers::channel_deltas,
+                                          .has_latents = true};
 constexpr GgufArchitecture kMiniCpm3 = {.name = "minicpm3",
                                         .model_type = "minicpm3",
                                         .hf_class = "MiniCPM3ForCausalLM",
@@ -591,6 +623,7 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      kLfm2,
      kLfm2Moe,
      kDeepSeek2,
+     kKimiLinear,
      kMiniCpm3});
 
 using NamePair = std::pair<std::string_view, std::string_view>;

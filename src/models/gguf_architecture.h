@@ -31,14 +31,15 @@ enum class GgufRope : uint8_t {
 // What mixes positions in the layers.
 enum class GgufMixers : uint8_t {
   attention,
-  delta_nets,    // or attention: attention.recurrent_layers, or every full_attention_interval-th
-  convolutions,  // where attention.head_count_kv is 0
-  mamba2,        // likewise
-  alone,         // Mamba 2 where feed_forward_length is 0 too, else a layer without a mixer
-  beside,        // Mamba 2 and attention in every layer
-  mamba1,        // where attention.head_count_kv is 0
-  mamba1_only,   // no layer is attention, and none has an MLP
-  mamba2_only,   // likewise
+  delta_nets,      // or attention: attention.recurrent_layers, or every full_attention_interval-th
+  convolutions,    // where attention.head_count_kv is 0
+  channel_deltas,  // likewise: delta nets whose channels decay apart
+  mamba2,          // likewise
+  alone,           // Mamba 2 where feed_forward_length is 0 too, else a layer without a mixer
+  beside,          // Mamba 2 and attention in every layer
+  mamba1,          // where attention.head_count_kv is 0
+  mamba1_only,     // no layer is attention, and none has an MLP
+  mamba2_only,     // likewise
 };
 
 struct GgufArchitecture {

@@ -22,31 +22,23 @@ LatentConfig read_latent(const HfConfig& config, const LatentDefaults& defaults,
           .has_bias = config.boolean("attention_bias", false)};
 }
 
-void check_latent(const HfConfig& config, const LatentConfig& latent, int64_t rotary_dim) {
+void check_latent(const HfConfig& config, const LatentConfig& latent) {
   constexpr int64_t kMaxRow = 4096;  // as of head_dim
   if (latent.row_dim() > kMaxRow) {
     config.invalid("kv_lora_rank", fmt::format("{} and qk_rope_head_dim {}, expected at most {} "
                                                "together",
                                                latent.rank, latent.rope_dim, kMaxRow));
   }
-  if (rotary_dim == latent.rope_dim) return;
-  config.invalid("partial_rotary_factor",
-                 fmt::format("{} elements of a head rotate, expected the {} of qk_rope_head_dim",
-                             rotary_dim, latent.rope_dim));
 }
 
-}  // namespace
-
-void read_latent_attention(const HfConfig& config, const LatentDefaults& defaults,
-                           DecoderConfig& decoder) {
-  const LatentConfig latent = read_latent(config, defaults, decoder);
+void read_latent_rope(const HfConfig& config, const LatentDefaults& defaults,
+                      const LatentConfig& latent, DecoderConfig& decoder) {
   // Null is false, as in transformers.
   const bool is_interleaved = !defaults.has_interleave_field
                                   ? defaults.interleaved
                                   : !config.is_null("rope_interleave") &&
                                         config.boolean("rope_interleave", defaults.interleaved);
   decoder.rope_pairs = is_interleaved ? RopePairs::neighbours : RopePairs::halves;
-  decoder.attention_scale = 1.0f / std::sqrt(static_cast<float>(latent.query_dim()));
   RopeFields rope = defaults.rope;
   rope.scales_scores = true;
   decoder.head_dim = latent.rope_dim;
@@ -57,7 +49,20 @@ void read_latent_attention(const HfConfig& config, const LatentDefaults& default
         static_cast<double>(latent.rope_dim) / static_cast<double>(latent.query_dim());
   }
   read_ropes(config, {rope}, decoder);
-  check_latent(config, latent, decoder.rotary_dim);
+  if (decoder.rotary_dim == latent.rope_dim) return;
+  config.invalid("partial_rotary_factor",
+                 fmt::format("{} elements of a head rotate, expected the {} of qk_rope_head_dim",
+                             decoder.rotary_dim, latent.rope_dim));
+}
+
+}  // namespace
+
+void read_latent_attention(const HfConfig& config, const LatentDefaults& defaults,
+                           DecoderConfig& decoder) {
+  const LatentConfig latent = read_latent(config, defaults, decoder);
+  check_latent(config, latent);
+  decoder.attention_scale = 1.0f / std::sqrt(static_cast<float>(latent.query_dim()));
+  if (defaults.has_rope) read_latent_rope(config, defaults, latent, decoder);
   decoder.num_kv_heads = 1;
   decoder.head_dim = latent.row_dim();
   decoder.latent = latent;

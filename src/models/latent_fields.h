@@ -16,6 +16,7 @@ struct LatentDefaults {
   std::optional<int64_t> value_dim = 128;  // else hidden size / heads
   bool interleaved = true;                 // the rope's pairs, without rope_interleave
   bool has_interleave_field = true;
+  bool has_rope = true;
   RopeFields rope = {};
   bool rope_of_whole_head = false;  // the share that rotates is one of nope_dim + rope_dim
 };

@@ -55,12 +55,12 @@ void mix_listed_layers(const HfConfig& config, std::vector<LayerConfig>& layers)
 void read_grouped_routing(const HfConfig& config, const GroupedDefaults& defaults,
                           RoutingParams& routing) {
   routing.score = ExpertScore::sigmoid;
-  routing.normalise = config.boolean("norm_topk_prob", defaults.normalise);
+  routing.normalise = config.boolean(defaults.normalise_key, defaults.normalise);
   routing.scale = static_cast<float>(config.number("routed_scaling_factor", defaults.scale));
-  routing.num_groups = config.integer("n_group", defaults.num_groups);
+  routing.num_groups = config.integer(defaults.groups_key, defaults.num_groups);
   routing.groups_kept = config.integer("topk_group", defaults.groups_kept);
   if (routing.num_experts % routing.num_groups != 0) {
-    config.invalid("n_group",
+    config.invalid(defaults.groups_key,
                    fmt::format("{} groups of {} experts", routing.num_groups, routing.num_experts));
   }
   const int64_t size = routing.num_experts / routing.num_groups;
@@ -71,6 +71,34 @@ void read_grouped_routing(const HfConfig& config, const GroupedDefaults& default
         fmt::format("{} of {} groups of {} experts, for {} experts a token", routing.groups_kept,
                     routing.num_groups, size, routing.experts_per_token));
   }
+}
+
+MixtureConfig read_deepseek_experts(const HfConfig& config, const DeepSeekExperts& defaults) {
+  MixtureConfig mixture = read_mixture(config, defaults.mixture);
+  read_grouped_routing(config, defaults.routing, mixture.routing);
+  // Null is false, as in transformers.
+  if (config.is_null(defaults.routing.normalise_key)) mixture.routing.normalise = false;
+  const int64_t num_shared = config.integer(defaults.shared_key, defaults.num_shared);
+  if (num_shared == 0) return mixture;
+  mixture.routing.shared = SharedExpert::plain;
+  mixture.shared_size = num_shared * mixture.expert_size;
+  mixture.names.shared = "mlp.shared_experts";
+  return mixture;
+}
+
+void mix_layers_behind(const HfConfig& config, int64_t default_dense,
+                       std::vector<LayerConfig>& layers) {
+  const int64_t dense = config.integer("first_k_dense_replace", default_dense);
+  const int64_t step = config.integer("moe_layer_freq", 1);
+  for (auto i = dense; i < std::ssize(layers); ++i) {
+    layers[static_cast<size_t>(i)].is_mixture = i % step == 0;
+  }
+}
+
+void read_unused_layers(const HfConfig& config, int64_t otherwise, DecoderConfig& decoder) {
+  const std::string_view key =
+      config.has("num_mtp_layers") ? "num_mtp_layers" : "num_nextn_predict_layers";
+  decoder.num_unused_layers = config.integer(key, otherwise);
 }
 
 }  // namespace paceline

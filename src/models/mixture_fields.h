@@ -28,10 +28,27 @@ struct GroupedDefaults {
   int64_t groups_kept = 1;
   bool normalise = true;
   double scale = 1.0;
+  std::string_view groups_key = "n_group";
+  std::string_view normalise_key = "norm_topk_prob";
 };
 // Reads them: sigmoids, groups of experts, a factor.
 void read_grouped_routing(const HfConfig& config, const GroupedDefaults& defaults,
                           RoutingParams& routing);
+
+// Defaults of DeepSeek's mixtures.
+struct DeepSeekExperts {
+  MixtureDefaults mixture;
+  GroupedDefaults routing;
+  int64_t num_shared = 1;
+  std::string_view shared_key = "n_shared_experts";
+};
+// Reads one. Each row has the shared experts, which are one network.
+MixtureConfig read_deepseek_experts(const HfConfig& config, const DeepSeekExperts& defaults);
+// The first layers are dense, and of the others all but every moe_layer_freq-th.
+void mix_layers_behind(const HfConfig& config, int64_t default_dense,
+                       std::vector<LayerConfig>& layers);
+// A layer that predicts further tokens may come after these; it isn't used.
+void read_unused_layers(const HfConfig& config, int64_t otherwise, DecoderConfig& decoder);
 
 // Makes all layers mixtures.
 void mix_all_layers(std::vector<LayerConfig>& layers);

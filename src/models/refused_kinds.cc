@@ -17,7 +17,6 @@ using KindNames = std::span<const std::string_view>;
 constexpr auto kRecurrentNames =
     std::to_array<std::string_view>({"bailing_hybrid", "minimax", "plamo2", "recurrent_gemma",
                                      "rwkv", "rwkv6", "rwkv7", "xlstm", "zamba", "zamba2"});
-constexpr auto kKimiNames = std::to_array<std::string_view>({"kimi-linear", "kimi_linear"});
 // Beside multi-head latent attention they have parts that no family has.
 constexpr auto kLatentNames =
     std::to_array<std::string_view>({"axk1", "kimi_k25", "longcat_flash", "plm"});
@@ -103,9 +102,6 @@ struct RefusedKind {
 };
 
 constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
-    {kKimiNames,
-     "its layers are Kimi delta attention, with a decay for each channel, and multi-head latent "
-     "attention"},
     {kRecurrentNames,
      "some of its layers aren't attention (state space, linear attention, convolution)"},
     {kLatentNames,

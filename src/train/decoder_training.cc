@@ -24,6 +24,11 @@ void expect_trainable(const Decoder& decoder) {
                             "isn't computed",
                             decoder.config().family));
   }
+  if (decoder.config().delta_net && decoder.config().delta_net->channel_decay) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model has Kimi delta attention (a decay for each channel), whose "
+                "gradient isn't computed");
+  }
   if (decoder.config().latent) {
     throw Error(ErrorCode::unsupported,
                 "train: the model has multi-head latent attention (kv_lora_rank), whose gradient "

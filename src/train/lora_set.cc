@@ -69,13 +69,15 @@ std::vector<LoraProjection>& projections_of(BlockTraining& block, const BlockPro
     case BlockProduct::to_latent:
     case BlockProduct::from_latent:
     case BlockProduct::queries:
+    case BlockProduct::output_gates:
+    case BlockProduct::decays:
     case BlockProduct::input_gate:
     case BlockProduct::input_projection:
     case BlockProduct::laurel_left:
     case BlockProduct::laurel_right:
       PL_CHECK(false,
-               "routers, queries of latents and what a block has beside its branches don't "
-               "train, latent columns are a mixture's");
+               "routers, queries and gates of latents and what a block has beside its branches "
+               "don't train, latent columns are a mixture's");
     case BlockProduct::down:
       break;
   }

@@ -40,6 +40,10 @@ Extents shape_in_checkpoint(const GgufTensorName& name, const Extents& extents) 
   if (name.is_row && extents.rank() == 1) return {1, extents[0]};
   if (name.is_vector && extents.rank() == 2) return {extents[0] * extents[1]};
   if (name.is_kernel && extents.rank() == 2) return {extents[0], 1, extents[1]};
+  // Kimi's have sizes of 1 around these.
+  if (extents.rank() != 4 || extents[0] != 1) return extents;
+  if (name.is_vector && extents[1] == 1 && extents[3] == 1) return {extents[2]};
+  if (name.is_kernel && extents[2] == 1) return {extents[1], 1, extents[3]};
   return extents;
 }
 

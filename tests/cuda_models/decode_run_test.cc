@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(all, CudaDecodeRun, ::testing::ValuesIn(families_to_run
 
 // Delta nets, and short convolutions with a mixture.
 std::vector<std::string> looping_hybrids() {
-  if (is_full_scale()) return golden_names("hybrids");
+  if (is_full_scale()) return simple_hybrid_names();
   return {"qwen3_5_tied_pattern", "lfm2_moe_tied"};
 }
 

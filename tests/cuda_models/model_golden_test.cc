@@ -91,7 +91,7 @@ TEST_P(CudaHybridGolden, LogitsInBfloat16AreNearTheReferenceAndTheSameInChunks) 
 
 // One with each kind of state, but at full scale all.
 std::vector<std::string> hybrids_to_run() {
-  if (is_full_scale()) return golden_names("hybrids");
+  if (is_full_scale()) return simple_hybrid_names();
   return {"bamba_groups", "lfm2_bias", "olmo_hybrid_joined", "qwen3_5_text"};
 }
 

@@ -438,8 +438,8 @@ TEST_P(HybridPairs, ChangeNoBitHoweverTheyAreRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, HybridPairs,
-                         ::testing::Values("qwen3_5_text", "qwen3_5_moe_text_stacked", "lfm2_bias",
-                                           "lfm2_moe_tied"),
+                         ::testing::Values("qwen3_5_text", "qwen3_5_moe_text_stacked",
+                                           "kimi_linear_groups", "lfm2_bias", "lfm2_moe_tied"),
                          [](const auto& golden) { return golden.param; });
 
 // --state-dtype bfloat16: states are rounded where chunks end, whoever computes them.

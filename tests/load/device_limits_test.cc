@@ -27,6 +27,15 @@ TEST(DeviceLimits, NormsOfValuesNeedMixedLayers) {
                [&] { check_device_takes(mixed, {.mixed_layers = false}, "config.json"); });
 }
 
+TEST(DeviceLimits, ChannelsThatDecayApartNeedKernels) {
+  const DecoderConfig kimi{.delta_net = DeltaNetConfig{.key_dim = 8, .channel_decay = true},
+                           .layers = {LayerConfig{.mixer = MixerKind::delta_net}}};
+  check_device_takes(kimi, {}, "config.json");
+  expect_error(ErrorCode::unsupported,
+               {"config.json: ", "a decay for each channel", "--device cpu"},
+               [&] { check_device_takes(kimi, {.channel_decay = false}, "config.json"); });
+}
+
 TEST(DeviceLimits, HeadsHaveAMostSize) {
   const DecoderConfig wide{.head_dim = 576, .layers = {LayerConfig{}}};
   expect_error(ErrorCode::unsupported, {"config.json: head_dim: found 576, expected at most 512"},

@@ -706,6 +706,45 @@ TEST_F(GgufConfig, LatentsHaveTheSizesOfHeadsInEitherSpelling) {
   expect_refused(ErrorCode::corrupt, {"attention.key_length: 8, expected more than the 8"}, odd);
 }
 
+// Layers without heads of keys have states, of as many heads as attention has.
+TEST_F(GgufConfig, KimisStatesAndLatentsStandBesideEachOther) {
+  GgufWriter writer = small_file("kimi-linear", "attention.head_count_kv");
+  const auto size = [&](const std::string& key, uint32_t value) {
+    writer.number("kimi-linear." + key, value);
+  };
+  writer.numbers("kimi-linear.attention.head_count_kv", std::vector<uint32_t>{0, 0, 1, 0, 0, 1});
+  for (const auto& [key, value] : {std::pair<const char*, uint32_t>{"kda.head_dim", 6},
+                                   {"ssm.conv_kernel", 3},
+                                   {"attention.kv_lora_rank", 20},
+                                   {"rope.dimension_count", 8},
+                                   {"attention.key_length_mla", 21},
+                                   {"attention.value_length_mla", 10},
+                                   {"expert_count", 6},
+                                   {"expert_used_count", 2},
+                                   {"expert_shared_count", 2},
+                                   {"expert_feed_forward_length", 12},
+                                   {"expert_gating_func", 2},
+                                   {"leading_dense_block_count", 1}}) {
+    size(key, value);
+  }
+  writer.number("kimi-linear.expert_weights_scale", 2.5f);
+  const DecoderConfig read = decoder(writer);
+  using enum MixerKind;
+  EXPECT_EQ(mixers_of(read),
+            (std::vector{delta_net, delta_net, attention, delta_net, delta_net, attention}));
+  EXPECT_TRUE(read.delta_net->channel_decay);
+  EXPECT_EQ(read.delta_net->value_heads, 4);
+  EXPECT_EQ(read.delta_net->key_dim, 6);
+  EXPECT_EQ(read.delta_net->taps, 3);
+  EXPECT_EQ(read.latent->nope_dim, 13);
+  EXPECT_EQ(read.layers[2].rope_index, kNoRope);
+  EXPECT_FALSE(read.layers[0].is_mixture);
+  EXPECT_TRUE(read.layers[1].is_mixture);
+  EXPECT_EQ(read.mixture->routing.scale, 2.5f);
+  EXPECT_TRUE(read.mixture->routing.normalise);
+  EXPECT_EQ(read.mixture->shared_size, 24);
+}
+
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {
   expect_refused(ErrorCode::unsupported,
                  {"general.architecture: \"falcon\" isn't supported", "llama", "mistral", "qwen2",

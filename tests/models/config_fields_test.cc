@@ -60,6 +60,7 @@ const std::vector<std::string> kModels = {"llama_plain",
                                           "lfm2_tied",
                                           "lfm2_moe_tied",
                                           "lfm3_tied",
+                                          "kimi_linear_moe",
                                           "deepseek_v2_lite"};
 
 std::filesystem::path directory_of(const std::string& model) {

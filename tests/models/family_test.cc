@@ -64,7 +64,6 @@ TEST(Families, OtherKindsOfModelsAreRefusedWithTheReasonAndWhatRuns) {
                  [&] { read(config_with(family, "")); });
   };
   expect_reason("zamba2", "aren't attention");
-  expect_reason("kimi_linear", "Kimi delta attention");
   expect_reason("longcat_flash", "differ from those");
   expect_reason("deepseek_v32", "an indexer");
   expect_reason("electra", "an encoder");
@@ -105,6 +104,54 @@ TEST(Families, LatentAttentionHasOneHeadOfWhatTheCacheHolds) {
   EXPECT_EQ(latent(R"(, "rope_interleave": null)").rope_pairs, RopePairs::halves);
   expect_error(ErrorCode::invalid, {"config.json: kv_lora_rank: 4090 and qk_rope_head_dim 8"},
                [&] { latent(R"(, "kv_lora_rank": 4090)"); });
+}
+
+TEST(Families, KimisLayersAndStatesAreThoseOfEitherSpelling) {
+  const auto kimi = [](const std::string& fields) {
+    return read(config_with("kimi_linear", R"(, "num_experts": 8)" + fields));
+  };
+  const auto kinds = [](const DecoderConfig& config) {
+    std::vector<MixerKind> found;
+    for (const LayerConfig& layer : config.layers) found.push_back(layer.mixer);
+    return found;
+  };
+  using enum MixerKind;
+  EXPECT_EQ(kinds(kimi("")), (std::vector{delta_net, delta_net}));
+  const DecoderConfig listed = kimi(R"(, "linear_head_dim": 128, "num_experts_per_token": 3,
+      "moe_renormalize": false, "num_shared_experts": 2, "moe_intermediate_size": 10,
+      "model_max_length": 99,
+      "linear_attn_config": {"head_dim": 6, "num_heads": 5, "short_conv_kernel_size": 3,
+                             "kda_layers": [2], "full_attn_layers": [1]})");
+  EXPECT_EQ(kinds(listed), (std::vector{attention, delta_net}));
+  EXPECT_EQ(listed.delta_net->key_dim, 6);
+  EXPECT_EQ(listed.delta_net->value_heads, 5);
+  EXPECT_EQ(listed.delta_net->taps, 3);
+  EXPECT_EQ(listed.delta_net->gate_rank, 6);
+  EXPECT_EQ(listed.mixture->routing.experts_per_token, 3);
+  EXPECT_FALSE(listed.mixture->routing.normalise);
+  EXPECT_EQ(listed.mixture->shared_size, 20);
+  EXPECT_EQ(listed.max_position, 99);
+  EXPECT_FALSE(listed.layers[0].is_mixture);
+  EXPECT_TRUE(listed.layers[1].is_mixture);
+
+  const auto lists = [&](const std::string& fields) {
+    kimi(R"(, "linear_attn_config": {)" + fields + "}");
+  };
+  expect_error(ErrorCode::invalid, {"config.json: linear_attn_config.full_attn_layers: missing"},
+               [&] { lists(R"("kda_layers": [1, 2])"); });
+  expect_error(ErrorCode::invalid, {"linear_attn_config.full_attn_layers[0]", "expected each once"},
+               [&] { lists(R"("kda_layers": [1, 2], "full_attn_layers": [2])"); });
+  expect_error(ErrorCode::invalid, {"linear_attn_config.kda_layers: layer 2 is neither"},
+               [&] { lists(R"("kda_layers": [1], "full_attn_layers": [])"); });
+  expect_error(ErrorCode::invalid, {"linear_attn_config.kda_layers[0]: found 4, expected"},
+               [&] { lists(R"("kda_layers": [4], "full_attn_layers": [2])"); });
+  // Kimi K3 has the same model_type.
+  expect_error(ErrorCode::unsupported, {"linear_attn_config.gate_lower_bound", "Kimi K3"},
+               [&] { lists(R"("gate_lower_bound": -5.0)"); });
+  expect_error(ErrorCode::unsupported, {"attn_res_block_size", "Kimi K3"},
+               [&] { kimi(R"(, "attn_res_block_size": 12)"); });
+  expect_error(ErrorCode::unsupported, {"mla_use_nope: false isn't supported"},
+               [&] { kimi(R"(, "mla_use_nope": false)"); });
 }
 
 TEST(Families, Lfm2sLayersAndInnerColumnsAreThoseOfItsFields) {

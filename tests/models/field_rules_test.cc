@@ -157,6 +157,9 @@ const std::map<std::string, std::string>& fields_of_family() {
                       "qk_rope_head_dim": 64)"},
       {"youtu", ""},
       {"minicpm3", ""},
+      {"kimi_linear", R"("num_local_experts": 8, "num_experts_per_tok": 2, "n_group": 4,
+                         "topk_group": 3, "norm_topk_prob": false,
+                         "layer_types": ["linear_attention", "full_attention"])"},
   };
   return fields;
 }
@@ -258,6 +261,8 @@ const std::map<std::string, std::string>& another_value() {
       {"linear_num_key_heads", "1"},
       {"linear_num_value_heads", "2"},
       {"linear_allow_neg_eigval", "false"},
+      {"linear_head_dim", "10"},
+      {"linear_num_heads", "1"},
       {"linear_a_log_min", "0.5"},
       {"linear_a_log_max", "5"},
       {"linear_dt_min", "0.01"},

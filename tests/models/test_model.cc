@@ -112,6 +112,12 @@ std::vector<std::string> golden_names(const std::string& kind) {
   return names;
 }
 
+std::vector<std::string> simple_hybrid_names() {
+  std::vector<std::string> names = golden_names("hybrids");
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("kimi_linear"); });
+  return names;
+}
+
 std::string golden_kind(const std::string& name) {
   for (const char* const kind : {"models", "latents", "mixed"}) {
     if (fs::exists(goldens_directory(kind) / name)) return kind;

@@ -20,6 +20,8 @@ namespace paceline::testing {
 
 // Every golden folder under tests/goldens/KIND: models, or hybrids, whose layers have states.
 std::vector<std::string> golden_names(const std::string& kind = "models");
+// Hybrids that are trained and that GPUs run: without latent attention.
+std::vector<std::string> simple_hybrid_names();
 // The folder of that golden's kind: models, latents (latent attention), mixed (layers that differ)
 // or hybrids (with states).
 std::string golden_kind(const std::string& name);

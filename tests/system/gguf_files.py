@@ -68,9 +68,14 @@ LATENTS = {"self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_
            "mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp",
            "mlp.shared_experts.down_proj": "ffn_down_shexp"}
 OWN_NAMES |= {"deepseek2": LATENTS, "minicpm3": LATENTS}
+OWN_NAMES["kimi-linear"] = {
+    **LATENTS, **{f"self_attn.{part}_conv1d": f"ssm_conv1d_{part}" for part in "qkv"},
+    **{f"self_attn.{part}_proj": f"ssm_{part}" for part in ("f_a", "f_b", "g_a", "g_b")},
+    "self_attn.b_proj": "ssm_beta", "self_attn.o_norm": "ssm_norm"}
 WITHOUT_KIND = {"pre_ff_layernorm.weight": "ffn_norm", "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
                 "self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
-                "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
+                "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias",
+                "self_attn.A_log": "ssm_a", "self_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
@@ -91,7 +96,8 @@ ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma",
                  "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid",
                  "nemotron_h": "nemotron_h", "falcon_h1": "falcon-h1", "mamba2": "mamba2",
                  "mamba": "mamba", "falcon_mamba": "mamba", "jamba": "jamba",
-                 "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "minicpm3": "minicpm3"}
+                 "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "minicpm3": "minicpm3",
+                 "kimi_linear": "kimi-linear"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".mixer.experts.": ".mlp.experts.", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
@@ -371,6 +377,12 @@ def llama3_divisors(scaling, theta, head_dim):
     return divisors
 
 
+SPLIT_LATENTS = ("deepseek_v3", "kimi_linear")
+# The usual names of its fields.
+KIMI_FIELDS = {"model_max_length": "max_position_embeddings", "num_experts_per_token": "num_experts_per_tok",
+               "num_shared_experts": "n_shared_experts"}
+
+
 def add_latents(add, config):
     """The sizes of latent attention; the newer files' also say what the cache holds."""
     nope, rope, value = (config[key] for key in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
@@ -378,7 +390,7 @@ def add_latents(add, config):
         add("attention.q_lora_rank", U32, config["q_lora_rank"])
     add("attention.kv_lora_rank", U32, config["kv_lora_rank"])
     add("rope.dimension_count", U32, rope)
-    is_split = config["model_type"] == "deepseek_v3"
+    is_split = config["model_type"] in SPLIT_LATENTS
     add("attention.key_length", U32, config["kv_lora_rank"] + rope if is_split else nope + rope)
     add("attention.value_length", U32, config["kv_lora_rank"] if is_split else value)
     if is_split:
@@ -388,7 +400,7 @@ def add_latents(add, config):
 
 def split_latents(tensors, config):
     """kv_b_proj of float32 as two tensors, as newer files have it: the keys' matrices transposed."""
-    if config["model_type"] != "deepseek_v3":
+    if config["model_type"] not in SPLIT_LATENTS:
         return tensors
     heads, nope, value, rank = (config[key] for key in ("num_attention_heads", "qk_nope_head_dim", "v_head_dim", "kv_lora_rank"))
     out = {}
@@ -412,7 +424,7 @@ def config_metadata(config):
     arch = arch_of(config)
     theta, scaling, local_theta = rope_of(config)
     types = config.get("layer_types") or config.get("layers_block_type") or []
-    config = {"num_hidden_layers": len(types), **config}
+    config = {"num_hidden_layers": len(types), **{KIMI_FIELDS.get(key, key): value for key, value in config.items()}}
     head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
     out = [("general.architecture", STRING, arch)]
 
@@ -538,6 +550,12 @@ def config_metadata(config):
         for key, kind, value in (("attention.head_count", U32, 0), ("feed_forward_length", U32, 0),
                                  ("attention.layer_norm_rms_epsilon", F32, config["layer_norm_epsilon"])):
             add(key, kind, value)
+    if arch == "kimi-linear":
+        out = [entry for entry in out if not entry[0].endswith(".head_count_kv")]
+        add("attention.head_count_kv", ARRAY, (I32, [kind == "full_attention" for kind in types]))
+        add("kda.head_dim", U32, config["linear_head_dim"])
+        add("ssm.conv_kernel", U32, config["linear_conv_kernel_dim"])
+        add("leading_dense_block_count", U32, config["mlp_layer_types"].count("dense"))
     if arch.startswith("lfm2"):
         heads = config["num_key_value_heads"]
         out = [entry for entry in out if not entry[0].endswith((".head_count_kv", ".feed_forward_length"))]
@@ -592,6 +610,8 @@ def tensors_of(directory, config, quantized=False):
         if name.endswith(".ssm_a"):
             part = "ssm_a"
             content = array("f", (-math.exp(value) for value in floats(content, "F32"))).tobytes()
+        if "_conv1d_" in part:
+            shape = [1, shape[0], 1, shape[2]]
         if arch.startswith("qwen35"):
             content = delta_net_content(part, shape, content, config)
         if arch == "falcon-h1":

@@ -80,6 +80,8 @@ class GgufTest(ProgramTest):
                 config = text_config(folder)
                 if {"moe", "mlp"} <= set(config.get("layers_block_type", [])):  # which files can't have
                     continue
+                if config.get("linear_num_heads", 0) not in (0, config.get("num_attention_heads")):
+                    continue  # files have one number of heads
                 if "time_step_limit" in config:
                     config["time_step_limit"] = None  # which has no key
                 if config["model_type"] == "falcon_mamba":  # whose epsilon has no key
@@ -96,7 +98,7 @@ class GgufTest(ProgramTest):
                 written, stored = read_safetensors(out), read_safetensors(folder)
                 if folder.name.endswith("stacked") or config["model_type"] in (
                         "granitemoehybrid", "qwen3_next", "nemotron_h", "falcon_h1", "mamba2", "mamba", "falcon_mamba",
-                        "jamba"):
+                        "jamba", "kimi_linear"):
                     continue  # experts one by one, gate and up apart, a product in two parts, other names
                 self.assertEqual(sorted(written), sorted(stored))
                 for key, value in stored.items():

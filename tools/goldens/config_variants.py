@@ -58,7 +58,7 @@ def _v4_text(spec: GoldenSpec, text: Config) -> None:
         _gemma3_rope(text)
     elif spec.family == "exaone4":
         _flat_rope(text, old_type_key=False)
-    else:
+    elif spec.family != "kimi_linear":  # it has no rope
         _flat_rope(text, old_type_key=spec.family == "qwen2")
     if spec.family == "qwen3_moe":
         text["num_experts"] = text.pop("num_local_experts")

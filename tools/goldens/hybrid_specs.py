@@ -54,6 +54,23 @@ FALCON: dict[str, Any] = {
     "rope_parameters": plain_rope(10_000.0),
 }
 
+KIMI: dict[str, Any] = {
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "kv_lora_rank": 12,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 6,
+    "v_head_dim": 10,
+    "intermediate_size": 24,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 8,
+    "n_shared_experts": 1,
+    "tie_word_embeddings": False,
+}
+KIMI_FEATURES = ("convolution", "step_bias", "channel_decay", "output_gates", "latent_norms", "expert_choice", "choice_bias",
+                 "shared_expert")
+
 MAMBA1_FEATURES = ("convolution", "own_value", "step_bias")
 MAMBA2_FEATURES = ("convolution", "own_value", "step_bias")
 
@@ -140,6 +157,28 @@ HYBRID_SPECS = (
         variants=(),
         weight_std=0.2,
         stacked_experts=True,  # the names of transformers 5: one convolution
+    ),
+    GoldenSpec(
+        name="kimi_linear_moe",
+        family="kimi_linear",
+        config={**KIMI, "num_hidden_layers": 3, "linear_num_heads": 4, "linear_head_dim": 6,
+                "layer_types": ["linear_attention", "full_attention", "linear_attention"]},
+        features=(*KIMI_FEATURES, "expert_norm", "expert_scale"),
+        v4={"linear_attn_config": {"head_dim": 6, "num_heads": 4, "short_conv_kernel_size": 4, "kda_layers": [1, 3],
+                                   "full_attn_layers": [2]},
+            "linear_head_dim": 128, "linear_num_heads": 32, "mlp_layer_types": None, "first_k_dense_replace": 1},
+        weight_std=0.2,
+    ),
+    GoldenSpec(
+        name="kimi_linear_groups",
+        family="kimi_linear",
+        config={**KIMI, "num_hidden_layers": 2, "linear_num_heads": 2, "linear_head_dim": 18, "linear_conv_kernel_dim": 3,
+                "q_lora_rank": 14, "n_group": 3, "topk_group": 2, "norm_topk_prob": False, "routed_scaling_factor": 1.5,
+                "n_shared_experts": 2, "attention_bias": True, "layer_types": ["full_attention", "linear_attention"],
+                "mlp_layer_types": ["sparse", "sparse"], "tie_word_embeddings": True},
+        features=(*KIMI_FEATURES, "expert_groups", "attention_bias", "tied_head"),
+        variants=(),
+        weight_std=0.2,
     ),
     GoldenSpec(
         name="lfm2_tied",

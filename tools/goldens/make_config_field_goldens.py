@@ -27,7 +27,7 @@ FAMILIES = ("llama", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", 
             "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3",
             "bert", "roberta", "xlm-roberta", "camembert", "distilbert",
             "modernbert", "nomic_bert", "gte", "eurobert",
-            "deepseek_v2", "deepseek_v3", "sarvam_mla", "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
+            "deepseek_v2", "deepseek_v3", "sarvam_mla", "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "kimi_linear")
 
 
 def fields_of(family: str) -> list[str]:

@@ -35,7 +35,7 @@ MODELS = [
     "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial",
     "deepseek_v2_lite", "deepseek_v3_yarn", "glm4_moe_lite_plain", "minicpm3_longrope", "mistral4_growth", "youtu_plain",
     "gemma3n_streams", "gemma4_layer_inputs", "gemma4_prefix"]
-HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "falcon_mamba_norms", "jamba_dense", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone", "mamba_plain",
+HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "falcon_mamba_norms", "jamba_dense", "kimi_linear_groups", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone", "mamba_plain",
            "nemotron_h_latent", "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
            "qwen3_next_sparse_step"]
@@ -48,6 +48,7 @@ OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|
                  "gemma4_layer_inputs": r".*layers\.\d+\.((self_attn|mlp)\.\w+_proj|per_layer_\w+)",
                  "falcon_mamba_norms": r".*layers\.\d+\.mixer\.(in|x|dt)_proj",
                  "jamba_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|mamba\.(in|x|dt|out)_proj|feed_forward\.\w+_proj)",
+                 "kimi_linear_groups": r".*layers\.\d+\.self_attn\.(([qkvob]|[qg]_[ab]|forget_gate\.f_[ab])_proj|kv_a_proj_with_mqa)",
                  "mamba_plain": r".*layers\.\d+\.mixer\.(in|x|dt)_proj",
                  "mamba2_alone": r".*layers\.\d+\.mixer\.in_proj",
                  "nemotron_h_latent": r".*layers\.\d+\.mixer\.(in_proj|[qkvo]_proj|(shared_experts\.)?(up|down)_proj|fc\d_latent_proj)",

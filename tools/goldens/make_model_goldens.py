@@ -117,6 +117,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "youtu": transformers.YoutuForCausalLM,
     "mistral4": transformers.Mistral4ForCausalLM,
     "minicpm3": transformers.MiniCPM3ForCausalLM,
+    "kimi_linear": transformers.KimiLinearForCausalLM,
 }
 
 
