@@ -25,6 +25,7 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "goldens"))
 
+from early_families import EARLY_EPS_KEYS, EARLY_FAMILIES, EARLY_FIXED_FIELDS, PLAIN_HEADS, early_fields  # noqa: E402
 from feature_switches import CHOICE_BIASES, is_mixture  # noqa: E402
 from make_model_goldens import (MIN_MARGIN, MODEL_CLASSES, Rejected, check_rounding, logits_of, randomise,  # noqa: E402
                                 write_json)
@@ -41,7 +42,7 @@ FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3
             "mamba2", "mamba", "falcon_mamba", "jamba", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
             "gemma", "mellum", "cohere", "solar_open", "dots1", "minimax_m2", "deepseek_v2", "deepseek_v3",
             "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "gemma4_text", "gemma3n_text",
-            "kimi_linear")
+            "kimi_linear", *EARLY_FAMILIES)
 LATENTS = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
 MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
@@ -49,11 +50,11 @@ FIRST_MAMBAS = ("mamba", "falcon_mamba", "jamba")
 HYBRIDS = (*DELTA_NETS, *MAMBAS, *FIRST_MAMBAS, "kimi_linear", "lfm2", "lfm2_moe", "lfm3")
 # Their classes have no head_dim of attention's own.
 HEAD_DIM_FROM_HIDDEN = ("cohere", "dots1", "cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
-                        "bamba", "falcon_h1", "mamba2", *FIRST_MAMBAS)
+                        "bamba", "falcon_h1", "mamba2", *FIRST_MAMBAS, *PLAIN_HEADS)
 DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3", "lfm3", "mellum")
 EPS_KEYS = {"cohere": "layer_norm_eps", "cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
             "lfm2_moe": "norm_eps", "lfm3": "norm_eps", "nemotron_h": "layer_norm_epsilon", "mamba2": "layer_norm_epsilon",
-            "mamba": "layer_norm_epsilon", "falcon_mamba": "layer_norm_epsilon"}
+            "mamba": "layer_norm_epsilon", "falcon_mamba": "layer_norm_epsilon", **EARLY_EPS_KEYS}
 DTYPES = ("float32", "float32", "bfloat16", "float16")
 
 
@@ -337,6 +338,8 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
     head_dim = shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
     head_dim = states.get("qk_rope_head_dim", head_dim)
     rope = random_rope(draw, family)
+    if family in EARLY_FAMILIES:
+        return early_fields(draw, family, shape, plain_rope(any_of(draw, 100.0, 10_000.0)))
     if family == "gpt_oss":
         rope = gpt_oss_rope(any_of(draw, 1000.0, 150_000.0), draw.uniform(2, 10), any_of(draw, 16, 32, 64))
     fields: Config = {"rope_parameters": rope, **states, **random_experts(draw, family, layers)}
@@ -401,7 +404,7 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
         fields["layer_types"] = (layer_types(draw, layers) if fields["sliding_window"] else
                                  ["full_attention"] * layers)
     if family == "cohere":
-        fields["logit_scale"] = draw.uniform(0.1, 2)
+        fields |= {"logit_scale": draw.uniform(0.1, 2), "use_qk_norm": flip()}
     if family == "dots1":
         fields |= {"sliding_window": any_of(draw, None, window), "max_window_layers": draw.randint(0, 4)}
     if family == "minimax_m2":
@@ -471,7 +474,7 @@ FIXED_FIELDS = ("linear_num_key_heads", "linear_num_value_heads", "linear_key_he
                 "first_k_dense_replace", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
                 "mlp_layer_types", "num_mtp_layers", "num_nextn_predict_layers", "qkv_bias", "use_qk_norm", "attention_bias", "mlp_bias", "use_bias", "use_qkv_bias", "qk_layernorm", "use_parallel_residual",
                 "model_type", "architectures", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
-                "num_attention_heads", "num_key_value_heads", "head_dim", "dtype", "tie_word_embeddings")
+                "num_attention_heads", "num_key_value_heads", "head_dim", "dtype", "tie_word_embeddings", *EARLY_FIXED_FIELDS)
 
 
 def spelled_otherwise(config: Config, draw: random.Random) -> Config:

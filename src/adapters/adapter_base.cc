@@ -14,6 +14,13 @@ namespace {
 constexpr std::string_view kLayersPrefix = "layers.";
 constexpr std::string_view kHeadModule = "lm_head";
 
+// "layers.3.attn.c_attn" of "h.3.attn.c_attn", as GPT-2 and its kin call their layers.
+std::string with_layers(std::string_view name) {
+  constexpr std::string_view kList = "h.";
+  if (!name.starts_with(kList)) return std::string(name);
+  return fmt::format("{}{}", kLayersPrefix, name.substr(kList.size()));
+}
+
 bool fits(const AdapterBase& base, std::string_view module) {
   if (base.is_known()) return base.size_of(module).has_value();
   constexpr size_t kMaxNameBytes = 512;  // patterns run over it
@@ -31,7 +38,7 @@ const std::string& ExpertNames::projection(std::string_view canonical) const {
 std::optional<std::string> find_module(const AdapterBase& base, std::string_view name) {
   for (const std::string_view prefix : decoder_prefixes()) {
     if (!name.starts_with(prefix)) continue;
-    std::string module = canonical_expert_module(name.substr(prefix.size()));
+    std::string module = canonical_expert_module(with_layers(name.substr(prefix.size())));
     if (fits(base, module)) return module;
   }
   return std::nullopt;
@@ -53,8 +60,9 @@ std::string suggest_module(const AdapterBase& base, std::string_view name) {
 }
 
 std::string prefixed(const ModulePrefixes& prefixes, std::string_view module) {
-  const bool in_layers = module.starts_with(kLayersPrefix);
-  return fmt::format("{}{}", in_layers ? prefixes.layers : prefixes.head, module);
+  if (!module.starts_with(kLayersPrefix)) return fmt::format("{}{}", prefixes.head, module);
+  return fmt::format("{}{}{}", prefixes.layers, prefixes.layer_list,
+                     module.substr(kLayersPrefix.size()));
 }
 
 std::optional<LayerModule> split_layer_module(std::string_view module) {

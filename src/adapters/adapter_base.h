@@ -21,8 +21,9 @@ struct MatrixSize {
 
 // What stands in front of a module's name in the files of a format.
 struct ModulePrefixes {
-  std::string layers = "model.";  // of "layers.3.self_attn.q_proj"
-  std::string head = "";          // of "lm_head"
+  std::string layers = "model.";       // of "layers.3.self_attn.q_proj"
+  std::string layer_list = "layers.";  // in place of that name's beginning
+  std::string head = "";               // of "lm_head"
 };
 
 // What transformers' class of a mixture calls a layer's experts.

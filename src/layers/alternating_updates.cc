@@ -25,7 +25,7 @@ Norm load_altup_norm(const LoadContext& context, const std::string& name, int64_
                      const NormOptions& options) {
   std::vector<float> weight = load_numbers(context, name + ".weight", width);
   for (float& element : weight) element /= static_cast<float>(width);
-  return Norm(write_vector(context.backend, weight), options.eps);
+  return Norm(write_vector(context.backend, weight), options);
 }
 
 std::vector<int32_t> all_rows(int64_t count) {

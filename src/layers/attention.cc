@@ -18,13 +18,19 @@ Linear load_qkv(const LoadContext& context, const std::string& name,
   const int64_t kv_width = config.kv_width();
   const auto bias = config.qkv_bias ? Linear::Bias::stored : Linear::Bias::none;
   if (config.fused_qkv) {
-    const std::array<Projection, 1> whole = {{{name + ".qkv_proj", q_width + 2 * kv_width}}};
-    return Linear(context, whole, config.hidden_size, bias);
+    Projection whole{.name = name + "." + config.names.qkv, .out_features = q_width + 2 * kv_width};
+    if (config.grouped_qkv) {
+      whole.order = grouped_qkv_rows(config.num_heads, config.num_kv_heads, config.head_dim);
+    }
+    return Linear(context, std::array{whole}, config.hidden_size, bias);
   }
-  std::vector<Projection> parts = {{name + ".q_proj", q_width}};
+  const auto part = [&](const std::string& own, int64_t width) {
+    return Projection{.name = name + "." + own, .out_features = width};
+  };
+  std::vector<Projection> parts = {part(config.names.q, q_width)};
   if (!config.shares_cache) {
-    parts.push_back({name + ".k_proj", kv_width});
-    if (!config.values_are_keys) parts.push_back({name + ".v_proj", kv_width});
+    parts.push_back(part(config.names.k, kv_width));
+    if (!config.values_are_keys) parts.push_back(part(config.names.v, kv_width));
   }
   if (config.head_gates) {
     parts.push_back({.name = name + "." + config.names.gate,
@@ -53,6 +59,19 @@ Tensor as_rows(const Tensor& heads) {
 }
 
 }  // namespace
+
+std::vector<StoredRows> grouped_qkv_rows(int64_t num_heads, int64_t num_kv_heads,
+                                         int64_t head_dim) {
+  const int64_t queries = num_heads / num_kv_heads * head_dim, group = queries + 2 * head_dim;
+  std::vector<StoredRows> rows;
+  const auto add = [&](int64_t first, int64_t count) {
+    for (int64_t i = 0; i < num_kv_heads; ++i) rows.push_back({i * group + first, count});
+  };
+  add(0, queries);
+  add(queries, head_dim);
+  add(queries + head_dim, head_dim);
+  return rows;
+}
 
 AttentionHeads::AttentionHeads(const Tensor& qkv, const AttentionConfig& config)
     : q(qkv.as_strided({qkv.size(0), config.num_heads, config.head_dim},
@@ -93,6 +112,9 @@ void SelfAttention::load_norms(const LoadContext& context, const std::string& na
         norms.emplace_back(context, whole, heads * config_.head_dim, config_.norm);
         return;
       case QkNorm::each_head:
+        if (config_.joined_norms && context.prepared == nullptr) {
+          return load_joined_norms(context, whole, heads, norms);
+        }
         for (int64_t head = 0; head < heads; ++head) {
           norms.emplace_back(context, whole + ".norms." + std::to_string(head), config_.head_dim,
                              config_.norm);
@@ -102,6 +124,19 @@ void SelfAttention::load_norms(const LoadContext& context, const std::string& na
   };
   load(config_.names.q_norm, config_.num_heads, q_norms_);
   if (!config_.shares_cache) load(config_.names.k_norm, config_.num_kv_heads, k_norms_);
+}
+
+void SelfAttention::load_joined_norms(const LoadContext& context, const std::string& name,
+                                      int64_t heads, std::vector<Norm>& norms) const {
+  const auto width = static_cast<size_t>(config_.head_dim);
+  const std::vector<float> weights =
+      read_elements(context, name + ".weight", {heads, config_.head_dim});
+  for (int64_t head = 0; head < heads; ++head) {
+    const std::span of_head = std::span(weights).subspan(static_cast<size_t>(head) * width, width);
+    norms.emplace_back(
+        store_vector(context, name + ".norms." + std::to_string(head) + ".weight", of_head),
+        config_.norm);
+  }
 }
 
 Tensor SelfAttention::norm_input(const Tensor& heads, size_t index) const {
@@ -132,15 +167,22 @@ void SelfAttention::scale_queries(Backend& backend, const PositionInputs& positi
   backend.scale(queries, positions.query_factors, queries);
 }
 
+void SelfAttention::rotate(Backend& backend, const PositionInputs& positions,
+                           const AttentionHeads& heads) const {
+  if (positions.rope_table == nullptr) return;
+  backend.rope(*positions.rope_table, config_.rope_pairs, heads.q);
+  backend.rope(*positions.rope_table, config_.rope_pairs, heads.k);
+}
+
 void SelfAttention::place_heads(Backend& backend, const PositionInputs& positions,
                                 const AttentionHeads& from, const AttentionHeads& heads) const {
-  if (q_norms_.empty()) copy_elements(from.q, heads.q);
-  if (k_norms_.empty()) copy_elements(from.k, heads.k);
-  normalise(backend, from, heads);
-  if (positions.rope_table != nullptr) {
-    backend.rope(*positions.rope_table, config_.rope_pairs, heads.q);
-    backend.rope(*positions.rope_table, config_.rope_pairs, heads.k);
+  if (config_.rotates_first || q_norms_.empty()) {
+    copy_elements(from.q, heads.q);
+    copy_elements(from.k, heads.k);
   }
+  if (!config_.rotates_first) normalise(backend, from, heads);
+  rotate(backend, positions, heads);
+  if (config_.rotates_first) normalise(backend, heads, heads);
   scale_queries(backend, positions, heads.q);
 }
 
@@ -153,7 +195,11 @@ void SelfAttention::place_and_store(Backend& backend, const PositionInputs& posi
     backend.rms_norm(made, unit_weights_->view, config_.norm.eps, heads.v);
   }
   HeadPlacement placement{.rope_table = positions.rope_table, .pairs = config_.rope_pairs};
-  if (config_.qk_norm == QkNorm::head && config_.norm.kind == NormKind::rms) {
+  if (config_.rotates_first) {
+    rotate(backend, positions, heads);
+    normalise(backend, heads, heads);
+    placement.rope_table = nullptr;
+  } else if (config_.qk_norm == QkNorm::head && config_.norm.kind == NormKind::rms) {
     placement.q_norm = q_norms_.front().rms_weights();
     placement.k_norm = k_norms_.front().rms_weights();
   } else {

@@ -18,10 +18,14 @@ namespace paceline {
 // projection, or of each head with a weight of its own.
 enum class QkNorm : uint8_t { none, head, width, each_head };
 
-// What its parts are called but for q_proj, k_proj, v_proj and qkv_proj. With QkNorm::each_head the
-// norm of head 3 is q_norm + ".norms.3".
+// What its parts are called. With QkNorm::each_head the norm of head 3 is q_norm + ".norms.3",
+// unless all heads' are rows of one tensor.
 struct AttentionNames {
   std::string layer = "self_attn";  // within its block
+  std::string q = "q_proj";
+  std::string k = "k_proj";
+  std::string v = "v_proj";
+  std::string qkv = "qkv_proj";  // all three as one matrix
   std::string output = "o_proj";
   std::string q_norm = "q_norm";
   std::string k_norm = "k_norm";
@@ -44,10 +48,13 @@ struct AttentionConfig {
   bool shares_cache = false;  // it has queries alone, and reads another layer's keys and values
   bool qkv_bias = false;
   bool output_bias = false;
-  bool sinks = false;       // a score without a value for each head, beside those of the keys
-  bool has_gate = false;    // q_proj has gates behind each head's queries: out *= sigmoid(gate)
-  bool head_gates = false;  // g_proj has a gate for each head: its out *= sigmoid(gate)
-  bool fused_qkv = false;   // the files hold q, k and v as one matrix, qkv_proj
+  bool sinks = false;          // a score without a value for each head, beside those of the keys
+  bool has_gate = false;       // q_proj has gates behind each head's queries: out *= sigmoid(gate)
+  bool head_gates = false;     // g_proj has a gate for each head: its out *= sigmoid(gate)
+  bool fused_qkv = false;      // the files hold q, k and v as one matrix
+  bool grouped_qkv = false;    // whose rows are in turn those of a kv head: queries, key, value
+  bool rotates_first = false;  // q and k are normalised behind the rotation
+  bool joined_norms = false;   // of QkNorm::each_head: one tensor [heads, head_dim]
   AttentionNames names = {};
   NormOptions norm;
 
@@ -67,6 +74,10 @@ struct AttentionConfig {
   int64_t row_width() const { return input_width() + (values_are_keys ? kv_width() : 0); }
   bool has_gates() const { return has_gate || head_gates; }  // of either kind
 };
+
+// The rows of a matrix with grouped_qkv in the order in which they are packed: the queries of all
+// heads, the keys, the values.
+std::vector<StoredRows> grouped_qkv_rows(int64_t num_heads, int64_t num_kv_heads, int64_t head_dim);
 
 // Queries, keys and values side by side in rows.
 struct AttentionHeads {
@@ -144,10 +155,13 @@ class SelfAttention {
 
  private:
   void load_norms(const LoadContext& context, const std::string& name);
+  void load_joined_norms(const LoadContext& context, const std::string& name, int64_t heads,
+                         std::vector<Norm>& norms) const;
   void normalise(Backend& backend, const AttentionHeads& from, const AttentionHeads& heads) const;
   // x, out [rows, heads, head_dim] of q or k, whose norms these are.
   void normalise_heads(Backend& backend, std::span<const Norm> norms, const Tensor& x,
                        const Tensor& out) const;
+  void rotate(Backend& backend, const PositionInputs& positions, const AttentionHeads& heads) const;
   // These with one gate for each head, in place.
   void gate_whole_heads(Backend& backend, const Tensor& qkv, const Tensor& read) const;
   void whole_gate_gradient(Backend& backend, const HeadGateGradient& of) const;

@@ -24,9 +24,11 @@ OwnedTensor load_biases(const LoadContext& context, std::span<const Projection> 
       biases.resize(biases.size() + static_cast<size_t>(projection.out_features));
       continue;
     }
-    PL_CHECK(projection.order.empty(), "biases in the order of the file");
     const auto part = read_vector(context, projection.name + ".bias", projection.out_features);
-    biases.insert(biases.end(), part.begin(), part.end());
+    if (projection.order.empty()) biases.insert(biases.end(), part.begin(), part.end());
+    for (const auto& [first, count] : projection.order) {
+      biases.insert(biases.end(), part.begin() + first, part.begin() + first + count);
+    }
   }
   return store_vector(context, first_name, biases);
 }

@@ -24,7 +24,7 @@ std::optional<OwnedTensor> prepared_vector(const LoadContext& context, std::stri
 
 std::vector<float> read_elements(const LoadContext& context, std::string_view name,
                                  const Extents& shape) {
-  const Tensor stored = context.weights.read(name, shape);
+  const Tensor stored = context.weights.read_as_stored(name, shape);
   std::vector<float> elements(static_cast<size_t>(stored.num_elements()));
   copy_elements(stored, Tensor(elements.data(), DType::f32, shape));
   context.weights.release(name);

@@ -70,7 +70,7 @@ PackedMatrix pack_stored(const LoadContext& context,
 // The prepared vector of this name with `size` elements; nothing without a prepared file.
 std::optional<OwnedTensor> prepared_vector(const LoadContext& context, std::string_view name,
                                            int64_t size);
-// A tensor of the checkpoint as float32; the checkpoint's bytes are released.
+// A tensor of the checkpoint as float32, never quantised; the checkpoint's bytes are released.
 std::vector<float> read_elements(const LoadContext& context, std::string_view name,
                                  const Extents& shape);
 // The same of the vector `name` [size].

@@ -29,13 +29,20 @@ Tensor take_slots(Scratch& scratch, DType dtype, int64_t rows, const MixtureConf
 
 }  // namespace
 
+// Files of ERNIE have it as a row of one group.
+OwnedTensor load_choice_bias(const LoadContext& context, const std::string& name, int64_t size) {
+  const auto shape = context.prepared == nullptr ? context.weights.shape_of(name) : std::nullopt;
+  if (!shape || shape->rank() != 2) return load_vector(context, name, size);
+  return store_vector(context, name, read_elements(context, name, {1, size}));
+}
+
 Mixture::Mixture(const LoadContext& context, const std::string& block, const MixtureConfig& config,
                  int64_t hidden_size, Activation activation)
     : config_(config), router_(load_router(context, block, config, hidden_size)) {
   const MixtureNames& names = config.names;
   const int64_t num_experts = config.routing.num_experts;
   if (config.has_choice_bias) {
-    choice_bias_ = load_vector(context, block + "." + names.choice_bias, num_experts);
+    choice_bias_ = load_choice_bias(context, block + "." + names.choice_bias, num_experts);
   }
   if (config.scales_experts) {
     expert_scales_ = load_numbers(context, block + "." + names.expert_scales, num_experts);

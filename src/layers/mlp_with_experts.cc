@@ -17,7 +17,7 @@ Norm load_router_norm(const LoadContext& context, const std::string& block, int6
       load_numbers(context, block + "." + kBesideNames.router_scale, hidden_size);
   const float share = 1.0f / std::sqrt(static_cast<float>(hidden_size));
   for (float& element : scale) element *= share;
-  return Norm(write_vector(context.backend, scale), options.eps);
+  return Norm(write_vector(context.backend, scale), options);
 }
 
 }  // namespace

@@ -11,18 +11,28 @@
 #include "layers/scratch.h"
 
 namespace paceline {
+namespace {
+
+OwnedTensor load_weight(const LoadContext& context, std::string_view name, int64_t width,
+                        const NormOptions& options) {
+  if (!options.has_weight) {
+    return write_vector(context.backend, std::vector<float>(static_cast<size_t>(width), 1.0f));
+  }
+  return load_vector(context, std::string(name) + ".weight", width, options.weight_offset);
+}
+
+}  // namespace
 
 Norm::Norm(const LoadContext& context, std::string_view name, int64_t width,
            const NormOptions& options)
     : kind_(options.kind),
-      weight_(load_vector(context, std::string(name) + ".weight", width, options.weight_offset)),
+      weight_(load_weight(context, name, width, options)),
       eps_(options.eps),
-      weight_offset_(options.weight_offset) {
-  if (options.bias) bias_ = load_vector(context, std::string(name) + ".bias", width);
+      weight_offset_(options.weight_offset),
+      has_weight_(options.has_weight) {
+  if (options.has_weight && options.bias)
+    bias_ = load_vector(context, std::string(name) + ".bias", width);
 }
-
-Norm::Norm(OwnedTensor weight, float eps)
-    : kind_(NormKind::rms), weight_(std::move(weight)), eps_(eps), weight_offset_(0.0f) {}
 
 void Norm::forward(Backend& backend, const Tensor& x, const Tensor& out) const {
   if (kind_ == NormKind::layer) {

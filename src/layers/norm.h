@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "kernels/operands.h"
 #include "tensor/tensor.h"
@@ -22,6 +23,7 @@ struct NormOptions {
   float eps = 1e-6f;
   float weight_offset = 0.0f;  // folded into the weight at load
   bool bias = false;           // of layer norms, added behind the weight
+  bool has_weight = true;      // false: neither is stored, and nothing is multiplied or added
 };
 
 // Float32 [width] each; nothing: it isn't trained.
@@ -35,8 +37,13 @@ class Norm {
   // `name` is the canonical name without ".weight" and ".bias".
   Norm(const LoadContext& context, std::string_view name, int64_t width,
        const NormOptions& options);
-  // An RMS norm with this weight [width], in the backend's memory.
-  Norm(OwnedTensor weight, float eps);
+  // Of a loaded weight [width], without a bias.
+  Norm(OwnedTensor weight, const NormOptions& options)
+      : kind_(options.kind),
+        weight_(std::move(weight)),
+        eps_(options.eps),
+        weight_offset_(0.0f),
+        has_weight_(true) {}
 
   // x, out [..., width]; in place when they are the same.
   void forward(Backend& backend, const Tensor& x, const Tensor& out) const;
@@ -58,6 +65,7 @@ class Norm {
   const Tensor* bias() const { return bias_ ? &bias_->view : nullptr; }  // [width]
   float eps() const { return eps_; }
   float weight_offset() const { return weight_offset_; }
+  bool has_weight() const { return has_weight_; }
 
   // Replaces the weight by `weight`, as files have it, plus the offset, and the bias if there is
   // one: training does it after each step.
@@ -69,6 +77,7 @@ class Norm {
   std::optional<OwnedTensor> bias_;
   float eps_;
   float weight_offset_;
+  bool has_weight_;
 };
 
 }  // namespace paceline

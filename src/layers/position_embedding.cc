@@ -60,20 +60,22 @@ PositionEmbedding::PositionEmbedding(const LoadContext& context,
 void PositionEmbedding::add_forward(Backend& backend, const BatchArrays& batch, const Tensor& x,
                                     const Tensor& scratch) const {
   const bool has_types = batch.token_types.size() > 0;
-  if (num_positions_ > 0 && !has_types) {
-    backend.gather_rows(rows_, batch.positions, scratch);
-  } else {
-    const auto num_rows = static_cast<size_t>(x.size(0));
-    std::vector<int32_t> rows(num_rows, 0);
-    for (size_t i = 0; i < num_rows; ++i) {
-      if (num_positions_ > 0) rows[i] = batch.positions.host()[i];
-      if (has_types) {
-        rows[i] += batch.token_types.host()[i] *
-                   static_cast<int32_t>(std::max<int64_t>(num_positions_, 1));
-      }
+  if (num_positions_ > 0 && !has_types) return add_forward(backend, batch.positions, x, scratch);
+  const auto num_rows = static_cast<size_t>(x.size(0));
+  std::vector<int32_t> rows(num_rows, 0);
+  for (size_t i = 0; i < num_rows; ++i) {
+    if (num_positions_ > 0) rows[i] = batch.positions.host()[i];
+    if (has_types) {
+      rows[i] +=
+          batch.token_types.host()[i] * static_cast<int32_t>(std::max<int64_t>(num_positions_, 1));
     }
-    backend.gather_rows(rows_, rows, scratch);
   }
+  add_forward(backend, Indices<int32_t>(rows), x, scratch);
+}
+
+void PositionEmbedding::add_forward(Backend& backend, Indices<int32_t> positions, const Tensor& x,
+                                    const Tensor& scratch) const {
+  backend.gather_rows(rows_, positions, scratch);
   backend.add(x, scratch, x);
 }
 

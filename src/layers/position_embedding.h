@@ -29,6 +29,9 @@ class PositionEmbedding {
   //                                       x, scratch [rows, width]
   void add_forward(Backend& backend, const BatchArrays& batch, const Tensor& x,
                    const Tensor& scratch) const;
+  // The same of tokens of the first type.
+  void add_forward(Backend& backend, Indices<int32_t> positions, const Tensor& x,
+                   const Tensor& scratch) const;
 
  private:
   int64_t num_positions_;

@@ -93,7 +93,8 @@ void add_rotated(const GgufFields& fields, int64_t head_dim, Json::Object& confi
     fields.unsupported("rope.dimension_count",
                        fmt::format("heads of {} elements with {} rotated", head_dim, rotated));
   }
-  config.emplace_back("partial_rotary_factor", rotated_share(rotated, head_dim));
+  config.emplace_back(std::string(fields.architecture().share_field),
+                      rotated_share(rotated, head_dim));
 }
 
 // query_pre_attn_scalar, whose reciprocal square root scales the scores. The result is a whole
@@ -130,6 +131,18 @@ void add_own_fields(const GgufFile& file, const GgufFields& fields, Json::Object
     if (const auto value = fields.integer(size.theirs)) {
       config.emplace_back(std::string(size.ours), *value);
     }
+  }
+  for (const GgufNamePair& flag : fields.architecture().flags) {
+    if (const auto value = fields.metadata().boolean(fields.key(flag.theirs))) {
+      config.emplace_back(std::string(flag.ours), *value);
+    }
+  }
+  const auto has = [&](std::string_view name) { return file.find_tensor(name) != nullptr; };
+  if (fields.architecture().may_have_qk_norm) {
+    config.emplace_back("use_qk_norm", has("blk.0.attn_q_norm.weight"));
+  }
+  if (fields.architecture().joined_heads) {
+    config.emplace_back(std::string(kJoinedHeadsField), true);
   }
   if (!fields.architecture().may_be_parallel) return;
   config.emplace_back("qk_layernorm", file.find_tensor("blk.0.attn_q_norm.weight") != nullptr);
@@ -253,7 +266,7 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
       {"num_key_value_heads", Json(heads.key)},
       {"max_position_embeddings", Json(fields.size("context_length"))},
       {"rms_norm_eps", Json(fields.number("attention.layer_norm_rms_epsilon").value_or(1e-6))},
-      {"rope_theta", Json(fields.number("rope.freq_base").value_or(1e4))},
+      {std::string(architecture.theta_field), Json(fields.number("rope.freq_base").value_or(1e4))},
       {std::string(architecture.bias_field), Json(has_bias)},
       {"mlp_bias", Json(has("blk.0.ffn_up.bias"))},
       {"tie_word_embeddings", Json(!has("output.weight"))},

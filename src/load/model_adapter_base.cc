@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "adapters/expert_names.h"
@@ -21,8 +22,15 @@ constexpr std::string_view kQueryPart = ".q_proj";
 constexpr std::string_view kKeyPart = ".k_proj";
 
 // transformers' and mlx-lm's classes of multimodal models hold the text model inside.
-void set_prefixes(AdapterBase& base, std::string_view prefix) {
-  if (prefix == "model.language_model." || prefix == "language_model.model.") {
+void set_prefixes(AdapterBase& base, std::string_view layers) {
+  constexpr std::string_view kList = "layers.", kOtherList = "h.";
+  const std::string_view list = layers.ends_with(kList) ? kList : kOtherList;
+  const std::string_view prefix =
+      layers.substr(0, layers.size() - std::min(layers.size(), list.size()));
+  if (prefix == "transformer." || prefix == "gpt_neox." || prefix == "model.decoder.") {
+    base.peft_prefixes = {.layers = std::string(prefix), .layer_list = std::string(list)};
+    base.mlx_prefixes = base.peft_prefixes;
+  } else if (prefix == "model.language_model." || prefix == "language_model.model.") {
     base.peft_prefixes = {.layers = "model.language_model."};
     base.mlx_prefixes = {.layers = "language_model.model.", .head = "language_model."};
   } else if (prefix == "model.text_model.") {
@@ -101,7 +109,7 @@ std::optional<GgufDeltaNet> delta_net_of(const DecoderConfig& config) {
 
 }  // namespace
 
-AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix) {
+AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view layers) {
   AdapterBase base;
   base.num_layers = config.num_stored_layers();
   for (int64_t layer = 0; layer < config.num_layers(); ++layer) {
@@ -123,7 +131,7 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
     if (!found) return std::nullopt;
     return MatrixSize{.out = found->projection.out_features, .in = found->projection.in_features};
   };
-  set_prefixes(base, prefix);
+  set_prefixes(base, layers);
   set_expert_names(base, config.family);
   if (config.multiplied_weights) {
     base.needs_gguf =
@@ -158,8 +166,11 @@ AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix
 AdapterBase read_adapter_base(const ModelSource& source) {
   Memory memory;
   const auto weights = source.open_weights(memory);
-  return adapter_base_of(read_model_config(source, LoadFormat::files),
-                         WeightReader(*weights).file_name(""));
+  const WeightReader names(*weights);
+  const bool is_other = names.layout() != nullptr && !names.layout()->layers_in_class.empty();
+  return adapter_base_of(
+      read_model_config(source, LoadFormat::files),
+      is_other ? std::string(names.layout()->layers_in_class) : names.file_name("layers."));
 }
 
 }  // namespace paceline

@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-// All projections of the layers, and the head. `prefix` is that of the decoder's weights in the
-// checkpoint ("model.", "language_model.model."); from it follow the names in adapters' files.
-AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view prefix);
+// All projections of the layers, and the head. `layers` is what the checkpoint has in place of
+// "layers." ("model.layers.", "transformer.h."); from it follow the names in adapters' files.
+AdapterBase adapter_base_of(const DecoderConfig& config, std::string_view layers);
 
 // Of a model whose weights aren't loaded. Throws what read_model_config() throws.
 AdapterBase read_adapter_base(const ModelSource& source);

@@ -6,6 +6,7 @@
 #include "models/family.h"
 #include "tokenizer/made_tokenizer.h"
 #include "weights/published_quantisation.h"
+#include "weights/transposed_checkpoint.h"
 
 namespace paceline {
 namespace {
@@ -36,7 +37,7 @@ void ModelSource::check_supported() const {
 std::unique_ptr<Checkpoint> ModelSource::open_weights(Memory& memory) const {
   check_supported();
   if (gguf_) return open_gguf_weights(gguf_, memory);
-  return open_checkpoint(path());
+  return with_usual_matrices(open_checkpoint(path()), memory);
 }
 
 ModelSource open_model_source(const std::string& model) { return ModelSource(find_model(model)); }

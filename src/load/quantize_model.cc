@@ -20,6 +20,7 @@
 #include "weights/quantised_checkpoint.h"
 #include "weights/quoted_name.h"
 #include "weights/safetensors_writer.h"
+#include "weights/transposed_checkpoint.h"
 
 namespace paceline {
 namespace {
@@ -135,8 +136,8 @@ QuantizedSizes quantize_model(const QuantizeOptions& options, ThreadPool& thread
     throw Error(ErrorCode::invalid, fmt::format("{}: found {}: the model is quantised already",
                                                 config_path.string(), key));
   }
-  const auto stored = open_checkpoint(options.from);
   Memory memory;
+  const auto stored = with_usual_matrices(open_checkpoint(options.from), memory);
   std::optional<QuantisedCheckpoint> expanded;
   if (published) expanded.emplace(*stored, *published, memory, threads);
   if (expanded && expanded->has_packed()) {

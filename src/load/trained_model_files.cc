@@ -45,13 +45,15 @@ TrainedModelFiles::TrainedModelFiles(const ModelSource& source, LoadFormat forma
   check_text_model(*weights);
   const WeightReader names(*weights);
   prefix_ = names.file_name("");
+  layout_ = names.layout();
   embedding_name_ = names.file_name(kTrainedEmbedding);
   head_name_ = names.file_name(kTrainedHead);
 }
 
 std::string TrainedModelFiles::weight_name(const std::string& canonical) const {
   if (canonical == kTrainedEmbedding) return embedding_name_;
-  return canonical == kTrainedHead ? head_name_ : prefix_ + canonical;
+  if (canonical == kTrainedHead) return head_name_;
+  return prefix_ + (layout_ != nullptr ? layout_->in_files(canonical) : canonical);
 }
 
 void TrainedModelFiles::write(const std::filesystem::path& directory,

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "load/model_source.h"
 #include "paceline/options.h"
+#include "weights/weight_layout.h"
 
 namespace paceline {
 
@@ -32,6 +33,7 @@ class TrainedModelFiles {
   std::filesystem::path from_;
   Json config_;
   std::string prefix_;
+  const WeightLayout* layout_ = nullptr;  // null: canonical names
   std::string head_name_;
   std::string embedding_name_;
 };

@@ -40,10 +40,8 @@ DecoderConfig read_encoder(const HfConfig& config, const WeightReader& weights,
   if (encoder.max_position < 1) {
     config.invalid("max_position_embeddings", "leaves no position behind that of the padding's id");
   }
-  encoder.num_positions = encoder.max_position;
-  encoder.first_position = first_position;
   encoder.layers = uniform_layers(num_layers, 0);
-  for (LayerConfig& layer : encoder.layers) layer.rope_index = kNoRope;
+  use_learned_positions(first_position, encoder);
   return encoder;
 }
 

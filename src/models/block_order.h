@@ -20,6 +20,7 @@ namespace paceline {
 enum class BranchInput : uint8_t {
   residual,  // the residual stream as it is
   normed,    // a norm of it
+  beside,    // a norm of it as the branch before it found it
   shared,    // what the branch before it reads, which may be the last one of another block
 };
 
@@ -31,7 +32,7 @@ struct BlockBranch {
   const Laurel* laurel = nullptr;             // this one, or
   const LayerInputGate* layer_input = nullptr;
   BranchInput input = BranchInput::residual;
-  const Norm* before = nullptr;  // of BranchInput::normed, else null
+  const Norm* before = nullptr;  // of BranchInput::normed and beside, else null
   const Norm* after = nullptr;   // null: none
   float scale = 1.0f;
   float sum_scale = 1.0f;

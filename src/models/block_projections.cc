@@ -88,14 +88,19 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config,
   const std::string layer = config.attention_names.layer + ".";
   const BlockProjection output{layer + config.attention_names.output, BlockProduct::output, 0,
                                hidden, width};
+  const AttentionNames& names = config.attention_names;
   if (config.fused_qkv) {
-    return {{layer + "qkv_proj", BlockProduct::qkv, 0, q + 2 * kv, hidden}, output};
+    BlockProjection whole{layer + names.qkv, BlockProduct::qkv, 0, q + 2 * kv, hidden};
+    if (config.grouped_qkv) {
+      whole.order = grouped_qkv_rows(config.num_heads, config.num_kv_heads, config.head_dim);
+    }
+    return {std::move(whole), output};
   }
-  std::vector<BlockProjection> parts = {{layer + "q_proj", BlockProduct::qkv, 0, q, hidden}};
+  std::vector<BlockProjection> parts = {{layer + names.q, BlockProduct::qkv, 0, q, hidden}};
   if (!config.shares_cache(layer_index)) {
-    parts.push_back({layer + "k_proj", BlockProduct::qkv, q, kv, hidden});
+    parts.push_back({layer + names.k, BlockProduct::qkv, q, kv, hidden});
     if (!config.layers[static_cast<size_t>(layer_index)].values_are_keys) {
-      parts.push_back({layer + "v_proj", BlockProduct::qkv, q + kv, kv, hidden});
+      parts.push_back({layer + names.v, BlockProduct::qkv, q + kv, kv, hidden});
     }
   }
   if (config.head_gates) {
@@ -241,7 +246,7 @@ std::vector<BlockProjection> block_projections(const DecoderConfig& config, int6
   }
   const bool has_experts_alone = layer.is_mixture && !config.mixture->beside_mlp;
   if (has_experts_alone || !layer.has_mlp) return parts;
-  const std::string mlp = config.mlp + ".";
+  const std::string mlp = config.mlp.empty() ? "" : config.mlp + ".";
   const MlpNames& names = config.mlp_names;
   if (config.fused_gate_up) {
     parts.push_back({mlp + names.gate_up, BlockProduct::gate_up, 0, 2 * inner, hidden});

@@ -35,10 +35,9 @@ DecoderConfig read_any_cohere(const HfConfig& config, const WeightReader& weight
 DecoderConfig read_cohere(const HfConfig& config, const WeightReader& weights) {
   constexpr double kTheta = 5e5;
   DecoderConfig decoder = read_any_cohere(config, weights);
-  if (config.boolean("use_qk_norm", false)) {
-    config.unsupported("use_qk_norm",
-                       "layer norms of each head of q and k aren't supported in "
-                       "this family (Command R+)");
+  if (config.boolean("use_qk_norm", false)) {  // Command R+
+    decoder.qk_norm = QkNorm::each_head;
+    decoder.joined_norms = true;
   }
   decoder.layers = uniform_layers(read_num_layers(config), 0);
   read_ropes(config, {{.default_theta = kTheta}}, decoder);

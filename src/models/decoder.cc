@@ -17,7 +17,8 @@ namespace paceline {
 namespace {
 
 std::string layer_name(const DecoderConfig& config, int64_t layer_index, const std::string& part) {
-  return fmt::format("layers.{}.{}", config.stored_layer(layer_index), part);
+  const std::string layer = fmt::format("layers.{}", config.stored_layer(layer_index));
+  return part.empty() ? layer : layer + "." + part;
 }
 
 const LayerConfig& layer_of(const DecoderConfig& config, int64_t layer_index) {
@@ -32,7 +33,8 @@ NormOptions norm_options(const DecoderConfig& config) {
   return {.kind = config.norm_kind,
           .eps = config.norm_eps,
           .weight_offset = config.norm_weight_offset,
-          .bias = config.norm_bias};
+          .bias = config.norm_bias,
+          .has_weight = config.norm_weight};
 }
 
 Norm load_norm(const LoadContext& context, const DecoderConfig& config, const std::string& name) {
@@ -70,7 +72,7 @@ float mixer_scale(const DecoderConfig& config, int64_t layer_index) {
 
 AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_index) {
   NormOptions qk_norm = norm_options(config);
-  qk_norm.bias = false;
+  qk_norm.bias = config.qk_norm_bias;
   return {.hidden_size = config.hidden_size,
           .num_heads = config.num_heads,
           .num_kv_heads = config.num_kv_heads_of(layer_index),
@@ -90,6 +92,9 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .has_gate = config.attention_gate,
           .head_gates = config.head_gates,
           .fused_qkv = config.fused_qkv,
+          .grouped_qkv = config.grouped_qkv,
+          .rotates_first = config.rotates_first,
+          .joined_norms = config.joined_norms,
           .names = config.attention_names,
           .norm = qk_norm};
 }
@@ -184,7 +189,8 @@ class ServingSteps {
   }
 
   Tensor run(const BlockBranch& branch, const Tensor& input, const BlockBranch* next) {
-    const bool is_read_again = next != nullptr && next->input == BranchInput::shared;
+    const bool is_beside = next != nullptr && next->input == BranchInput::beside;
+    const bool is_read_again = is_beside || (next != nullptr && next->input == BranchInput::shared);
     const Tensor out =
         is_read_again ? scratch_.take_rows(residual_.size(0), residual_.size(1)) : held_;
     if (branch.mixer != nullptr) {
@@ -196,13 +202,15 @@ class ServingSteps {
     } else {
       branch.layer_input->forward(backend_, input, in_.layer_input, in_.adapters, scratch_, out);
     }
+    if (is_beside) next->before->forward(backend_, residual_, held_);
     return out;
   }
 
   // The norms before and behind the addition are part of it where they can be.
   void add(const BlockBranch& branch, const Tensor& output, const BlockBranch* next) const {
     const Norm* const after = branch.norms_sum ? nullptr : branch.after;
-    const Norm* const following = next != nullptr ? next->before : nullptr;
+    const Norm* const following =
+        next != nullptr && next->input == BranchInput::normed ? next->before : nullptr;
     const bool is_scaled = branch.scale != 1.0f;
     const bool sum_changes = branch.norms_sum || branch.sum_scale != 1.0f;
     const bool is_apart = after != nullptr && (is_scaled || following == nullptr || sum_changes);
@@ -392,7 +400,10 @@ DecoderBlock::DecoderBlock(const LoadContext& context, const DecoderConfig& conf
   if (altup_) active_stream_ = static_cast<size_t>(config.alternating->active);
   mixer_input_ =
       joins_previous(config, layer_index) ? BranchInput::shared : input_of(before_mixer_);
-  mlp_input_ = config.parallel_block && mixer_ ? BranchInput::shared : input_of(before_mlp_);
+  mlp_input_ = input_of(before_mlp_);
+  if (config.parallel_block && mixer_) {
+    mlp_input_ = before_mlp_ ? BranchInput::beside : BranchInput::shared;
+  }
 }
 
 BlockBranches DecoderBlock::branches() const {
@@ -478,6 +489,9 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
   if (is_untied || context.weights.contains("lm_head.weight")) {
     head_ = load_table(context, "lm_head.weight", config_.vocab_size, config_.hidden_size);
   }
+  if (config_.has_head && config_.head_bias) {
+    head_bias_ = load_vector(context, "lm_head.bias", config_.vocab_size);
+  }
   for (const RopeConfig& rope : config_.ropes) {
     ropes_.emplace_back(rope, config_.rotary_dim_of(rope), context.backend);
   }
@@ -562,12 +576,12 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
 }
 
 void Decoder::logits(Backend& backend, const Tensor& hidden, const Tensor& out) const {
-  column_logits(backend, hidden, head(), out);
+  column_logits(backend, hidden, head(), head_bias(), out);
 }
 
 void Decoder::column_logits(Backend& backend, const Tensor& hidden, const PackedMatrix& columns,
-                            const Tensor& out) const {
-  backend.matmul(hidden, columns, nullptr, out);
+                            const Tensor* bias, const Tensor& out) const {
+  backend.matmul(hidden, columns, bias, out);
   if (config_.logits_scale != 1.0f) backend.scale(out, std::array{config_.logits_scale}, out);
   if (config_.final_soft_cap > 0) backend.soft_cap(out, config_.final_soft_cap, out);
 }

@@ -96,15 +96,18 @@ class Decoder {
 
   // hidden [rows, hidden] -> out [rows, vocab]
   void logits(Backend& backend, const Tensor& hidden, const Tensor& out) const;
-  // The same with only some of the vocabulary's columns: out [rows, columns.n].
+  // The same with only some of the vocabulary's columns: out [rows, columns.n]. `bias` are theirs
+  // of head_bias(), or null.
   void column_logits(Backend& backend, const Tensor& hidden, const PackedMatrix& columns,
-                     const Tensor& out) const;
+                     const Tensor* bias, const Tensor& out) const;
   // The cache group that a layer's keys and values belong to.
   int cache_group(int64_t layer) const { return block_groups_[static_cast<size_t>(layer)]; }
   const PackedMatrix& head() const { return head_ ? *head_ : embedding_; }
+  const Tensor* head_bias() const { return head_bias_ ? &head_bias_->view : nullptr; }  // [vocab]
 
   // The other parts, for a pass that computes them in another way (training).
   const PackedMatrix& embedding() const { return embedding_; }
+  const PositionEmbedding* positions() const { return positions_ ? &*positions_ : nullptr; }
   std::span<const DecoderBlock> blocks() const { return blocks_; }
   std::span<const Rope> ropes() const { return ropes_; }
   const Norm& final_norm() const { return final_norm_.value(); }  // of one that isn't an encoder
@@ -134,6 +137,7 @@ class Decoder {
   std::optional<AltUpEnds> altup_ends_;
   std::optional<Norm> embedding_norm_;
   std::optional<PackedMatrix> head_;  // when it isn't the embedding
+  std::optional<OwnedTensor> head_bias_;
   std::vector<Rope> ropes_;
   std::vector<DecoderBlock> blocks_;
   std::vector<int> block_groups_;  // cache group of each block

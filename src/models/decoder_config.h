@@ -81,7 +81,8 @@ struct DecoderConfig {
 
   Activation activation = Activation::silu;
   NormKind norm_kind = NormKind::rms;
-  bool norm_bias = false;  // of layer norms, but not those of q and k
+  bool norm_bias = false;   // of layer norms, but not those of q and k
+  bool norm_weight = true;  // false: norms have neither weight nor bias
   float norm_eps = 1e-6f;
   float norm_weight_offset = 0.0f;  // 1: stored norm weights are w of (1 + w)
   float embedding_scale = 1.0f;
@@ -99,12 +100,17 @@ struct DecoderConfig {
   bool multiplied_weights = false;  // multipliers are in the weights, and in those of GGUF adapters
   QueryGrowth query_growth;
   QkNorm qk_norm = QkNorm::none;
-  bool value_norm = false;  // of each head of the values, without weights
+  bool value_norm = false;     // of each head of the values, without weights
+  bool qk_norm_bias = false;   // of layer norms
+  bool rotates_first = false;  // q and k are normalised behind the rotation
+  bool joined_norms = false;   // as AttentionConfig::joined_norms
   RopePairs rope_pairs = RopePairs::halves;
   bool norms_sums = false;      // norms behind attention and MLP are those of the residual stream
   bool layer_scalars = false;   // each layer's end multiplies the residual stream by a layer_scalar
   bool first_is_normed = true;  // the embedding, before the first block's attention
-  bool parallel_block = false;  // the MLP reads what attention reads; both are added together
+  // The MLP reads what attention reads, or its own norm of the same, if it has one; both are added
+  // together.
+  bool parallel_block = false;
   bool qkv_bias = false;
   bool output_bias = false;
   bool attention_sinks = false;
@@ -117,14 +123,16 @@ struct DecoderConfig {
   float mlp_gate_scale = 1.0f;          // of gates before the activation
   float mlp_output_scale = 1.0f;        // of what the MLP adds to the residual stream
   float attention_output_scale = 1.0f;  // of what attention adds
-  bool fused_qkv = false;               // stored as one matrix, self_attn.qkv_proj
+  bool fused_qkv = false;               // stored as one matrix
+  bool grouped_qkv = false;             // as AttentionConfig::grouped_qkv
   bool fused_gate_up = false;           // stored as one matrix
   bool up_first = false;                // in it
-  std::string mlp = "mlp";              // what the MLP is called within its block
+  std::string mlp = "mlp";  // what the MLP is called within its block; empty: it has no name
   MlpNames mlp_names;
   AttentionNames attention_names;
   bool tied_head = false;  // the embedding is the head, unless the files have a lm_head.weight
   bool has_head = true;    // false: neither, so the model makes vectors or labels of texts only
+  bool head_bias = false;  // lm_head.bias is added to the logits
 
   // Of all layers that are attention: they have one kv head of its row_dim() elements, whose values
   // are the first ones.

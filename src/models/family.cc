@@ -106,6 +106,26 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"new", read_new_gte},
     {"eurobert", read_eurobert},
     {"nemotron_h", read_nemotron_h},
+    {"nemotron", read_nemotron},
+    {"hunyuan_v1_dense", read_hunyuan},
+    {"hunyuan_v1_moe", read_hunyuan_moe},
+    {"ernie4_5_moe", read_ernie4_5_moe},
+    {"olmo", read_olmo},
+    {"phi", read_phi},
+    {"gpt_neox", read_gpt_neox},
+    {"gptj", read_gptj},
+    {"gpt2", read_gpt2},
+    {"gpt_bigcode", read_gpt_bigcode},
+    {"opt", read_opt},
+    {"falcon", read_falcon},
+    {"gpt-sw3", read_gpt2},
+    {"gpt_neo", read_gpt_neo},
+    {"persimmon", read_persimmon},
+    {"exaone", read_exaone},
+    {"jais2", read_jais2},
+    {"flex_olmo", read_flex_olmo},
+    {"vaultgemma", read_vaultgemma},
+    {"hyperclovax", read_hyperclovax},
 });
 
 // The text model's object inside a multi-modal config.json, with missing fields from the outer one
@@ -161,8 +181,11 @@ DType read_weight_dtype(const HfConfig& config) {
   return *dtype;
 }
 
-int64_t read_head_dim(const HfConfig& config, const WeightReader& weights, int64_t num_heads,
-                      int64_t fallback) {
+int64_t read_head_dim(const HfConfig& config, const WeightReader& weights,
+                      const DecoderConfig& decoder, const CommonDefaults& defaults) {
+  const int64_t num_heads = decoder.num_heads;
+  const int64_t fallback = defaults.head_dim.value_or(decoder.hidden_size / num_heads);
+  if (defaults.names.head_dim.empty()) return fallback;
   if (config.has("head_dim")) return config.integer("head_dim");
   if (const auto shape = weights.shape_of("layers.0.self_attn.q_proj.weight")) {
     if (shape->rank() == 2 && (*shape)[0] > 0 && (*shape)[0] % num_heads == 0) {
@@ -247,16 +270,26 @@ DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
   DecoderConfig decoder;
   decoder.vocab_size = config.integer("vocab_size", defaults.vocab_size);
   const SizeNames& names = defaults.names;
-  decoder.hidden_size = config.integer(names.hidden_size, defaults.hidden_size);
-  decoder.intermediate_size = config.integer(names.intermediate_size, defaults.intermediate_size);
-  decoder.num_heads = config.integer(names.num_heads, defaults.num_heads);
-  const auto num_kv_heads = config.integer_or_null(
-      "num_key_value_heads", defaults.num_kv_heads.value_or(decoder.num_heads));
-  decoder.num_kv_heads = num_kv_heads.value_or(decoder.num_heads);
-  decoder.head_dim =
-      read_head_dim(config, weights, decoder.num_heads,
-                    defaults.head_dim.value_or(decoder.hidden_size / decoder.num_heads));
-  decoder.max_position = config.integer("max_position_embeddings", defaults.max_position);
+  constexpr SizeNames kUsual;
+  const auto one_of = [&](std::string_view own, std::string_view usual) {
+    return names.or_usual && !config.has(own) ? usual : own;
+  };
+  decoder.hidden_size =
+      config.integer(one_of(names.hidden_size, kUsual.hidden_size), defaults.hidden_size);
+  const auto inner = defaults.inner_factor > 0
+                         ? std::optional(defaults.inner_factor * decoder.hidden_size)
+                         : defaults.intermediate_size;
+  decoder.intermediate_size = config.integer(names.intermediate_size, inner);
+  decoder.num_heads = config.integer(one_of(names.num_heads, kUsual.num_heads), defaults.num_heads);
+  decoder.num_kv_heads = decoder.num_heads;
+  if (!names.num_kv_heads.empty()) {
+    const auto num_kv_heads = config.integer_or_null(
+        names.num_kv_heads, defaults.num_kv_heads.value_or(decoder.num_heads));
+    decoder.num_kv_heads = num_kv_heads.value_or(decoder.num_heads);
+  }
+  decoder.head_dim = read_head_dim(config, weights, decoder, defaults);
+  decoder.max_position =
+      config.integer(one_of(names.max_position, kUsual.max_position), defaults.max_position);
   const bool has_eps = !defaults.norm_eps_key.empty();
   decoder.norm_eps = static_cast<float>(
       has_eps ? config.number(defaults.norm_eps_key, defaults.norm_eps) : defaults.norm_eps);
@@ -265,6 +298,25 @@ DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
   decoder.dtype = read_weight_dtype(config);
   check_heads(config, decoder);
   return decoder;
+}
+
+void read_plain_mlp(const HfConfig& config, std::string_view key, std::string_view otherwise,
+                    DecoderConfig& decoder) {
+  decoder.gated_mlp = false;
+  decoder.self_gated_mlp = config.string(key, otherwise) == "relu2";
+  decoder.activation =
+      decoder.self_gated_mlp ? Activation::relu : read_activation(config, key, otherwise);
+}
+
+void use_layer_norms(DecoderConfig& decoder) {
+  decoder.norm_kind = NormKind::layer;
+  decoder.norm_bias = true;
+}
+
+void use_learned_positions(int64_t first, DecoderConfig& decoder) {
+  decoder.num_positions = decoder.max_position;
+  decoder.first_position = first;
+  for (LayerConfig& layer : decoder.layers) layer.rope_index = kNoRope;
 }
 
 const BlockNorms kNormsBehind = {.before_attention = "",

@@ -34,6 +34,10 @@ struct SizeNames {
   std::string_view hidden_size = "hidden_size";
   std::string_view intermediate_size = "intermediate_size";
   std::string_view num_heads = "num_attention_heads";
+  std::string_view num_kv_heads = "num_key_value_heads";  // empty: as many as heads
+  std::string_view head_dim = "head_dim";                 // empty: hidden size / heads
+  std::string_view max_position = "max_position_embeddings";
+  bool or_usual = false;  // the names above are read, too, but those of heads' and inner sizes
 };
 
 // transformers' defaults, which published configs of a family rely on; nothing: the field is
@@ -44,6 +48,7 @@ struct CommonDefaults {
   std::optional<int64_t> num_kv_heads = {};  // else, and for null, the number of heads
   std::optional<int64_t> head_dim = {};      // else hidden size / heads
   std::optional<int64_t> intermediate_size = {};
+  int64_t inner_factor = 0;  // > 0: it is this times the hidden size, instead
   int64_t max_position = 2048;
   bool tied_head = false;
   std::string_view norm_eps_key = "rms_norm_eps";  // empty: the config has none
@@ -56,6 +61,16 @@ struct CommonDefaults {
 // field, else from the q projection, else from `defaults`.
 DecoderConfig read_common(const HfConfig& config, const WeightReader& weights,
                           const CommonDefaults& defaults = {});
+
+// Sets an MLP without a gate, and its activation. relu2 multiplies its input by a relu of it.
+void read_plain_mlp(const HfConfig& config, std::string_view key, std::string_view otherwise,
+                    DecoderConfig& decoder);
+
+// Sets layer norms with biases.
+void use_layer_norms(DecoderConfig& decoder);
+// Makes positions vectors that are added to the embedding, instead of rotations; the layers must be
+// set. `first`: rows of the table before the first position's.
+void use_learned_positions(int64_t first, DecoderConfig& decoder);
 
 // The norms of blocks that have them behind attention and MLP alone.
 extern const BlockNorms kNormsBehind;
@@ -90,6 +105,25 @@ DecoderConfig read_iquestcoder(const HfConfig& config, const WeightReader& weigh
 DecoderConfig read_internlm3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_seed_oss(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_arcee(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_nemotron(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_hunyuan(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_hunyuan_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_ernie4_5_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_olmo(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_phi(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gpt_neox(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gptj(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gpt2(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gpt_bigcode(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_opt(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_falcon(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_gpt_neo(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_persimmon(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_exaone(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_jais2(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_flex_olmo(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_hyperclovax(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_vaultgemma(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_helium(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_ernie4_5(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_cwm(const HfConfig& config, const WeightReader& weights);

@@ -1,5 +1,5 @@
 // Gemma 1, 2 and 3 (transformers' modeling_gemma, _gemma2, _gemma3): norms of (1 + w); the later
-// two have four in a block, and windowed layers.
+// two have four in a block, and windowed layers. VaultGemma (modeling_vaultgemma).
 #include <cmath>
 
 #include "models/family.h"
@@ -87,6 +87,14 @@ DecoderConfig read_gemma2(const HfConfig& config, const WeightReader& weights) {
   decoder.final_soft_cap = read_soft_cap(config, "final_logit_softcapping", 30.0);
   decoder.layers = read_layers(config, 2);
   read_ropes(config, {{}}, decoder);
+  return decoder;
+}
+
+// Gemma 2 without the norms behind attention and MLP.
+DecoderConfig read_vaultgemma(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_gemma2(config, weights);
+  decoder.norms.after_attention.clear();
+  decoder.norms.after_mlp.clear();
   return decoder;
 }
 

@@ -568,6 +568,149 @@ constexpr GgufArchitecture kMiniCpm3 = {.name = "minicpm3",
                                         .rope = GgufRope::long_factors,
                                         .has_latents = true};
 
+// Decoders from before Llama, and their kin.
+constexpr std::array<GgufNamePair, 5> kGpt2Names = {{
+    {"attn_norm", "ln_1"},
+    {"ffn_norm", "ln_2"},
+    {"attn_qkv", "attn.c_attn"},
+    {"attn_output", "attn.c_proj"},
+    {"ffn_up", "mlp.c_fc"},
+}};
+constexpr std::array<GgufNamePair, 5> kGpt2WholeNames = {{
+    {"ffn_down.weight", "mlp.c_proj.weight"},
+    {"ffn_down.bias", "mlp.c_proj.bias"},
+    {"position_embd.weight", "embed_positions.weight"},
+    {"output_norm.weight", "ln_f.weight"},
+    {"output_norm.bias", "ln_f.bias"},
+}};
+constexpr std::array<GgufNamePair, 1> kGptFields = {{
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+}};
+constexpr std::array<GgufNamePair, 1> kGptSizes = {{{"feed_forward_length", "n_inner"}}};
+constexpr GgufArchitecture kGpt2 = {.name = "gpt2",
+                                    .model_type = "gpt2",
+                                    .hf_class = "GPT2LMHeadModel",
+                                    .tensors = kGpt2Names,
+                                    .whole_tensors = kGpt2WholeNames,
+                                    .fields = kGptFields,
+                                    .sizes = kGptSizes,
+                                    .activation = "gelu_new"};
+constexpr GgufArchitecture kStarcoder = {.name = "starcoder",
+                                         .model_type = "gpt_bigcode",
+                                         .hf_class = "GPTBigCodeForCausalLM",
+                                         .tensors = kGpt2Names,
+                                         .whole_tensors = kGpt2WholeNames,
+                                         .fields = kGptFields,
+                                         .sizes = kGptSizes,
+                                         .activation = "gelu_pytorch_tanh"};
+constexpr std::array<GgufNamePair, 4> kNeoXNames = {{
+    {"attn_qkv", "attention.query_key_value"},
+    {"attn_output", "attention.dense"},
+    {"ffn_up", "mlp.dense_h_to_4h"},
+    {"ffn_down", "mlp.dense_4h_to_h"},
+}};
+constexpr std::array<GgufNamePair, 2> kNeoXWholeNames = {{
+    {"output_norm.weight", "final_layer_norm.weight"},
+    {"output_norm.bias", "final_layer_norm.bias"},
+}};
+constexpr std::array<GgufNamePair, 1> kNeoXFlags = {{
+    {"use_parallel_residual", "use_parallel_residual"},
+}};
+constexpr GgufArchitecture kNeoX = {.name = "gptneox",
+                                    .model_type = "gpt_neox",
+                                    .hf_class = "GPTNeoXForCausalLM",
+                                    .tensors = kNeoXNames,
+                                    .whole_tensors = kNeoXWholeNames,
+                                    .fields = kStableLmFields,
+                                    .rope = GgufRope::partial,
+                                    .flags = kNeoXFlags,
+                                    .theta_field = "rotary_emb_base",
+                                    .share_field = "rotary_pct",
+                                    .joined_heads = true,
+                                    .activation = "gelu"};
+constexpr std::array<GgufNamePair, 3> kPhi2Names = {{
+    {"attn_output", "self_attn.dense"},
+    {"ffn_up", "mlp.fc1"},
+    {"ffn_down", "mlp.fc2"},
+}};
+constexpr std::array<GgufNamePair, 2> kPhi2WholeNames = {{
+    {"output_norm.weight", "final_layernorm.weight"},
+    {"output_norm.bias", "final_layernorm.bias"},
+}};
+constexpr GgufArchitecture kPhi2 = {.name = "phi2",
+                                    .model_type = "phi",
+                                    .hf_class = "PhiForCausalLM",
+                                    .tensors = kPhi2Names,
+                                    .whole_tensors = kPhi2WholeNames,
+                                    .fields = kStableLmFields,
+                                    .rope = GgufRope::partial,
+                                    .activation = "gelu_new"};
+constexpr std::array<GgufNamePair, 1> kNemotronFields = {{
+    {"attention.layer_norm_epsilon", "norm_eps"},
+}};
+constexpr GgufArchitecture kNemotron = {.name = "nemotron",
+                                        .model_type = "nemotron",
+                                        .hf_class = "NemotronForCausalLM",
+                                        .fields = kNemotronFields,
+                                        .rope = GgufRope::partial,
+                                        .norms_plus_one = true,
+                                        .activation = "relu2"};
+constexpr std::array<GgufNamePair, 1> kOlmoFields = {{{"attention.clamp_kqv", "clip_qkv"}}};
+constexpr GgufArchitecture kOlmo = {.name = "olmo",
+                                    .model_type = "olmo",
+                                    .hf_class = "OlmoForCausalLM",
+                                    .interleaved_rotary = true,
+                                    .fields = kOlmoFields};
+constexpr GgufArchitecture kCommandR = {.name = "command-r",
+                                        .model_type = "cohere",
+                                        .hf_class = "CohereForCausalLM",
+                                        .fields = kCohere2Fields,
+                                        .may_have_qk_norm = true};
+constexpr std::array<GgufNamePair, 6> kHunyuanNames = {{
+    {"attn_q_norm", "self_attn.query_layernorm"},
+    {"attn_k_norm", "self_attn.key_layernorm"},
+    {"ffn_gate_inp", "mlp.gate.wg"},
+    {"ffn_gate_shexp", "mlp.shared_mlp.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_mlp.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_mlp.down_proj"},
+}};
+constexpr std::array<GgufNamePair, 1> kHunyuanSizes = {{{"expert_used_count", "moe_topk"}}};
+constexpr GgufArchitecture kHunyuan = {.name = "hunyuan-dense",
+                                       .model_type = "hunyuan_v1_dense",
+                                       .hf_class = "HunYuanDenseV1ForCausalLM",
+                                       .tensors = kHunyuanNames};
+constexpr GgufArchitecture kHunyuanMoe = {.name = "hunyuan-moe",
+                                          .model_type = "hunyuan_v1_moe",
+                                          .hf_class = "HunYuanMoEV1ForCausalLM",
+                                          .has_mixtures = true,
+                                          .normalises_experts = true,
+                                          .tensors = kHunyuanNames,
+                                          .sizes = kHunyuanSizes};
+constexpr std::array<GgufNamePair, 3> kErnieMoeNames = {{
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+}};
+constexpr std::array<GgufNamePair, 1> kErnieMoeWholeNames = {{
+    {"exp_probs_b.bias", "mlp.moe_statics.e_score_correction_bias"},
+}};
+constexpr std::array<GgufNamePair, 4> kErnieMoeSizes = {{
+    {"expert_used_count", "moe_k"},
+    {"expert_shared_count", "moe_num_shared_experts"},
+    {"leading_dense_block_count", "moe_layer_start_index"},
+    {"interleave_moe_layer_step", "moe_layer_interval"},
+}};
+constexpr GgufArchitecture kErnieMoe = {.name = "ernie4_5-moe",
+                                        .model_type = "ernie4_5_moe",
+                                        .hf_class = "Ernie4_5_MoeForCausalLM",
+                                        .has_mixtures = true,
+                                        .experts_field = "moe_num_experts",
+                                        .normalises_experts = true,
+                                        .tensors = kErnieMoeNames,
+                                        .whole_tensors = kErnieMoeWholeNames,
+                                        .sizes = kErnieMoeSizes,
+                                        .bias_field = "use_bias"};
+
 constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
     {kLlama,
      kMistral,
@@ -624,7 +767,17 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      kLfm2Moe,
      kDeepSeek2,
      kKimiLinear,
-     kMiniCpm3});
+     kMiniCpm3,
+     kGpt2,
+     kStarcoder,
+     kNeoX,
+     kPhi2,
+     kNemotron,
+     kOlmo,
+     kCommandR,
+     kHunyuan,
+     kHunyuanMoe,
+     kErnieMoe});
 
 using NamePair = std::pair<std::string_view, std::string_view>;
 

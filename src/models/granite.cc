@@ -1,6 +1,9 @@
 // Granite 3 and 4 (transformers' modeling_granite, _granitemoe, _granitemoeshared and
 // _granitemoehybrid): Llama's block with multipliers, or with these and a mixture of experts.
+// HyperCLOVA X (modeling_hyperclovax).
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "models/family.h"
 #include "models/mamba2_fields.h"
@@ -64,6 +67,20 @@ std::vector<LayerConfig> read_granite_layers(const HfConfig& config) {
 DecoderConfig read_granite(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_multiplied_block(config, weights);
   decoder.mlp_bias = config.boolean("mlp_bias", false);
+  return decoder;
+}
+
+// Granite's block with norms behind attention and MLP; the logits are multiplied, not divided.
+DecoderConfig read_hyperclovax(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_granite(config, weights);
+  if (!config.has("attention_multiplier")) {
+    decoder.attention_scale = 1.0f / std::sqrt(static_cast<float>(decoder.head_dim));
+  }
+  decoder.logits_scale = static_cast<float>(config.number("logits_scaling"));
+  if (config.boolean("use_post_norm", true)) {
+    decoder.norms.after_attention = "post_norm1";
+    decoder.norms.after_mlp = "post_norm2";
+  }
   return decoder;
 }
 

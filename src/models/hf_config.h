@@ -67,6 +67,9 @@ class HfConfig {
 inline constexpr std::string_view kNormWeightOffsetField = "paceline_norm_weight_offset";
 // A flag of configs made for files whose weights have the model's multipliers multiplied in.
 inline constexpr std::string_view kMultipliedWeightsField = "paceline_multiplied_weights";
+// A flag of configs made for files that have the queries of all heads, then their keys and their
+// values in one matrix, of a family whose own files have them by head.
+inline constexpr std::string_view kJoinedHeadsField = "paceline_joined_heads";
 
 // `layer_types`: true for "sliding_attention", false for "full_attention"; nothing when absent.
 std::optional<std::vector<bool>> read_sliding_layers(const HfConfig& config, int64_t num_layers);

@@ -1,7 +1,8 @@
 // Families with Llama's block: IQuest-Coder, InternLM 3 and CWM (other defaults; transformers'
 // configuration_iquestcoder, _internlm3, modeling_cwm), Seed-OSS (a bias of its own for the output
 // of attention), Arcee (an MLP without a gate), Helium and ERNIE 4.5 (neighbours rotate), EuroBERT
-// (an encoder).
+// (an encoder), Nemotron (an MLP without a gate, layer norms of 1 + w; half of each head rotates),
+// Jais 2 (such an MLP, layer norms), EXAONE 3 (modeling_exaone; other names).
 #include "models/family.h"
 
 namespace paceline {
@@ -26,6 +27,22 @@ constexpr CommonDefaults kSeedOssDefaults = {.vocab_size = 155136,
                                              .max_position = 524288};
 constexpr CommonDefaults kArceeDefaults = {
     .vocab_size = 32000, .num_heads = 32, .max_position = 4096, .norm_eps = 1e-5};
+constexpr CommonDefaults kDenseNemotronDefaults = {.vocab_size = 256000,
+                                                   .num_heads = 48,
+                                                   .max_position = 4096,
+                                                   .norm_eps_key = "norm_eps",
+                                                   .norm_eps = 1e-5};
+constexpr CommonDefaults kExaoneDefaults = {.vocab_size = 102400,
+                                            .num_heads = 32,
+                                            .num_kv_heads = 8,
+                                            .intermediate_size = 14336,
+                                            .max_position = 4096,
+                                            .norm_eps = 1e-5};
+constexpr CommonDefaults kJais2Defaults = {.vocab_size = 150272,
+                                           .num_heads = 26,
+                                           .max_position = 8192,
+                                           .norm_eps_key = "layer_norm_eps",
+                                           .norm_eps = 1e-5};
 constexpr CommonDefaults kHeliumDefaults = {.vocab_size = 48000,
                                             .num_heads = 20,
                                             .num_kv_heads = 20,
@@ -107,13 +124,47 @@ DecoderConfig read_seed_oss(const HfConfig& config, const WeightReader& weights)
 
 DecoderConfig read_arcee(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_common(config, weights, kArceeDefaults);
-  decoder.gated_mlp = false;
-  decoder.self_gated_mlp = config.string("hidden_act", "relu2") == "relu2";
-  decoder.activation =
-      decoder.self_gated_mlp ? Activation::relu : read_activation(config, "hidden_act", "relu2");
+  read_plain_mlp(config, "hidden_act", "relu2", decoder);
   read_biases(config, "attention_bias", "mlp_bias", decoder);
   decoder.layers = uniform_layers(read_num_layers(config), 0);
   read_ropes(config, {{}}, decoder);
+  return decoder;
+}
+
+// A file has its own names of some fields, or those of transformers' class.
+DecoderConfig read_exaone(const HfConfig& config, const WeightReader& weights) {
+  CommonDefaults defaults = kExaoneDefaults;
+  if (config.has("layer_norm_epsilon")) defaults.norm_eps_key = "layer_norm_epsilon";
+  DecoderConfig decoder = read_common(config, weights, defaults);
+  const bool has_own = config.has("activation_function");
+  decoder.activation =
+      read_activation(config, has_own ? "activation_function" : "hidden_act", "silu");
+  read_biases(config, "attention_bias", "mlp_bias", decoder);
+  const std::string_view layers = config.has("num_layers") ? "num_layers" : "num_hidden_layers";
+  decoder.layers = uniform_layers(config.integer(layers), 0);
+  read_ropes(config, {{.default_theta = 5e5}}, decoder);
+  return decoder;
+}
+
+DecoderConfig read_jais2(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_common(config, weights, kJais2Defaults);
+  read_plain_mlp(config, "hidden_act", "relu2", decoder);
+  decoder.qkv_bias = decoder.output_bias = config.boolean("attention_bias", true);
+  decoder.mlp_bias = config.boolean("mlp_bias", true);
+  use_layer_norms(decoder);
+  decoder.layers = uniform_layers(read_num_layers(config), 0);
+  read_ropes(config, {{}}, decoder);
+  return decoder;
+}
+
+DecoderConfig read_nemotron(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_common(config, weights, kDenseNemotronDefaults);
+  read_plain_mlp(config, "hidden_act", "relu2", decoder);
+  read_biases(config, "attention_bias", "mlp_bias", decoder);
+  use_layer_norms(decoder);
+  decoder.norm_weight_offset = static_cast<float>(config.number(kNormWeightOffsetField, 1.0));
+  decoder.layers = uniform_layers(read_num_layers(config), 0);
+  read_ropes(config, {{.rotates_part = true, .default_share = 0.5}}, decoder);
   return decoder;
 }
 

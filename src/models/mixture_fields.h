@@ -10,7 +10,8 @@ namespace paceline {
 
 // A family's defaults, and what its fields are called.
 struct MixtureDefaults {
-  std::string_view experts_key = "num_local_experts";   // beside num_experts
+  std::string_view experts_key = "num_local_experts";  // beside num_experts
+  std::string_view chosen_key = "num_experts_per_tok";
   std::string_view size_key = "moe_intermediate_size";  // of an expert's inner columns
   std::string_view chosen_key = "num_experts_per_tok";
   std::optional<int64_t> num_experts = {};

@@ -35,8 +35,7 @@ constexpr auto kIndexerNames = std::to_array<std::string_view>(
     {"axk2", "deepseek_v32", "deepseek_v4", "dots3_note", "dots3_note_text", "glm_moe_dsa", "hy_v4",
      "minimax_m3_vl_text", "qwen4_exp", "qwen4_exp_text"});
 constexpr auto kPositionNames = std::to_array<std::string_view>(
-    {"biogpt", "bloom", "cpmant", "ctrl", "gpt-sw3", "gpt2", "gpt_bigcode", "gpt_neo", "mpt",
-     "openai-gpt", "opt", "reformer", "xglm", "xlnet"});
+    {"biogpt", "bloom", "cpmant", "ctrl", "mpt", "openai-gpt", "reformer", "xglm", "xlnet"});
 constexpr auto kEncoderTypes = std::to_array<std::string_view>(
     {"bert-generation", "big_bird", "data2vec-text", "ernie", "megatron-bert", "rembert",
      "roberta-prelayernorm", "roc_bert", "roformer", "xlm", "xlm-roberta-xl", "xmod"});
@@ -47,8 +46,6 @@ constexpr auto kPictureNames = std::to_array<std::string_view>(
     {"fuyu", "git", "got_ocr2", "moss_transcribe_diarize", "phi4_multimodal"});
 constexpr auto kActivationNames = std::to_array<std::string_view>({"apertus", "apertus1p5_text"});
 constexpr auto kLlama4Names = std::to_array<std::string_view>({"llama4", "llama4_text"});
-constexpr auto kHunyuanNames =
-    std::to_array<std::string_view>({"hunyuan_v1_dense", "hunyuan_v1_moe"});
 constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
                                                                    "aria_text",
                                                                    "beam",
@@ -61,24 +58,16 @@ constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
                                                                    "doge",
                                                                    "dory",
                                                                    "emu3",
-                                                                   "ernie4_5_moe",
-                                                                   "exaone",
                                                                    "exaone_moe",
-                                                                   "falcon",
-                                                                   "flex_olmo",
                                                                    "flint",
-                                                                   "gpt_neox",
                                                                    "gpt_neox_japanese",
-                                                                   "gptj",
                                                                    "granite_swa",
                                                                    "granitemoe_swa",
                                                                    "hrm_text",
                                                                    "hy_v3",
-                                                                   "hyperclovax",
                                                                    "inkling2_loop_text",
                                                                    "inkling2_text",
                                                                    "inkling_text",
-                                                                   "jais2",
                                                                    "jetmoe",
                                                                    "kolibri1",
                                                                    "laguna",
@@ -86,13 +75,8 @@ constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
                                                                    "mimo_v2_flash",
                                                                    "modernbert-decoder",
                                                                    "nanochat",
-                                                                   "nemotron",
-                                                                   "olmo",
-                                                                   "persimmon",
-                                                                   "phi",
                                                                    "phimoe",
                                                                    "sarvam_moe",
-                                                                   "vaultgemma",
                                                                    "zaya"});
 
 struct RefusedKind {
@@ -118,7 +102,6 @@ constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
     {kPictureNames, "its inputs are images or sound", false},
     {kActivationNames, "its activation is xIELU, which has weights of its own", false},
     {kLlama4Names, "its attention is cut into chunks of the context", false},
-    {kHunyuanNames, "its norms of queries and keys stand after the rotation", false},
     {kOtherBlockNames, "its blocks differ from those of the families that run", false},
 });
 

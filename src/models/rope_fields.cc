@@ -97,6 +97,10 @@ RopeConfig read_dynamic(const RopeSource& source) {
   if (source.rotary_dim <= 2) {
     source.rope.unsupported("rope_type", "dynamic with 2 rotated elements of a head has no base");
   }
+  if (source.kind.may_have_alpha && source.rope.has("alpha")) {
+    const auto width = static_cast<double>(source.rotary_dim);
+    return {.theta = source.theta * std::pow(source.rope.number("alpha"), width / (width - 2.0))};
+  }
   return {.theta = source.theta,
           .scaling = RopeScaling::dynamic,
           .factor = source.rope.number("factor"),
@@ -260,19 +264,19 @@ RopeSource find_rope(const HfConfig& config, const RopeFields& kind, bool only,
 // The rotated elements of a head, rounded down; an odd number is stretched by one (transformers).
 int64_t rotated_share_of(const RopeSource& source, int64_t head_dim) {
   const HfConfig& holder = share_holder(source);
+  const std::string_view key = source.rope.has(kShare) ? kShare : source.kind.share_key;
   const double share =
-      is_proportional(source) ? 1.0 : holder.number(kShare, source.kind.default_share);
+      is_proportional(source) ? 1.0 : holder.number(key, source.kind.default_share);
   if (share != 1.0 && !source.kind.rotates_part) {
-    holder.unsupported(kShare,
-                       fmt::format("{} isn't supported in this family, whose heads rotate as "
-                                   "a whole; 1 is",
-                                   share));
+    holder.unsupported(key, fmt::format("{} isn't supported in this family, whose heads rotate as "
+                                        "a whole; 1 is",
+                                        share));
   }
   const auto rotary_dim = static_cast<int64_t>(static_cast<double>(head_dim) * share);
   const bool is_whole_odd = rotary_dim == head_dim && head_dim % 2 != 0;
   if (rotary_dim >= 2 && !is_whole_odd) return rotary_dim;
   holder.invalid(
-      holder.has(kShare) ? kShare : "head_dim",
+      holder.has(key) ? key : "head_dim",
       fmt::format("{} of a head's {} elements rotate, expected an even number, or a part "
                   "of the head of at least 2",
                   rotary_dim, head_dim));

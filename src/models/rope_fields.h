@@ -12,7 +12,8 @@ namespace paceline {
 struct RopeFields {
   std::string_view layer_type = "full_attention";  // its key in nested rope_parameters
   std::string_view theta_key = "rope_theta";       // beside rope_scaling (transformers 4), or none
-  bool scaled = true;                              // rope_scaling applies to it
+  std::string_view share_key = "partial_rotary_factor";  // likewise
+  bool scaled = true;                                    // rope_scaling applies to it
   double default_theta = 10000.0;
   int64_t head_dim = 0;                  // of its layers; 0: the decoder's
   bool rotates_part = false;             // a part of each head may rotate
@@ -25,6 +26,7 @@ struct RopeFields {
   // The family's types "su" and "yarn" mean longrope, and it has no other.
   bool every_scaling_is_longrope = false;
   bool may_be_of_images = false;  // the type "mrope" is the default one for text
+  bool may_have_alpha = false;    // alpha of the type "dynamic" stretches theta of every length
 };
 
 // Whether config.json has a rope_scaling or rope_parameters that isn't empty.

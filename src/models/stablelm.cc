@@ -18,8 +18,7 @@ DecoderConfig read_stablelm(const HfConfig& config, const WeightReader& weights)
   DecoderConfig decoder = read_common(config, weights, kStableLmDefaults);
   decoder.activation = read_activation(config, "hidden_act", "silu");
   decoder.qkv_bias = config.boolean("use_qkv_bias", false);
-  decoder.norm_kind = NormKind::layer;
-  decoder.norm_bias = true;
+  use_layer_norms(decoder);
   if (config.boolean("qk_layernorm", false)) decoder.qk_norm = QkNorm::each_head;
   decoder.attention_names.q_norm = "q_layernorm";
   decoder.attention_names.k_norm = "k_layernorm";

@@ -17,14 +17,12 @@ constexpr CommonDefaults kStarcoder2Defaults = {.vocab_size = 49152,
 
 DecoderConfig read_starcoder2(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_common(config, weights, kStarcoder2Defaults);
-  decoder.activation = read_activation(config, "hidden_act", "gelu_pytorch_tanh");
+  read_plain_mlp(config, "hidden_act", "gelu_pytorch_tanh", decoder);
   const bool has_biases = config.boolean("use_bias", true);
   decoder.qkv_bias = has_biases;
   decoder.output_bias = has_biases;
   decoder.mlp_bias = has_biases;
-  decoder.norm_kind = NormKind::layer;
-  decoder.norm_bias = true;
-  decoder.gated_mlp = false;
+  use_layer_norms(decoder);
   decoder.mlp_names.up = "c_fc";
   decoder.mlp_names.down = "c_proj";
   decoder.layers = uniform_layers(read_num_layers(config), read_optional_window(config));

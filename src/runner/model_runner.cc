@@ -90,12 +90,24 @@ std::span<const float> ModelRunner::column_logits(int64_t first, int64_t count,
   PL_CHECK(static_cast<int64_t>(columns.size()) <= vocab_size(), "more columns than tokens");
   if (!std::equal(columns.begin(), columns.end(), gathered_ids_.begin(), gathered_ids_.end())) {
     gathered_ = backend_.gather_columns(decoder_.head(), columns);
+    gather_bias(columns);
     gathered_ids_.assign(columns.begin(), columns.end());
   }
   const int64_t width = std::ssize(columns);
   const Tensor out = logits_.view.as_strided({count, width}, {width, 1});
-  decoder_.column_logits(backend_, hidden_.view.slice(0, first, first + count), gathered_, out);
+  decoder_.column_logits(backend_, hidden_.view.slice(0, first, first + count), gathered_,
+                         gathered_bias_ ? &gathered_bias_->view : nullptr, out);
   return backend_.read(out, read_logits_);
+}
+
+void ModelRunner::gather_bias(std::span<const int32_t> columns) {
+  const Tensor* const bias = decoder_.head_bias();
+  if (bias == nullptr) return;
+  gathered_bias_ = allocate_tensor(backend_.memory(), DType::f32, {std::ssize(columns)});
+  const auto as_rows = [](const Tensor& vector) {
+    return vector.as_strided({vector.size(0), 1}, {1, 1});
+  };
+  backend_.gather_rows(as_rows(*bias), columns, as_rows(gathered_bias_->view));
 }
 
 void ModelRunner::pool(const PooledOutputs& outputs, std::span<double> pooled) {

@@ -52,6 +52,8 @@ class ModelRunner : public Runner {
   void set_pooled_head(PooledHead head) { pooled_head_.emplace(std::move(head)); }
 
  private:
+  void gather_bias(std::span<const int32_t> columns);
+
   const Decoder& decoder_;
   Backend& backend_;
   KvStorage kv_;
@@ -63,6 +65,7 @@ class ModelRunner : public Runner {
   std::vector<uint8_t> finite_rows_;
   std::vector<int32_t> gathered_ids_;  // what gathered_ holds
   PackedMatrix gathered_;
+  std::optional<OwnedTensor> gathered_bias_;
   std::optional<PooledHead> pooled_head_;
   InputObserver* observer_ = nullptr;  // null: none
   bool has_looked_for_loop_ = false;

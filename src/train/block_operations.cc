@@ -161,12 +161,10 @@ class AttentionOperation final : public BackendOperation {
                                     .rounding = rounding_},
                                    store_.sequences(), config.params,
                                    {.dq = d.q, .dk = d.k, .dv = d.v});
-    place_back(d);
-    if (!attention_.q_norms().empty()) {
-      const AttentionHeads x(application.inputs[0].tensor(), config);
-      norm_gradients(attention_.q_norms(), norm_gradients_.q, x.q, d.q);
-      norm_gradients(attention_.k_norms(), norm_gradients_.k, x.k, d.k);
-    }
+    scale_back(d);
+    if (!config.rotates_first) rotate(positions_.rope ? &positions_.rope->backward : nullptr, d);
+    add_norm_gradients(application, d);
+    if (config.rotates_first) rotate(positions_.rope ? &positions_.rope->backward : nullptr, d);
     return {std::move(dx)};
   }
 
@@ -188,17 +186,38 @@ class AttentionOperation final : public BackendOperation {
     return dread;
   }
 
-  // Takes the gradients of q and k back through the factors of queries and the rotation.
-  void place_back(const AttentionHeads& d) const {
+  // Takes the gradients of queries back through their factors.
+  void scale_back(const AttentionHeads& d) const {
     const AttentionConfig& config = attention_.config();
-    if (!positions_.query_factors.empty()) {
-      const Tensor dq =
-          d.q.as_strided({d.q.size(0), config.num_heads * config.head_dim}, {d.q.stride(0), 1});
-      backend().scale(dq, positions_.query_factors, dq);
+    if (positions_.query_factors.empty()) return;
+    const Tensor dq =
+        d.q.as_strided({d.q.size(0), config.num_heads * config.head_dim}, {d.q.stride(0), 1});
+    backend().scale(dq, positions_.query_factors, dq);
+  }
+
+  // Of q and k; `table` may be null.
+  void rotate(const Tensor* table, const AttentionHeads& heads) const {
+    if (table == nullptr) return;
+    backend().rope(*table, attention_.config().rope_pairs, heads.q);
+    backend().rope(*table, attention_.config().rope_pairs, heads.k);
+  }
+
+  // Takes the gradients of q and k back through their norms.
+  void add_norm_gradients(const Application& application, const AttentionHeads& d) const {
+    if (attention_.q_norms().empty()) return;
+    Array rotated;  // what the norms read, where that isn't the input
+    Tensor read = application.inputs[0].tensor();
+    if (attention_.config().rotates_first) {
+      rotated = new_array(application.inputs[0], read.shape());
+      const Tensor copy = rotated.writable();
+      copy_elements(read, copy);
+      read = copy;
+      rotate(positions_.rope ? &positions_.rope->forward : nullptr,
+             AttentionHeads(read, attention_.config()));
     }
-    if (positions_.rope == nullptr) return;
-    backend().rope(positions_.rope->backward, config.rope_pairs, d.q);
-    backend().rope(positions_.rope->backward, config.rope_pairs, d.k);
+    const AttentionHeads x(read, attention_.config());
+    norm_gradients(attention_.q_norms(), norm_gradients_.q, x.q, d.q);
+    norm_gradients(attention_.k_norms(), norm_gradients_.k, x.k, d.k);
   }
 
   void norm_gradients(std::span<const Norm> norms, std::span<const NormGradient> to,

@@ -122,6 +122,10 @@ Array DecoderPass::embed(const TrainBatch& batch) const {
           Contents::undefined);
   backend_.embedding(decoder_.embedding(), batch.tokens, decoder_.config().embedding_scale,
                      x.writable());
+  if (const PositionEmbedding* const positions = decoder_.positions()) {
+    Array added(context_, DType::f32, x.shape(), Contents::undefined);
+    positions->add_forward(backend_, batch.positions, x.writable(), added.writable());
+  }
   return x;
 }
 
@@ -191,9 +195,10 @@ class DecoderPass::BlockPass {
 
   Array read(const BlockBranch& branch) {
     if (branch.input == BranchInput::shared) return input_;
+    if (branch.input != BranchInput::beside) found_ = residual_;
     input_ = branch.before == nullptr
-                 ? residual_
-                 : apply_norm(pass_.backend_, *branch.before, of(branch).before, residual_);
+                 ? found_
+                 : apply_norm(pass_.backend_, *branch.before, of(branch).before, found_);
     return input_;
   }
 
@@ -239,6 +244,7 @@ class DecoderPass::BlockPass {
   size_t index_;
   Elements elements_;
   Array residual_;
+  Array found_;  // the residual stream as the branch before found it
   Array input_;  // what the branch before read
 };
 

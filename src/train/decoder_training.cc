@@ -42,6 +42,21 @@ void expect_all_trainable(const Decoder& decoder) {
                 "train: the model has attention sinks (self_attn.sinks), whose gradients aren't "
                 "computed; train with LoRA");
   }
+  if (decoder.config().head_bias) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model's head has a bias (lm_head.bias), whose gradient isn't computed; "
+                "train with LoRA");
+  }
+  if (decoder.config().joined_norms) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model's norms of all heads' queries are one tensor (use_qk_norm), "
+                "which isn't written; train with LoRA");
+  }
+  if (decoder.config().num_positions > 0) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model's positions are learned vectors, whose gradients aren't "
+                "computed; train with LoRA");
+  }
   const auto& mixture = decoder.config().mixture;
   if (!mixture || !mixture->has_choice_bias) return;
   throw Error(

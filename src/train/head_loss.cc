@@ -87,7 +87,7 @@ class HeadLoss final : public BackendOperation {
     norm.forward(backend(), x, normed.writable());
     Array logits = new_array(like, {rows, decoder_.head().n});
     Tensor scores = logits.writable();
-    backend().matmul(normed.tensor(), decoder_.head(), nullptr, scores);
+    backend().matmul(normed.tensor(), decoder_.head(), decoder_.head_bias(), scores);
     if (scale != 1.0f) backend().scale(scores, std::array{scale}, scores);
     Array uncapped;  // its gradient reads what the cap was applied to
     if (cap > 0) {

@@ -255,9 +255,10 @@ void WeightSet::add_linear(Linear& linear, const std::vector<Part>& parts,
     add_parameter(one.path + ".weight", Kind::matrix, value, gradient,
                   {.deviation = one.deviation});
     if (!training.bias_gradient || !one.has_bias) continue;
-    PL_CHECK(one.order.is_stored(), "biases have the files' order");
-    add_parameter(one.path + ".bias", Kind::vector, rows_of(trained.bias.value),
-                  rows_of(trained.bias.gradient), {});
+    const Tensor bias = rows_of(trained.bias.value);
+    const auto [bias_value, bias_gradient] =
+        in_order(one.order, bias.shape(), bias, rows_of(trained.bias.gradient));
+    add_parameter(one.path + ".bias", Kind::vector, bias_value, bias_gradient, {});
   }
   linears_.push_back(std::move(trained));
 }
@@ -273,7 +274,7 @@ void WeightSet::add_head_norms(std::span<Norm> norms, const std::string& name,
 }
 
 void WeightSet::add_norm(Norm* norm, const std::string& name, NormGradient& gradient) {
-  if (norm == nullptr) return;
+  if (norm == nullptr || !norm->has_weight()) return;
   TrainedNorm trained{.norm = norm, .weight = allocate(norm->weight().shape()), .bias = {}};
   copy_elements(norm->weight(), trained.weight.value.view);
   for (float& value : floats(trained.weight.value.view)) value -= norm->weight_offset();

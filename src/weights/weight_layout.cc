@@ -78,6 +78,35 @@ constexpr auto kGteParts = std::to_array<NamePart>({
     {".mlp.gate_up_proj.", ".mlp.up_gate_proj."},
     {".post_feedforward_layernorm.", ".mlp_ln."},
 });
+// GPT-NeoX (modeling_gpt_neox).
+constexpr auto kNeoXParts = std::to_array<NamePart>({{"embed_tokens.", "embed_in."}});
+// GPT-2, GPT-BigCode, GPT-Neo and GPT-J (modeling_gpt2, _gpt_bigcode, _gpt_neo, _gptj).
+constexpr auto kGptParts = std::to_array<NamePart>({
+    {"embed_tokens.", "wte."},
+    {"embed_positions.", "wpe."},
+    {"layers.", "h."},
+});
+// EXAONE 3 as it is published; transformers writes Llama's names (conversion_mapping).
+constexpr auto kExaoneParts = std::to_array<NamePart>({
+    {"embed_tokens.", "wte."},
+    {"layers.", "h."},
+    {"norm.", "ln_f."},
+    {".self_attn.o_proj.", ".attn.attention.out_proj."},
+    {".self_attn.", ".attn.attention."},
+    {".input_layernorm.", ".ln_1."},
+    {".post_attention_layernorm.", ".ln_2."},
+    {".mlp.gate_proj.", ".mlp.c_fc_0."},
+    {".mlp.up_proj.", ".mlp.c_fc_1."},
+    {".mlp.down_proj.", ".mlp.c_proj."},
+});
+// Falcon and BLOOM (modeling_falcon, _bloom).
+constexpr auto kFalconParts = std::to_array<NamePart>({
+    {"embed_tokens.", "word_embeddings."},
+    {"embed_norm.", "word_embeddings_layernorm."},
+    {"layers.", "h."},
+});
+constexpr auto kMasks = std::to_array<std::string_view>(
+    {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"});
 
 constexpr std::string_view kWordEmbedding = "embeddings.word_embeddings.weight";
 constexpr auto kUnneeded =
@@ -89,8 +118,9 @@ constexpr auto kModernUnneeded = std::to_array<std::string_view>({"head.", "deco
 constexpr auto kHeads = std::to_array<std::string_view>({"classifier.", "pre_classifier."});
 constexpr auto kModernHeads = std::to_array<std::string_view>({"classifier.", "head."});
 
-constexpr auto kLayoutPrefixes = std::to_array<std::string_view>(
-    {"bert.", "roberta.", "distilbert.", "nomic_bert.", "gte.", "new.", "model.", ""});
+constexpr auto kLayoutPrefixes =
+    std::to_array<std::string_view>({"bert.", "roberta.", "distilbert.", "nomic_bert.", "gte.",
+                                     "new.", "transformer.", "gpt_neox.", "model.", ""});
 
 constexpr auto kLayouts = std::to_array<WeightLayout>({
     {.embedding = kWordEmbedding,
@@ -118,6 +148,37 @@ constexpr auto kLayouts = std::to_array<WeightLayout>({
      .parts = kGteParts,
      .unneeded = kUnneeded,
      .without_prefix = kHeads},
+    {.embedding = "embed_in.weight",
+     .sign = "layers.0.attention.query_key_value.weight",
+     .parts = kNeoXParts,
+     .head = "embed_out.",
+     .layers_in_class = "gpt_neox.layers.",
+     .unneeded_ends = kMasks},
+    {.embedding = "wte.weight",
+     .sign = "h.0.mlp.c_fc_0.weight",
+     .parts = kExaoneParts,
+     .layers_in_class = "model.layers.",
+     .unneeded_ends = {}},
+    {.embedding = "wte.weight",
+     .sign = "h.0.attn.attention.q_proj.weight",
+     .parts = kGptParts,
+     .layers_in_class = "transformer.h.",
+     .unneeded_ends = kMasks},
+    {.embedding = "wte.weight",
+     .sign = "h.0.attn.c_attn.weight",
+     .parts = kGptParts,
+     .layers_in_class = "transformer.h.",
+     .unneeded_ends = kMasks},
+    {.embedding = "wte.weight",
+     .sign = "h.0.attn.q_proj.weight",
+     .parts = kGptParts,
+     .layers_in_class = "transformer.h.",
+     .unneeded_ends = kMasks},
+    {.embedding = "word_embeddings.weight",
+     .sign = "h.0.self_attention.query_key_value.weight",
+     .parts = kFalconParts,
+     .layers_in_class = "transformer.h.",
+     .unneeded_ends = {}},
 });
 
 }  // namespace

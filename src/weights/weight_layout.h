@@ -1,5 +1,5 @@
-// Names of weights in files of encoders, which differ in more than a prefix from the canonical
-// ones.
+// Names of weights in files of encoders and of older decoders, which differ in more than a prefix
+// from the canonical ones.
 #pragma once
 
 #include <span>
@@ -20,10 +20,16 @@ struct WeightLayout {
   std::string_view embedding;  // the name of the embedding in files
   std::string_view sign;       // a name that files with this layout have
   std::span<const NamePart> parts;
+  // What may stand in place of "lm_head.", and what stands in place of "layers." in transformers'
+  // class; empty of an encoder.
+  std::string_view head = {};
+  std::string_view layers_in_class = {};
   // Beginnings of names that a model of vectors doesn't need: what pre-training predicted with.
-  std::span<const std::string_view> unneeded;
+  std::span<const std::string_view> unneeded = {};
+  // Ends of such names: masks of attention that old files hold.
+  std::span<const std::string_view> unneeded_ends = {};
   // Beginnings of names without a prefix: of heads.
-  std::span<const std::string_view> without_prefix;
+  std::span<const std::string_view> without_prefix = {};
 
   std::string in_files(std::string_view canonical) const;
 };

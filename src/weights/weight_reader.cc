@@ -14,17 +14,22 @@ namespace {
 constexpr std::string_view kEmbedding = "embed_tokens.weight";
 constexpr std::string_view kOtherEmbedding = "embeddings.weight";  // Mamba's name
 constexpr std::string_view kHead = "lm_head.weight";
+constexpr std::string_view kHeadParts = "lm_head.";  // its weight and its bias
 constexpr std::string_view kScore = "score.weight";
 constexpr std::string_view kUsualPrefix = "model.";
 
 // Prefixes of the decoder's names in files; a longer one before any prefix of it.
-constexpr std::array<std::string_view, 7> kPrefixes = {"model.language_model.",
-                                                       "model.text_model.",
-                                                       "language_model.model.",
-                                                       "language_model.",
-                                                       kUsualPrefix,
-                                                       "backbone.",
-                                                       ""};
+constexpr std::array<std::string_view, 11> kPrefixes = {"model.language_model.",
+                                                        "model.text_model.",
+                                                        "model.decoder.",
+                                                        "language_model.model.",
+                                                        "language_model.",
+                                                        kUsualPrefix,
+                                                        "backbone.",
+                                                        "decoder.",
+                                                        "transformer.",
+                                                        "gpt_neox.",
+                                                        ""};
 
 // Towers of images and sound and their projectors; layers that predict several tokens.
 constexpr std::array<std::string_view, 9> kOtherTowers = {
@@ -51,6 +56,12 @@ std::string find_prefix(const Checkpoint& checkpoint, std::string_view name,
   return std::string(otherwise);
 }
 
+// What stands in place of "lm_head.": transformers' classes have renamed some heads.
+std::string_view find_head(const Checkpoint& checkpoint, const WeightLayout* layout) {
+  if (layout == nullptr || layout->head.empty()) return kHeadParts;
+  return checkpoint.contains(std::string(layout->head) + "weight") ? layout->head : kHeadParts;
+}
+
 // The name in a file, which is another one where TensorFlow's names of a layer norm's weight and
 // bias were kept.
 std::string name_of_old_norm(const Checkpoint& checkpoint, std::string name) {
@@ -65,6 +76,8 @@ std::string name_of_old_norm(const Checkpoint& checkpoint, std::string name) {
 
 // Whether pre-training alone needed it.
 bool is_unneeded_in(const WeightLayout& layout, std::string_view prefix, std::string_view name) {
+  const auto ends = [&](std::string_view end) { return name.ends_with(end); };
+  if (std::ranges::any_of(layout.unneeded_ends, ends)) return true;
   return std::ranges::any_of(layout.unneeded, [&](std::string_view beginning) {
     return name.starts_with(beginning) ||
            (name.starts_with(prefix) && name.substr(prefix.size()).starts_with(beginning));
@@ -95,14 +108,16 @@ WeightReader::WeightReader(Checkpoint& checkpoint)
                                  : find_prefix(checkpoint, embedding_, kUsualPrefix)),
       head_prefix_(find_prefix(checkpoint, kHead,
                                prefix_ == "language_model.model." ? "language_model." : "")),
+      head_(find_head(checkpoint, layout_)),
       score_prefix_(find_prefix(checkpoint, kScore, head_prefix_)),
       read_(checkpoint.entries().size()) {}
 
 std::string WeightReader::file_name(std::string_view name) const {
   if (name == kEmbedding) name = embedding_;
-  const std::string& prefix =
-      name == kHead ? head_prefix_ : (name == kScore ? score_prefix_ : prefix_);
+  const bool is_head = name.starts_with(kHeadParts);
+  const std::string& prefix = is_head ? head_prefix_ : (name == kScore ? score_prefix_ : prefix_);
   if (layout_ == nullptr) return prefix + std::string(name);
+  if (is_head) return fmt::format("{}{}", head_, name.substr(kHeadParts.size()));
   const auto begins = [&](std::string_view beginning) { return name.starts_with(beginning); };
   if (std::ranges::any_of(layout_->without_prefix, begins)) return std::string(name);
   return name_of_old_norm(checkpoint_, prefix + layout_->in_files(name));

@@ -15,10 +15,12 @@ namespace paceline {
 
 // Canonical names have no model prefix: "embed_tokens.weight", "layers.3.self_attn.q_proj.weight",
 // "norm.weight", "lm_head.weight". Files write them with "model.", "language_model.model.",
-// "model.language_model.", "model.text_model.", "language_model.", "backbone." or nothing in front;
+// "model.language_model.", "model.text_model.", "model.decoder.", "language_model.", "backbone.",
+// "decoder." or nothing in front;
 // the prefix is found once, from the embedding's name, which may be "embeddings.weight".
 // lm_head.weight and score.weight stand outside "model." in files ("lm_head.weight",
-// "language_model.lm_head.weight"). Names of encoders are those of a WeightLayout.
+// "language_model.lm_head.weight"). Names of encoders and older decoders are those of a
+// WeightLayout.
 class WeightReader {
  public:
   explicit WeightReader(Checkpoint& checkpoint);
@@ -33,6 +35,8 @@ class WeightReader {
   // The quantised matrix, or null when it is stored as plain numbers.
   std::shared_ptr<const GroupedRows> read_grouped(std::string_view name, const Extents& shape);
   void release(std::string_view name);
+  // Null: the checkpoint has canonical names.
+  const WeightLayout* layout() const { return layout_; }
   // The checkpoint's name for a canonical name.
   std::string file_name(std::string_view name) const;
 
@@ -58,6 +62,7 @@ class WeightReader {
   std::string_view embedding_;  // its name in files
   std::string prefix_;          // of the decoder's weights, e.g. "model."
   std::string head_prefix_;     // of lm_head.weight
+  std::string_view head_;       // in place of "lm_head."
   std::string score_prefix_;    // of score.weight
   std::vector<bool> read_;      // parallel to checkpoint_.entries()
   int64_t num_elements_read_ = 0;

@@ -141,7 +141,7 @@ const std::map<std::string, ModelChanges>& features_off() {
               c.output_bias = false;
               if (c.latent) c.latent->has_bias = false;
             },
-        .hidden_weights = {"q_proj.bias", "k_proj.bias", "v_proj.bias", "o_proj.bias",
+        .hidden_weights = {"q_proj.bias", "k_proj.bias", "v_proj.bias", "o_proj.bias", "dense.bias",
                            "q_a_proj.bias", "kv_a_proj_with_mqa.bias"}}},
       {"latent_norms", {.config = [](DecoderConfig& c) { c.latent->norm_eps = 100.0f; }}},
       {"score_scale",

@@ -1,6 +1,7 @@
 #include "tests/models/test_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "weights/expert_checkpoint.h"
 #include "weights/forwarding_checkpoint.h"
 #include "weights/mxfp4_checkpoint.h"
+#include "weights/transposed_checkpoint.h"
 
 namespace paceline::testing {
 namespace {
@@ -96,7 +98,7 @@ std::unique_ptr<Backend> make_backend(const RunOptions& options, ThreadPool& thr
 
 GoldenWeights::GoldenWeights(const fs::path& directory, const Json& config, Memory& memory,
                              ThreadPool& threads)
-    : files_(open_checkpoint(directory)) {
+    : files_(with_usual_matrices(open_checkpoint(directory), memory)) {
   if (has_mxfp4(config, "config.json")) {
     unpacked_ = std::make_unique<Mxfp4Checkpoint>(*files_, memory, threads);
   }
@@ -129,9 +131,16 @@ std::vector<std::string> dense_golden_names() {
   std::vector<std::string> names = golden_names();
   std::erase_if(names, [](const std::string& name) {
     const fs::path path = goldens_directory("models") / name / "config.json";
-    return read_text_file(path, 1 << 20).find("num_experts_per_tok") != std::string::npos;
+    return read_text_file(path, 1 << 20).find("num_experts") != std::string::npos;
   });
   return names;
+}
+
+bool has_untrained_weights(const std::string& golden) {
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"gpt2_tied", "gpt_bigcode_tied", "gpt_neo_window", "opt_plain", "gptj_parallel",
+       "phi_parallel", "cohere_head_norms"});
+  return std::ranges::find(kNames, golden) != kNames.end();
 }
 
 Golden read_golden(const std::string& name, const std::string& kind) {

@@ -26,6 +26,9 @@ std::vector<std::string> simple_hybrid_names();
 // or hybrids (with states).
 std::string golden_kind(const std::string& name);
 std::vector<std::string> dense_golden_names();  // without mixtures of experts
+// Whether the model has weights without gradients: learned positions, a bias of the head, or norms
+// of all heads in one tensor. It is trained with LoRA alone.
+bool has_untrained_weights(const std::string& golden);
 
 // The files of a golden, with experts one by one.
 class GoldenWeights {

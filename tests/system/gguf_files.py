@@ -72,17 +72,35 @@ OWN_NAMES["kimi-linear"] = {
     **LATENTS, **{f"self_attn.{part}_conv1d": f"ssm_conv1d_{part}" for part in "qkv"},
     **{f"self_attn.{part}_proj": f"ssm_{part}" for part in ("f_a", "f_b", "g_a", "g_b")},
     "self_attn.b_proj": "ssm_beta", "self_attn.o_norm": "ssm_norm"}
+# Of older decoders; modules that are called as whole parts elsewhere have their layer's part in front.
+GPT2 = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up",
+        "mlp.c_proj": "ffn_down"}
+HUNYUAN = {"self_attn.query_layernorm": "attn_q_norm", "self_attn.key_layernorm": "attn_k_norm", "mlp.gate.wg": "ffn_gate_inp",
+           "mlp.shared_mlp.gate_proj": "ffn_gate_shexp", "mlp.shared_mlp.up_proj": "ffn_up_shexp",
+           "mlp.shared_mlp.down_proj": "ffn_down_shexp"}
+OWN_NAMES |= {"gpt2": GPT2, "starcoder": GPT2, "hunyuan-dense": HUNYUAN, "hunyuan-moe": HUNYUAN,
+              "gptneox": {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
+                          "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down"},
+              "phi2": {"self_attn.dense": "attn_output", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down"},
+              "ernie4_5-moe": {"mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp",
+                               "mlp.shared_experts.down_proj": "ffn_down_shexp"}}
+USUAL_SIZES = {"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+               "n_positions": "max_position_embeddings", "n_inner": "intermediate_size", "moe_k": "num_experts_per_tok",
+               "moe_topk": "num_experts_per_tok", "moe_num_experts": "num_experts",
+               "moe_num_shared_experts": "n_shared_experts"}
 WITHOUT_KIND = {"pre_ff_layernorm.weight": "ffn_norm", "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
-                "self_attn.sinks": "attn_sinks.weight", "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
-                "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias",
-                "self_attn.A_log": "ssm_a", "self_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
+                "self_attn.sinks": "attn_sinks.weight", "mlp.moe_statics.e_score_correction_bias": "exp_probs_b.bias", "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
+                "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+                "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "self_attn.A_log": "ssm_a", "self_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
 INTERLEAVED = ("llama", "arcee", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "nemotron_h_moe",
-               "mistral3")
+               "mistral3", "olmo")
 OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm",
-           "embeddings": "token_embd", "norm_f": "output_norm", "final_layernorm": "output_norm"}
+           "embeddings": "token_embd", "norm_f": "output_norm", "final_layernorm": "output_norm",
+           "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "embed_in": "token_embd", "embed_out": "output",
+           "final_layer_norm": "output_norm"}
 ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma", "qwen2_5_vl": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl": "qwen3vl",
                  "qwen3_vl_text": "qwen3vl", "seed_oss": "seed_oss", "arcee": "arcee", "ernie4_5": "ernie4_5",
                  "llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
@@ -97,7 +115,9 @@ ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma",
                  "nemotron_h": "nemotron_h", "falcon_h1": "falcon-h1", "mamba2": "mamba2",
                  "mamba": "mamba", "falcon_mamba": "mamba", "jamba": "jamba",
                  "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "minicpm3": "minicpm3",
-                 "kimi_linear": "kimi-linear"}
+                 "gpt2": "gpt2", "gpt_bigcode": "starcoder", "gpt_neox": "gptneox", "phi": "phi2", "nemotron": "nemotron",
+                 "olmo": "olmo", "cohere": "command-r", "hunyuan_v1_dense": "hunyuan-dense", "hunyuan_v1_moe": "hunyuan-moe",
+                 "ernie4_5_moe": "ernie4_5-moe", "kimi_linear": "kimi-linear"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".mixer.experts.": ".mlp.experts.", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
@@ -260,7 +280,7 @@ def divide_by_key_head(tensors, config):
 
 def gguf_name(name, arch):
     for prefix in ("model.language_model.", "model.text_model.", "language_model.model.", "language_model.", "model.",
-                   "backbone."):
+                   "backbone.", "transformer.", "gpt_neox."):
         if name.startswith(prefix):
             name = name[len(prefix):]
             break
@@ -268,6 +288,7 @@ def gguf_name(name, arch):
         if name.endswith(f".{part}") and (other != "ffn_norm" or arch == "falcon-h1"):
             return f"blk.{name.split('.')[1]}.{other}"
     stem, kind = name.rsplit(".", 1)
+    stem = "layers." + stem[2:] if stem.startswith("h.") else stem
     if not stem.startswith("layers."):
         return f"{OUTSIDE[stem]}.{kind}"
     _, index, part = stem.split(".", 2)
@@ -420,8 +441,25 @@ def split_latents(tensors, config):
     return out
 
 
+def with_usual_sizes(config):
+    """The sizes of a config by the names that most families have."""
+    usual = {USUAL_SIZES.get(key, key): value for key, value in config.items()}
+    if config["model_type"] in ("gpt2", "gpt_bigcode"):
+        usual["intermediate_size"] = usual.get("intermediate_size") or 4 * usual["hidden_size"]
+        usual["num_key_value_heads"] = 1 if config.get("multi_query") else usual["num_attention_heads"]
+    return usual
+
+
+def joined_heads(content, rows, heads):
+    """Rows of queries, keys and values that stand head by head, as all queries, all keys and all values."""
+    width, size = len(content) // rows, rows // (3 * heads)
+    order = [(3 * head + kind) * size for kind in range(3) for head in range(heads)]
+    return b"".join(content[row * width:(row + size) * width] for row in order)
+
+
 def config_metadata(config):
     arch = arch_of(config)
+    config = with_usual_sizes(config)
     theta, scaling, local_theta = rope_of(config)
     types = config.get("layer_types") or config.get("layers_block_type") or []
     config = {"num_hidden_layers": len(types), **{KIMI_FIELDS.get(key, key): value for key, value in config.items()}}
@@ -442,11 +480,17 @@ def config_metadata(config):
     else:
         add("attention.key_length", U32, head_dim)
         add("attention.value_length", U32, head_dim)
-    if "rms_norm_eps" in config or "norm_eps" in config:
+    if arch == "olmo":
+        add("attention.layer_norm_epsilon", F32, 1e-5)
+    elif arch == "nemotron":
+        add("attention.layer_norm_epsilon", F32, config["norm_eps"])
+    elif "rms_norm_eps" in config or "norm_eps" in config:
         add("attention.layer_norm_rms_epsilon", F32, config.get("rms_norm_eps") or config["norm_eps"])
     else:
         add("attention.layer_norm_epsilon", F32,
             next(config[key] for key in ("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon") if key in config))
+    if "use_parallel_residual" in config and arch == "gptneox":
+        add("use_parallel_residual", BOOL, config["use_parallel_residual"])
     if "partial_rotary_factor" in scaling:
         add("rope.dimension_count", U32, int(head_dim * scaling["partial_rotary_factor"]))
     for field, key in MULTIPLIERS.items():
@@ -475,9 +519,12 @@ def config_metadata(config):
                            "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
                            "expert_shared_count": "n_shared_experts", "expert_group_count": "n_group",
                            "expert_group_used_count": "topk_group",
-                           "leading_dense_block_count": "first_k_dense_replace"}.items():
+                           "leading_dense_block_count": "first_k_dense_replace",
+                           "interleave_moe_layer_step": "moe_layer_interval"}.items():
             if config.get(field) is not None:
                 add(key, U32, config[field])
+        if arch == "ernie4_5-moe":
+            add("leading_dense_block_count", U32, config["moe_layer_start_index"])
         if "num_dense_layers" in config:
             add("leading_dense_block_count", U32, config["num_dense_layers"])
         if config.get("shared_intermediate_size"):
@@ -588,7 +635,8 @@ def tensors_of(directory, config, quantized=False):
     """The weights as the converter writes them; those of norms that compute 1 + w as float32 with 1 added.
     `quantized`: matrices as Q8_0."""
     arch = arch_of(config)
-    plus_one = arch.startswith(("gemma", "qwen35", "qwen3next"))
+    config = with_usual_sizes(config)
+    plus_one = arch.startswith(("gemma", "qwen35", "qwen3next", "nemotron")) and not arch.startswith("nemotron_h")
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config.get("num_key_value_heads")}
     out = []
     for name, (dtype, shape, content) in sorted(stack_experts(split_latents(divide_by_key_head(read_safetensors(directory), config), config)).items()):
@@ -601,6 +649,12 @@ def tensors_of(directory, config, quantized=False):
         part = name.split(".")[-2]
         if arch in INTERLEAVED and part in heads:
             content = interleave(content, shape[0], heads[part])
+        if arch == "gptneox" and part == "attn_qkv":
+            content = joined_heads(content, shape[0], config["num_attention_heads"])
+        if arch == "gpt2" and len(shape) == 2 and name.startswith("blk."):  # Conv1D
+            content, shape = transposed(content, 1, *shape), shape[::-1]
+        if name.endswith("exp_probs_b.bias"):
+            shape = shape[-1:]
         if part == "ffn_gate_inp_shexp":
             shape = shape[1:]
         if len(shape) == 1 and dtype != "F32":
@@ -622,7 +676,7 @@ def tensors_of(directory, config, quantized=False):
             shape = [shape[0], 1]
         if groups and part == "ssm_norm":
             shape = [config[groups], shape[0] // config[groups]]
-        if plus_one and part.endswith("norm") and part != "ssm_norm":
+        if plus_one and part.endswith("norm") and part != "ssm_norm" and name.endswith(".weight"):
             content = struct.pack(f"<{shape[0]}f", *(value + 1.0 for value in floats(content, "F32")))
         if quantized and len(shape) >= 2 and shape[-1] % 32 == 0 and part != "ffn_gate_inp":
             dtype, content = "Q8_0", q8_0(content, dtype)

@@ -37,7 +37,7 @@ class GgufTest(ProgramTest):
     @staticmethod
     def without_keys(config):
         """Fields of a config that files have no key for."""
-        family, ropes = config["model_type"], config["rope_parameters"]
+        family, ropes = config["model_type"], config.get("rope_parameters")
         if family in ("qwen2", "qwen3_moe"):
             return {"use_sliding_window": False, "layer_types": None, "sliding_window": None}
         if family == "smollm3":  # every fourth layer doesn't rotate
@@ -63,7 +63,7 @@ class GgufTest(ProgramTest):
             config = text_config(folder)
             if config["model_type"] not in ARCHITECTURES:
                 continue
-            if config["rope_parameters"].get("rope_type") in ("llama3", "dynamic"):
+            if (config.get("rope_parameters") or {}).get("rope_type") in ("llama3", "dynamic"):
                 continue
             if config["model_type"] == "granitemoehybrid":  # llama.cpp writes files of granite and granitemoe for it
                 continue

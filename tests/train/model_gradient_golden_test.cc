@@ -159,7 +159,9 @@ INSTANTIATE_TEST_SUITE_P(Models, FullGradientGolden,
                          [](const auto& test) { return test.param; });
 
 TEST(FullGradientGoldens, HaveEveryDenseModel) {
-  EXPECT_EQ(golden_models("full.json"), dense_golden_names());
+  std::vector<std::string> names = dense_golden_names();
+  std::erase_if(names, has_untrained_weights);
+  EXPECT_EQ(golden_models("full.json"), names);
 }
 
 // An adapter of PEFT beside a model: the gradients of its matrices are those of `expected`.

@@ -355,6 +355,7 @@ OF_FAMILY: dict[tuple[str, str], Switch] = {
     ("minicpm3", "residual_scale"): Switch(config=_usual_depth),
     ("minicpm3", "logits_scale"): Switch(config=_base_of_hidden),
     ("cohere", "logits_scale"): Switch(config=_unit_field("logit_scale")),
+    ("hyperclovax", "logits_scale"): Switch(config=_unit_field("logits_scaling")),
     ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),
     ("lfm3", "head_gates"): Switch(config=_open_gates),

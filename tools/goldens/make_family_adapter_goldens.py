@@ -34,7 +34,11 @@ MODELS = [
     "ernie4_5_bias_tied", "cwm_window", "ministral_window", "glm_bias", "gemma_tied", "qwen2_5_vl_text",
     "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial",
     "deepseek_v2_lite", "deepseek_v3_yarn", "glm4_moe_lite_plain", "minicpm3_longrope", "mistral4_growth", "youtu_plain",
-    "gemma3n_streams", "gemma4_layer_inputs", "gemma4_prefix"]
+    "gemma3n_streams", "gemma4_layer_inputs", "gemma4_prefix",
+    "gpt2_tied", "gpt_bigcode_tied", "gpt_neo_window", "gptj_parallel", "opt_plain", "gpt_neox_parallel", "persimmon_norms",
+    "falcon_groups", "phi_parallel", "nemotron_bias", "jais2_bias", "olmo_plain", "flex_olmo_experts", "vaultgemma_window",
+    "hunyuan_v1_dense_alpha", "hunyuan_v1_moe_shared", "ernie4_5_moe_tied",
+    "hyperclovax_norms"]
 HYBRIDS = ["bamba_groups", "falcon_h1_multipliers", "falcon_mamba_norms", "jamba_dense", "kimi_linear_groups", "lfm2_bias", "lfm2_moe_tied", "lfm3_tied", "mamba2_alone", "mamba_plain",
            "nemotron_h_latent", "nemotron_h_moe",
            "olmo_hybrid_no_rope", "qwen3_5_moe_text_stacked", "qwen3_5_tied_pattern",
@@ -58,6 +62,15 @@ OTHER_TARGETS = {"falcon_h1_multipliers": r".*layers\.\d+\.(self_attn\.\w+_proj|
                  **dict.fromkeys(("deepseek_v2_lite", "deepseek_v3_yarn", "glm4_moe_lite_plain", "mistral4_growth", "youtu_plain",
                                   "minicpm3_longrope"),
                                  r".*layers\.\d+\.self_attn\.(q|q_a|q_b|o)_proj|.*layers\.\d+\.self_attn\.kv_a_proj_with_mqa"),
+                 **dict.fromkeys(("gpt2_tied", "gpt_bigcode_tied"), r".*h\.\d+\.(attn|mlp)\.c_\w+"),
+                 "gpt_neo_window": r".*h\.\d+\.(attn\.attention\.\w+_proj|mlp\.c_\w+)",
+                 "gptj_parallel": r".*h\.\d+\.(attn\.\w+_proj|mlp\.fc_\w+)",
+                 "opt_plain": r".*layers\.\d+\.(self_attn\.\w+_proj|fc\d)",
+                 "phi_parallel": r".*layers\.\d+\.(self_attn\.(\w+_proj|dense)|mlp\.fc\d)",
+                 **dict.fromkeys(("gpt_neox_parallel", "persimmon_norms", "falcon_groups"),
+                                 r".*(layers|h)\.\d+\.(attention|self_attn|self_attention|mlp)\.(query_key_value|dense\w*)"),
+                 **dict.fromkeys(("flex_olmo_experts", "hunyuan_v1_moe_shared", "ernie4_5_moe_tied"),
+                                 r".*layers\.\d+\.self_attn\.\w+_proj"),
                  "mellum_window": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "qwen3_moe_tied": r".*layers\.\d+\.self_attn\.\w+_proj",
                  "granitemoehybrid_dense": r".*layers\.\d+\.(self_attn\.\w+_proj|shared_mlp\.(input|output)_linear)"}

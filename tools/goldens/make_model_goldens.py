@@ -28,6 +28,7 @@ from transformers.integrations import mxfp4
 
 from config_variants import PROVABLE, VARIANTS
 from feature_switches import CHOICE_BIASES, is_mixture, without_feature
+from early_specs import EARLY_SPECS
 from gemma_specs import GEMMA3N_SPECS, GEMMA4_SPECS, GEMMA4_VISION
 from hybrid_specs import HYBRID_SPECS
 from latent_specs import LATENT_SPECS
@@ -118,11 +119,31 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "mistral4": transformers.Mistral4ForCausalLM,
     "minicpm3": transformers.MiniCPM3ForCausalLM,
     "kimi_linear": transformers.KimiLinearForCausalLM,
+    "gpt2": transformers.GPT2LMHeadModel,
+    "gpt_bigcode": transformers.GPTBigCodeForCausalLM,
+    "gptj": transformers.GPTJForCausalLM,
+    "opt": transformers.OPTForCausalLM,
+    "gpt_neox": transformers.GPTNeoXForCausalLM,
+    "falcon": transformers.FalconForCausalLM,
+    "gpt_neo": transformers.GPTNeoForCausalLM,
+    "persimmon": transformers.PersimmonForCausalLM,
+    "exaone": transformers.LlamaForCausalLM,
+    "jais2": transformers.Jais2ForCausalLM,
+    "flex_olmo": transformers.FlexOlmoForCausalLM,
+    "vaultgemma": transformers.VaultGemmaForCausalLM,
+    "hyperclovax": transformers.HyperCLOVAXForCausalLM,
+    "phi": transformers.PhiForCausalLM,
+    "nemotron": transformers.NemotronForCausalLM,
+    "olmo": transformers.OlmoForCausalLM,
+    "hunyuan_v1_dense": transformers.HunYuanDenseV1ForCausalLM,
+    "hunyuan_v1_moe": transformers.HunYuanMoEV1ForCausalLM,
+    "ernie4_5_moe": transformers.Ernie4_5_MoeForCausalLM,
 }
 
 
 # Whose class is another family's.
-CONFIG_CLASSES = {"sarvam_mla": transformers.SarvamMLAConfig, "iquestcoder": transformers.IQuestCoderConfig, "internlm3": transformers.InternLM3Config}
+CONFIG_CLASSES = {"sarvam_mla": transformers.SarvamMLAConfig, "iquestcoder": transformers.IQuestCoderConfig, "internlm3": transformers.InternLM3Config,
+                  "exaone": transformers.ExaoneConfig}
 
 
 class Rejected(Exception):
@@ -215,14 +236,14 @@ def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generat
     Norms of Gemma up to 3 multiply by 1 + weight. Its post norms triple what a block adds, or else the
     scaled embedding would dominate the residual stream and the tied head repeat the last token.
     """
-    gemma = spec.family.startswith("gemma")
-    zero_centred = (gemma and not spec.family.startswith(("gemma3n", "gemma4"))) or spec.family.startswith(("qwen3_5", "qwen3_next"))
+    gemma = spec.family.startswith(("gemma", "vaultgemma"))
+    zero_centred = (gemma and not spec.family.startswith(("gemma3n", "gemma4"))) or spec.family == "nemotron" or spec.family.startswith(("qwen3_5", "qwen3_next"))
     for name, parameter in model.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if gemma and name.endswith(POST_NORMS):
             parameter.data = (2.0 if zero_centred else 3.0) + NORM_STD * noise
         elif name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "router.scale", "per_expert_scale")) or (
-                ".norms." in name):
+                ".norms." in name or ".ln_" in name and name.endswith("weight")):
             centre = 0.0 if zero_centred and not name.endswith("linear_attn.norm.weight") else 1.0
             parameter.data = centre + NORM_STD * noise
         elif name.endswith("A_log"):
@@ -295,7 +316,7 @@ def try_seed(spec: GoldenSpec, seed: int) -> Golden:
     model = build_model(spec, generator)
     first_plain_id = SECOND_EOS_ID + 1
     prompt_ids = torch.randint(
-        first_plain_id, VOCAB_SIZE, (PROMPT_LENGTH,), generator=generator).tolist()
+        first_plain_id, spec.config.get("vocab_size", VOCAB_SIZE), (PROMPT_LENGTH,), generator=generator).tolist()
     logits = logits_of(model, prompt_ids)
     greedy_ids = greedy_continuation(model, prompt_ids, spec.num_greedy)
     check_rounding(model, logits, prompt_ids)
@@ -393,7 +414,7 @@ transformers {transformers.__version__}, float32, eager attention, one thread. A
 directory and
 - `golden.json`: `family`, `features`, `config_variants`, `prompt_ids` ({PROMPT_LENGTH} of them) and
   `greedy_ids` (32, or none), the most likely continuation of the prompt;
-- `golden.safetensors`: `logits` [{PROMPT_LENGTH}, {VOCAB_SIZE}] over the prompt.
+- `golden.safetensors`: `logits` [{PROMPT_LENGTH}, vocab_size] over the prompt.
 
 A config variant describes the same model: `config.v4.json` is the spelling of transformers 4, from
 which transformers computes the same bits; `config.no_*.json` leave a field out that the weights
@@ -420,7 +441,7 @@ def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS), ("latents", LATENT_SPECS),
+    for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS + EARLY_SPECS), ("latents", LATENT_SPECS),
                         ("hybrids", HYBRID_SPECS), ("mixed", GEMMA4_SPECS + GEMMA3N_SPECS)):
         records = []
         for spec in specs:

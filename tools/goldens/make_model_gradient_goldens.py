@@ -29,9 +29,14 @@ import transformers
 from peft_models import GOLDENS, exact_model, folder_of, load_model
 
 # Those that are trained with LoRA alone.
-MIXTURES = re.compile(r"moe|mixtral|gpt_oss|mellum|solar_open|dots1|minimax")
+MIXTURES = re.compile(r"moe|mixtral|gpt_oss|mellum|solar_open|dots1|minimax|flex_olmo")
+# Whose learned positions, biases of the head or joined norms have no gradients.
+PARTLY_TRAINED = ("gpt2_tied", "gpt_bigcode_tied", "gpt_neo_window", "opt_plain", "gptj_parallel", "phi_parallel",
+                  "cohere_head_norms")
 LEAST_LENGTH = 3e-3  # as the test has it
-NAME = re.compile(r".*?((?:layers\.\d+\.|embed_tokens\.|embeddings\.|norm\.|norm_f\.|lm_head\.).*)")
+NAME = re.compile(r".*?((?:(?:layers|h)\.\d+\.|embed_tokens\.|embed_in\.|word_embeddings\.|embeddings\.|norm\.|norm_f\.|"
+                  r"final_layer_norm\.|ln_f\.|lm_head\.).*)")
+RENAMED = {"h.": "layers.", "embed_in.": "embed_tokens.", "word_embeddings.": "embed_tokens."}
 
 
 def patterns(count: int) -> torch.Tensor:
@@ -52,8 +57,16 @@ def loss_of(model: torch.nn.Module, name: str) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits.double(), ids[1:])
 
 
+def canonical(key: str) -> str:
+    name = NAME.match(key)[1]
+    for old, new in RENAMED.items():
+        if name.startswith(old):
+            return new + name.removeprefix(old)
+    return name
+
+
 def by_name(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {NAME.match(key)[1].replace(".default.weight", ""): parameter.grad
+    return {canonical(key).replace(".default.weight", ""): parameter.grad
             for key, parameter in model.named_parameters()
             if parameter.grad is not None and "vision" not in key and "projector" not in key}
 
@@ -90,10 +103,10 @@ def add_errors(golden: dict, model: torch.nn.Module, exact: torch.nn.Module, nam
     loss_of(model, name).backward()
     errors = {}
     for (key, parameter), true in zip(model.named_parameters(), exact.parameters()):
-        if parameter.grad is None or NAME.match(key)[1] not in golden["gradients"]:
+        if parameter.grad is None or canonical(key) not in golden["gradients"]:
             continue
         error = (parameter.grad.double() - true.grad).norm() / true.grad.norm().clamp_min(1e-3)
-        errors[NAME.match(key)[1]] = float(f"{error:.3g}")
+        errors[canonical(key)] = float(f"{error:.3g}")
     median = statistics.median(errors.values())
     for key, error in errors.items():
         golden["gradients"][key].append(max(error, median))
@@ -117,7 +130,9 @@ def lora(name: str) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=GOLDENS / "model_gradients")
-    out: Path = parser.parse_args().out
+    parser.add_argument("--only", nargs="*", metavar="NAME", help="leaves the others as they are")
+    args = parser.parse_args()
+    out: Path = args.out
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
     transformers.utils.logging.disable_progress_bar()
@@ -125,9 +140,11 @@ def main() -> None:
     names = sorted(path.parent.name for path in (GOLDENS / "models").glob("*/golden.json"))
     adapters = sorted(path.parent.name for path in (GOLDENS / "family_adapters").glob("*/adapter_config.json")
                       if path.parent.name in names)
-    dense = [name for name in names if not MIXTURES.search(name)]
+    dense = [name for name in names if not MIXTURES.search(name) and name not in PARTLY_TRAINED]
     for file, make, models in (("full.json", full, dense), ("lora.json", lora, adapters)):
-        lines = [f"{json.dumps(name)}: {json.dumps(make(name))}" for name in models]
+        known = json.loads((out / file).read_text()) if args.only else {}
+        lines = [f"{json.dumps(name)}: {json.dumps(make(name) if name in (args.only or models) else known[name])}"
+                 for name in models if name in (args.only or models) or name in known]
         (out / file).write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
