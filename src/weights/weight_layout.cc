@@ -200,7 +200,9 @@ const WeightLayout* find_layout(const Checkpoint& checkpoint) {
   if (checkpoint.entries().empty()) return nullptr;  // it has whatever is asked for
   for (const WeightLayout& layout : kLayouts) {
     const bool fits = std::ranges::any_of(kLayoutPrefixes, [&](std::string_view prefix) {
-      return checkpoint.contains(std::string(prefix).append(layout.sign));
+      const std::string beginning(prefix);  // GGUF files have canonical names outside of layers
+      return checkpoint.contains(beginning + std::string(layout.sign)) &&
+             checkpoint.contains(beginning + std::string(layout.embedding));
     });
     if (fits) return &layout;
   }
