@@ -13,7 +13,6 @@ struct MixtureDefaults {
   std::string_view experts_key = "num_local_experts";  // beside num_experts
   std::string_view chosen_key = "num_experts_per_tok";
   std::string_view size_key = "moe_intermediate_size";  // of an expert's inner columns
-  std::string_view chosen_key = "num_experts_per_tok";
   std::optional<int64_t> num_experts = {};
   std::optional<int64_t> experts_per_token = {};
   std::optional<int64_t> expert_size = {};
