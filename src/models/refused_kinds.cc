@@ -95,7 +95,8 @@ constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
     {kOtherInputNames, "its inputs are images or sound"},
     {kIndexerNames, "an indexer chooses the keys that its tokens attend to", false},
     {kPositionNames,
-     "its positions are vectors added to the embedding, or biases of the scores, not a rotation",
+     "its positions are fixed vectors or biases of the scores, or its blocks differ from those of "
+     "GPT-2",
      false},
     {kEncoderTypes, "it is an encoder, whose tokens see later ones", false},
     {kReaderNames, "its decoder attends to the output of another model", false},
