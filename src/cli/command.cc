@@ -313,16 +313,18 @@ constexpr CommandDef kCommands[] = {
                "activations json "
                "threads",
      .notes = "Nothing is overwritten, and an interrupted run leaves nothing behind.",
-     .details = "Both mlx_lm and this program load the result: config.json with `quantization`, "
-                "weights in shards of at most 5 GB, the tokenizer's files. Matrices whose rows are "
-                "whole groups are quantised; norms, biases and everything else are copied. One "
-                "tensor is in memory at a time.\n\n"
-                "--calibrate computes the first 65,536 tokens of a text with the model. Rounding "
-                "errors of each weight are then made up for by the weights behind it, as its "
-                "inputs ask; the format stays the same.\n\n"
-                "A GGUF file gets the types that llama.cpp's llama-quantize gives its tensors.\n\n"
-                "--check measures as `paceline perplexity` does, in windows of the same length "
-                "before and after. The model is kept if --check is interrupted.",
+     .details =
+         "Both mlx_lm and this program load the result: config.json with `quantization`, "
+         "weights in shards of at most 5 GB, the tokenizer's files. Matrices whose rows are "
+         "whole groups are quantised; norms, biases and everything else are copied. One "
+         "tensor is in memory at a time.\n\n"
+         "--calibrate computes the first 65,536 tokens of a text with the model. Rounding "
+         "errors of each weight are then made up for by the weights behind it, as its "
+         "inputs ask; the format stays the same. In a GGUF file the errors of Q4_K, Q5_K and "
+         "Q6_K are weighted by the inputs.\n\n"
+         "A GGUF file gets the types that llama.cpp's llama-quantize gives its tensors.\n\n"
+         "--check measures as `paceline perplexity` does, in windows of the same length "
+         "before and after. The model is kept if --check is interrupted.",
      .run = run_quantize},
     {.id = CommandId::trace,
      .name = "trace",

@@ -41,24 +41,6 @@ Perplexity perplexity_of(const std::string& directory, const MeasuredText& text,
   return measured;
 }
 
-// With --output FILE.gguf.
-QuantizedSizes quantize_into_gguf(const Settings& settings, Session& session) {
-  if (settings.bits || settings.group_size || !settings.recipe.empty() || settings.calibrate) {
-    throw UsageError(
-        "--bits, --group-size, --recipe and --calibrate are for directories: a GGUF file's types "
-        "are those of --gguf-type");
-  }
-  ByteProgress progress(session, "");
-  ThreadPool threads(settings.load.num_threads);
-  const ConvertedSizes sizes =
-      write_gguf(ModelSource(model_path(settings)),
-                 gguf_writing(settings, GgufFileType::q4_k_m, progress), threads);
-  return {.parameters = sizes.parameters,
-          .quantized_parameters = sizes.quantized_parameters,
-          .bytes_before = sizes.bytes_before,
-          .bytes_after = sizes.bytes_after};
-}
-
 void calibrate(const Settings& settings, const std::filesystem::path& model, ThreadPool& threads,
                Session& session, std::optional<Calibration>& calibration) {
   ProgressBar progress(session.shows_progress(), "tok", 0, "calibrating  ");
@@ -70,6 +52,27 @@ void calibrate(const Settings& settings, const std::filesystem::path& model, Thr
                                          .num_threads = settings.load.num_threads,
                                          .progress = update},
                       threads);
+}
+
+// With --output FILE.gguf.
+QuantizedSizes quantize_into_gguf(const Settings& settings, Session& session) {
+  if (settings.bits || settings.group_size || !settings.recipe.empty()) {
+    throw UsageError(
+        "--bits, --group-size and --recipe are for directories: a GGUF file's types "
+        "are those of --gguf-type");
+  }
+  const std::filesystem::path from = model_path(settings);
+  ThreadPool threads(settings.load.num_threads);
+  std::optional<Calibration> calibration;
+  if (settings.calibrate) calibrate(settings, from, threads, session, calibration);
+  ByteProgress progress(session, "");
+  GgufWriting writing = gguf_writing(settings, GgufFileType::q4_k_m, progress);
+  if (calibration) writing.calibration = &*calibration;
+  const ConvertedSizes sizes = write_gguf(ModelSource(from), writing, threads);
+  return {.parameters = sizes.parameters,
+          .quantized_parameters = sizes.quantized_parameters,
+          .bytes_before = sizes.bytes_before,
+          .bytes_after = sizes.bytes_after};
 }
 
 QuantizedSizes quantize_into(const Settings& settings, Session& session) {

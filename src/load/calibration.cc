@@ -120,6 +120,11 @@ const Tensor* Calibration::find_sum(std::string_view name) const {
   return sums_->find({static_cast<size_t>(found->layer), found->projection.product});
 }
 
+std::vector<float> Calibration::importance(std::string_view name, int64_t length) const {
+  const Tensor* const sum = find_sum(name);
+  return sum == nullptr || sum->size(0) != length ? std::vector<float>() : input_importance(*sum);
+}
+
 const ErrorFeedback* Calibration::feedback(std::string_view name, int64_t length) {
   const Tensor* const sum = find_sum(name);
   if (sum == nullptr || sum->size(0) != length) return nullptr;

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "layers/adapter_weights.h"
@@ -39,6 +40,8 @@ class Calibration {
   // columns. Null for one whose inputs weren't seen: of experts that are chosen, of an embedding
   // that isn't the head. Valid until the next call.
   const ErrorFeedback* feedback(std::string_view name, int64_t length);
+  // input_importance() of the same inputs; empty where feedback() is null.
+  std::vector<float> importance(std::string_view name, int64_t length) const;
 
  private:
   // A block and its product; the head's block is behind all others.

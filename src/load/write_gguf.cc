@@ -29,7 +29,9 @@ namespace fs = std::filesystem;
 // One part of a tensor, in the file's order and type.
 class PartWriter {
  public:
-  PartWriter(Checkpoint& weights, ThreadPool& threads) : weights_(weights), threads_(threads) {}
+  // `calibration` may be null.
+  PartWriter(Checkpoint& weights, const Calibration* calibration, ThreadPool& threads)
+      : weights_(weights), calibration_(calibration), threads_(threads) {}
 
   std::vector<std::byte> encode(const PlannedGgufTensor& tensor, const GgufPart& part) {
     constexpr int64_t kRowsAtOnce = 16;
@@ -39,6 +41,7 @@ class PartWriter {
     const size_t row_bytes = gguf_row_bytes(tensor.type, part.row_length);
     std::vector<std::byte> out(static_cast<size_t>(part.num_rows) * row_bytes);
     const GgufRowOrder order = order_of(tensor.name, part);
+    const std::vector<float> importance = importance_of(tensor, part);
     std::atomic<int64_t> refused_row = -1;
     threads_.parallel_for(part.num_rows, kRowsAtOnce, [&](int64_t begin, int64_t end, int) {
       std::vector<float> values(static_cast<size_t>(part.row_length)), in_file(values.size());
@@ -47,7 +50,7 @@ class PartWriter {
         apply_gguf_form(tensor.form, Tensor(values.data(), DType::f32, {part.row_length}));
         const std::span<const float> ordered = in_file_order(tensor.name, values, in_file);
         std::byte* const to = out.data() + static_cast<size_t>(order.in_file(row)) * row_bytes;
-        if (!quantize_gguf_row(tensor.type, ordered, {}, to)) refused_row = row;
+        if (!quantize_gguf_row(tensor.type, ordered, importance, to)) refused_row = row;
       }
     });
     if (refused_row >= 0) fail(tensor, part, refused_row);
@@ -55,6 +58,16 @@ class PartWriter {
   }
 
  private:
+  // Of the columns in the file's order; empty: all are equal.
+  std::vector<float> importance_of(const PlannedGgufTensor& tensor, const GgufPart& part) const {
+    if (calibration_ == nullptr) return {};
+    std::vector<float> importance = calibration_->importance(part.name, part.row_length);
+    if (importance.empty() || !tensor.name.column_groups) return importance;
+    std::vector<float> in_file(importance.size());
+    in_file_order(tensor.name, importance, in_file);
+    return in_file;
+  }
+
   static void read_row(const GroupedRows* grouped, const Tensor& plain, const GgufPart& part,
                        int64_t row, std::vector<float>& values) {
     row += part.first_row;
@@ -89,6 +102,7 @@ class PartWriter {
   }
 
   Checkpoint& weights_;
+  const Calibration* calibration_;
   ThreadPool& threads_;
 };
 
@@ -169,7 +183,7 @@ ConvertedSizes write_gguf(const ModelSource& source, Checkpoint& weights,
   check_reads_back(source, config, header, tables, writing.to);
   plan.sizes.bytes_after = header.data_bytes();
   for (const auto& [name, table] : tables) writer.write(bytes_of(table));
-  PartWriter parts(weights, threads);
+  PartWriter parts(weights, writing.calibration, threads);
   uint64_t done = 0;
   for (const PlannedGgufTensor& tensor : plan.tensors) {
     for (const GgufPart& part : tensor.parts) {

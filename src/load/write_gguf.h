@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/thread_pool.h"
+#include "load/calibration.h"
 #include "load/gguf_tensor_plan.h"
 #include "load/model_source.h"
 #include "weights/checkpoint.h"
@@ -15,6 +16,8 @@ namespace paceline {
 struct GgufWriting {
   std::filesystem::path to;  // must not exist
   GgufFileType type = GgufFileType::as_stored;
+  // Weighs the errors of the K types by what the matrices read of a text; null: all are equal.
+  const Calibration* calibration = nullptr;
   // Called with the bytes written so far and in total; may throw to end the work.
   std::function<void(uint64_t done, uint64_t all)> progress = [](uint64_t, uint64_t) {};
 };

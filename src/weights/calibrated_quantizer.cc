@@ -163,8 +163,21 @@ class RowChunk {
 
 }  // namespace
 
+std::vector<float> input_importance(const Tensor& moments) {
+  const int64_t length = moments.size(0);
+  double sum = 0;
+  for (int64_t i = 0; i < length; ++i) sum += moments.row<float>(i)[i];
+  const double mean = sum / static_cast<double>(length);
+  std::vector<float> importance;
+  for (int64_t i = 0; i < length; ++i) {
+    const double square = mean > 0 ? moments.row<float>(i)[i] / mean : 1.0;
+    importance.push_back(static_cast<float>(square + kDamping));
+  }
+  return importance;
+}
+
 ErrorFeedback::ErrorFeedback(const Tensor& moments, std::string_view where, ThreadPool& threads)
-    : length_(moments.size(0)) {
+    : length_(moments.size(0)), importance_(input_importance(moments)) {
   constexpr int64_t kColumnsAtOnce = 64;
   PL_CHECK(moments.rank() == 2 && moments.size(1) == length_, "square moments");
   Square matrix(length_);
@@ -176,10 +189,7 @@ ErrorFeedback::ErrorFeedback(const Tensor& moments, std::string_view where, Thre
   }
   // Inputs that are never used leave a matrix of zeros, for which any number will do.
   const double damping = sum > 0 ? kDamping * sum / static_cast<double>(length_) : 1.0;
-  for (int64_t i = 0; i < length_; ++i) {
-    matrix.row(i)[i] += damping;
-    importance_.push_back(static_cast<float>(matrix.row(i)[i] / damping));
-  }
+  for (int64_t i = 0; i < length_; ++i) matrix.row(i)[i] += damping;
   if (!factorise(matrix, threads)) {
     throw error_of(ErrorCode::numerical,
                    "{}: the calibration's inputs aren't finite, expected finite numbers", where);

@@ -14,12 +14,15 @@
 
 namespace paceline {
 
+// The mean square of each input over their mean, with a hundredth of it added, so that inputs that
+// aren't used have some. moments [length, length] float32: the sum of x^T x over rows x of inputs.
+std::vector<float> input_importance(const Tensor& moments);
+
 // How the error of one weight of a row is made up for by the weights behind it. Made of the second
 // moments of the inputs, one for all matrices that read them.
 class ErrorFeedback {
  public:
-  // moments [length, length] float32: the sum of x^T x over rows x of inputs. A hundredth of their
-  // mean square is added to each input's, so they may be of few rows.
+  // A hundredth of the inputs' mean square is added to each one's, so moments may be of few rows.
   // Throws Error numerical "WHERE: ..." when they aren't finite.
   ErrorFeedback(const Tensor& moments, std::string_view where, ThreadPool& threads);
 
@@ -30,7 +33,7 @@ class ErrorFeedback {
     return std::span(factors_).subspan(static_cast<size_t>(i * length_ + i),
                                        static_cast<size_t>(length_ - i));
   }
-  // The mean square of each input, of those that aren't used a small one.
+  // input_importance() of the moments.
   std::span<const float> importance() const { return importance_; }
 
  private:
