@@ -33,6 +33,7 @@ const std::map<std::string, std::string, std::less<>> kFormats = {
     {"Q4_K", "q4x32 offsets multiples"},
     {"Q5_K", "q5x32 offsets multiples"},
     {"Q6_K", "q6x16 multiples"},
+    {"FP8", "float8_e4m3x128"},
     {"q8", "q8x64"},
     {"MLX-4", "q4x64 offsets"},
     {"MLX-8", "q8x64 offsets"},

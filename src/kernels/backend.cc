@@ -151,6 +151,8 @@ void check_grouped_parts(std::span<const GroupedRows* const> parts) {
   PL_CHECK(!parts.empty(), "pack_groups: no parts");
   const Grouping grouping = parts[0]->grouping();
   const int64_t size = grouping.group_size, k = parts[0]->row_length();
+  PL_CHECK(!grouping.is_float8() || grouping == float8_grouping(size),
+           "pack_groups: E4M3 has 8 bits around 0 and scales of its own");
   PL_CHECK(can_pack_codes(grouping.bits, size) &&
                (size == 16 || size == 32 || size == 64 || size == 128) && k > 0 &&
                grouping.groups_per_factor > 0 && kSegmentLength % grouping.factor_length() == 0 &&

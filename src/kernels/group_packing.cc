@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "base/error.h"
+#include "tensor/float8.h"
 
 namespace paceline {
 namespace {
@@ -116,6 +118,7 @@ class ColumnPacker {
   }
 
   void pack(const GroupedRows& rows, int64_t row, int64_t n) {
+    if (groups_.grouping.is_float8()) return pack_float8(rows, row, n);
     const float factor = read(rows, row);
     const int64_t column = n % kPanelWidth, size = groups_.grouping.group_size;
     std::memcpy(panel_of(matrix_, n) + column * 4, &factor, sizeof(factor));
@@ -140,6 +143,27 @@ class ColumnPacker {
   }
 
  private:
+  // A group with a NaN gets a scale of NaN: its products are NaN either way, and kernels know no
+  // code that is.
+  void pack_float8(const GroupedRows& rows, int64_t row, int64_t n) {
+    constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+    const float factor = 1.0f;
+    rows.read_codes(row, codes_, scales_, offsets_);
+    const int64_t column = n % kPanelWidth, size = groups_.grouping.group_size;
+    std::memcpy(panel_of(matrix_, n) + column * 4, &factor, sizeof(factor));
+    for (int64_t g = 0; g < matrix_.num_groups(); ++g) {
+      const GroupParts parts = parts_of(matrix_, n, g);
+      const uint8_t* const codes = codes_.data() + g * size;
+      float scale = scales_[static_cast<size_t>(g)];
+      if (std::isnan(scale)) scale = kNaN;  // without the low bits that a rounding would carry
+      for (int64_t k = 0; k < size; ++k) {
+        if ((codes[k] & 0x7F) == 0x7F) scale = kNaN;
+        parts.codes[float8_place(k, column)] = codes[k];
+      }
+      std::memcpy(parts.scales + column * 4, &scale, sizeof(scale));
+    }
+  }
+
   // Returns the column's factor: 1 where groups share factors, which are exact as they are.
   float read(const GroupedRows& rows, int64_t row) {
     if (groups_.grouping.has_multiples()) {
@@ -179,8 +203,9 @@ PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationTy
                          Memory& memory, ThreadPool& threads) {
   int64_t n = 0;
   for (const GroupedRows* const part : parts) n += part->num_rows();
-  PackedMatrix matrix =
-      make_matrix({parts[0]->grouping(), activations}, n, parts[0]->row_length(), memory);
+  const Grouping grouping = parts[0]->grouping();
+  PackedMatrix matrix = make_matrix({grouping, activations_of(grouping, activations)}, n,
+                                    parts[0]->row_length(), memory);
   threads.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int) {
     ColumnPacker packer(matrix);
     const auto panel_bytes = static_cast<size_t>(matrix.panel_bytes());
@@ -216,9 +241,9 @@ PackedMatrix gather_group_columns(const PackedMatrix& matrix, std::span<const in
     };
     for (int64_t g = 0; g < matrix.num_groups(); ++g) {
       const PackedGroups::Place place = groups.place_of(g);
-      copy(place.scales, groups.scale_bytes(), 2);
+      copy(place.scales, groups.scale_bytes(), groups.number_bytes());
       copy(place.multiples, groups.multiple_bytes(), 1);
-      copy(place.codes, groups.code_bytes(), 4);
+      copy(place.codes, groups.code_bytes(), groups.unit_bytes());
     }
   }
   return gathered;
@@ -252,7 +277,26 @@ GroupColumn unpack_group_column(const PackedMatrix& matrix, int64_t n) {
   return result;
 }
 
+namespace {
+
+void unpack_float8_row(const PackedMatrix& matrix, int64_t n, float* out) {
+  const auto& table = float8_values(DType::f8_e4m3);
+  const int64_t column = n % kPanelWidth, size = matrix.groups->grouping.group_size;
+  for (int64_t g = 0; g < matrix.num_groups(); ++g) {
+    const GroupParts parts = parts_of(matrix, n, g);
+    float scale = 0.0f;
+    std::memcpy(&scale, parts.scales + column * 4, sizeof(scale));
+    for (int64_t k = 0; k < size; ++k) {
+      const float value = table[parts.codes[float8_place(k, column)]] * scale;
+      out[g * size + k] = to_float(to_bfloat16(value));
+    }
+  }
+}
+
+}  // namespace
+
 void unpack_group_row(const PackedMatrix& matrix, int64_t n, float* out) {
+  if (matrix.groups->grouping.is_float8()) return unpack_float8_row(matrix, n, out);
   const GroupColumn column = unpack_group_column(matrix, n);
   const int64_t size = matrix.groups->grouping.group_size;
   for (int64_t k = 0; k < matrix.k; ++k) {

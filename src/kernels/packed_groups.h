@@ -18,6 +18,12 @@ enum class ActivationType : uint8_t {
   bf16,  // rounded to bfloat16, as are the weights: the products of bfloat16 matrices
 };
 
+// What products with such weights round their inputs to, where `wanted` is asked for: codes that
+// are floats have no integer products.
+constexpr ActivationType activations_of(const Grouping& grouping, ActivationType wanted) {
+  return grouping.is_float8() ? ActivationType::bf16 : wanted;
+}
+
 constexpr int64_t kPanelHeadBytes = kPanelWidth * 4;
 
 // Where groups share factors, their inputs share scales, at most kMostSharedInputs each. The
@@ -48,12 +54,17 @@ constexpr int64_t shared_inputs(const Grouping& grouping, int64_t k) {
 // the largest near one, so that float16 is wide enough for any format. Groups that share factors
 // have one record: the shared scales and offsets, as they are in the file; then each group's
 // multiples, scales [32] int8 and offsets [32] int8; then each group's codes.
+// Records of E4M3 are scales [32] float32, as they are in the file, then codes in the order of
+// bfloat16 panels, [group / 2][32][2] (float8_place()); the factors are 1.
 struct PackedGroups {
   Grouping grouping;
   ActivationType activations = ActivationType::int8;
 
   bool has_offsets() const { return !grouping.zero_point; }
-  int64_t scale_bytes() const { return kPanelWidth * 2 * (has_offsets() ? 2 : 1); }
+  int64_t scale_bytes() const { return kPanelWidth * number_bytes() * (has_offsets() ? 2 : 1); }
+  // Of a scale or an offset, and of the codes of a column that lie side by side.
+  int64_t number_bytes() const { return grouping.is_float8() ? 4 : 2; }
+  int64_t unit_bytes() const { return grouping.is_float8() ? 2 : 4; }
   int64_t multiple_bytes() const {
     return grouping.has_multiples() ? kPanelWidth * (has_offsets() ? 2 : 1) : 0;
   }
@@ -104,7 +115,12 @@ constexpr CodePlace code_place(int width, int64_t k, int64_t column) {
   return {(j / in_byte * kPanelWidth + column) * 4 + k % 4, static_cast<int>(j % in_byte) * width};
 }
 
-// The code of element `k` of a column, in the codes of one group's record.
+// Where the E4M3 of element `k` of a group and a column stands among the codes of a record.
+constexpr int64_t float8_place(int64_t k, int64_t column) {
+  return (k / 2 * kPanelWidth + column) * 2 + k % 2;
+}
+
+// The integer of element `k` of a column, in the codes of one group's record.
 constexpr int read_code(const uint8_t* codes, int bits, int64_t group_size, int64_t k,
                         int64_t column) {
   const CodePlanes planes = code_planes(bits);

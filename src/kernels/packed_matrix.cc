@@ -90,6 +90,7 @@ void pack_panel(std::span<const Tensor> parts, const PackedMatrix& matrix, int64
 
 std::string PackedMatrix::format_name() const {
   if (!groups) return std::string(dtype_name(dtype));
+  if (groups->grouping.is_float8()) return std::string(dtype_name(DType::f8_e4m3));
   return fmt::format("q{}x{}", groups->grouping.bits, groups->grouping.group_size);
 }
 

@@ -46,7 +46,7 @@ struct PackedMatrix {
   }
   int64_t panel_elements() const { return panel_bytes() / int64_t(dtype_bytes(dtype)); }
   int64_t bytes() const { return num_panels() * panel_bytes(); }
-  // "bfloat16"; bits and group size of quantised weights: "q4x64".
+  // "bfloat16", "float8_e4m3"; bits and group size of integers: "q4x64".
   std::string format_name() const;
   const void* panel(int64_t index) const {
     return static_cast<const char*>(storage.get()) + index * panel_bytes();

@@ -19,6 +19,7 @@ void write_part(const Part& part, JsonWriter& writer) {
   if (const auto& grouping = part.format.grouping) {
     writer.member("bits", grouping->bits).member("group_size", grouping->group_size);
     if (grouping->zero_point) writer.member("zero_point", *grouping->zero_point);
+    if (grouping->is_float8()) writer.member("codes", dtype_name(DType::f8_e4m3));
     if (grouping->has_multiples()) {
       writer.member("groups_per_factor", grouping->groups_per_factor);
     }
@@ -39,6 +40,10 @@ Grouping read_grouping(const JsonCursor& part) {
   }
   if (const auto groups = part.find("groups_per_factor")) {
     grouping.groups_per_factor = small_number(*groups);
+  }
+  if (const auto codes = part.find("codes")) {
+    if (codes->string() != dtype_name(DType::f8_e4m3)) codes->mismatch("float8_e4m3");
+    grouping.codes = CodeType::e4m3;
   }
   return grouping;
 }

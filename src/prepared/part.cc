@@ -14,7 +14,8 @@ PackedMatrix empty_matrix(const PartFormat& format, ActivationType activations) 
   PackedMatrix matrix;
   matrix.dtype = format.dtype;
   if (format.grouping) {
-    matrix.groups = PackedGroups{.grouping = *format.grouping, .activations = activations};
+    matrix.groups = PackedGroups{.grouping = *format.grouping,
+                                 .activations = activations_of(*format.grouping, activations)};
   }
   matrix.n = format.n;
   matrix.k = format.k;
@@ -22,6 +23,10 @@ PackedMatrix empty_matrix(const PartFormat& format, ActivationType activations) 
 }
 
 bool is_possible(const Grouping& grouping, int64_t k) {
+  if (grouping.is_float8()) {
+    const int64_t size = grouping.group_size;
+    if (grouping != float8_grouping(size) || !can_pack_codes(grouping.bits, size)) return false;
+  }
   if (grouping.bits < 1 || grouping.bits > 8) return false;
   if (grouping.zero_point && *grouping.zero_point >= 1 << grouping.bits) return false;
   if (grouping.group_size < 1 || grouping.group_size > k) return false;

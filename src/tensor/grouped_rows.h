@@ -11,6 +11,12 @@
 
 namespace paceline {
 
+// What codes stand for.
+enum class CodeType : uint8_t {
+  integer,
+  e4m3,  // floats of 8 bits: an element is their product with the scale, rounded to bfloat16
+};
+
 // How the elements of a matrix share scales.
 struct Grouping {
   int bits = 4;  // 2 to 6, or 8: every code is below 2^bits; 3 and 5 need groups of 32 or more
@@ -21,9 +27,11 @@ struct Grouping {
   // The number of neighbouring groups whose scales are small multiples of one float16 (and their
   // offsets, if any, of another); 1: none. Divides the groups of a row.
   int64_t groups_per_factor = 1;
+  CodeType codes = CodeType::integer;
 
   constexpr int64_t factor_length() const { return group_size * groups_per_factor; }  // in elements
   constexpr bool has_multiples() const { return groups_per_factor > 1; }
+  constexpr bool is_float8() const { return codes == CodeType::e4m3; }
 
   bool operator==(const Grouping&) const = default;
 };
@@ -37,8 +45,14 @@ struct ScaleMultiples {
   std::span<int8_t> offsets;
 };
 
+// How matrices of E4M3 are grouped: codes of all 8 bits, around 0.
+constexpr Grouping float8_grouping(int64_t group_size) {
+  return {.bits = 8, .group_size = group_size, .zero_point = 0, .codes = CodeType::e4m3};
+}
+
 // Element i of row r is scale(r, i / group_size) * code(r, i) + offset(r, i / group_size): the
-// affine format of MLX, and a common form of all block formats of GGUF. Several threads may read
+// affine format of MLX, and a common form of all block formats of GGUF. Codes of CodeType::e4m3
+// have float32 scales and no offsets. Several threads may read
 // rows at once.
 class GroupedRows : public ValueRows {
  public:

@@ -42,6 +42,13 @@ void list_matrices(const DecoderBlock& block, std::vector<const PackedMatrix*>& 
 
 float input_deviation(int64_t inputs) { return kInputGain / std::sqrt(static_cast<float>(inputs)); }
 
+// What makes weights trainable that aren't.
+std::string_view advice_for(const PackedMatrix& matrix) {
+  if (!matrix.groups) return "load them with --dtype bfloat16";
+  return matrix.groups->grouping.is_float8() ? "load them with --activations plain"
+                                             : "take the model before it was quantised";
+}
+
 // The type of the decoder's matrices, which all have it.
 DType trained_dtype(const Decoder& decoder) {
   expect_trainable(decoder);
@@ -54,9 +61,7 @@ DType trained_dtype(const Decoder& decoder) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("full fine-tuning: found weights in {}, expected plain float32 or "
                             "bfloat16: train LoRA beside them, or {}",
-                            one->format_name(),
-                            one->groups ? "take the model before it was quantised"
-                                        : "load them with --dtype bfloat16"));
+                            one->format_name(), advice_for(*one)));
   }
   return weights.front()->dtype;
 }

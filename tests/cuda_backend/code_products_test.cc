@@ -27,6 +27,7 @@ constexpr int64_t kUnpackedRows = kMostCodeRows + 1;
 std::vector<WeightType> quantised_types() {
   std::vector<WeightType> types;
   for (const WeightType& type : weight_types()) {
+    if (type.groups && type.groups->grouping.is_float8()) continue;  // expanded
     if (type.groups && type.groups->activations == ActivationType::bf16) types.push_back(type);
     if (type.name == "q4x128" || type.name == "q4x16 offsets" || type.name == "q8x16 offsets") {
       types.push_back(type);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "tensor/float8.h"
 #include "tests/kernels/every_isa.h"
 #include "tests/kernels/op_inputs.h"
 #include "tests/test_scale.h"
@@ -216,6 +217,74 @@ TEST_P(Matmul, NoIntegerIsTooLargeWhereGroupsShareFactors) {
                 << ", " << count << " rows, element " << i;
           }
         }
+      }
+    }
+  }
+}
+
+// E4M3 of random rows; those of a panel share scales, or have scales of their own, one of them NaN.
+class Float8TestRows : public GroupedRows {
+ public:
+  Float8TestRows(const GroupedRows& random, bool shares_scales)
+      : random_(random), shares_scales_(shares_scales) {}
+  int64_t num_rows() const override { return random_.num_rows(); }
+  int64_t row_length() const override { return random_.row_length(); }
+  Grouping grouping() const override { return random_.grouping(); }
+  DType value_dtype() const override { return DType::bf16; }
+  void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
+                  std::span<float> offsets) const override {
+    random_.read_codes(row, codes, scales, offsets);
+    if (!shares_scales_ && row == 3) codes[1] = 0xFF;
+    if (!shares_scales_) return;
+    for (size_t g = 0; g < scales.size(); ++g) {
+      scales[g] = static_cast<float>(row / kPanelWidth + 1) * (g % 2 == 0 ? 0.0131f : -0.0007f);
+    }
+  }
+  void read_values(int64_t row, std::span<float> values) const override {
+    const auto size = static_cast<size_t>(grouping().group_size);
+    std::vector<uint8_t> codes(values.size());
+    std::vector<float> scales(values.size() / size), offsets(scales.size());
+    read_codes(row, codes, scales, offsets);
+    const auto& numbers = float8_values(DType::f8_e4m3);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = numbers[codes[i]] * scales[i / size];
+  }
+  std::vector<std::span<const std::byte>> stored_bytes() const override { return {}; }
+
+ private:
+  const GroupedRows& random_;
+  bool shares_scales_;
+};
+
+TEST_P(Matmul, Float8HasTheBitsOfItsNumbersInBfloat16) {
+  constexpr int64_t kN = 170, kK = 9 * 128;
+  for (const int64_t size : {16, 128}) {
+    for (const bool shares_scales : {false, true}) {
+      const auto random = random_rows(float8_grouping(size), kN, kK, 5);
+      const Float8TestRows rows(*random, shares_scales);
+      const OwnedTensor numbers = allocate_tensor(memory_, DType::f32, {kN, kK});
+      for (int64_t row = 0; row < kN; ++row) {
+        rows.read_values(row, {numbers.view.row<float>(row), static_cast<size_t>(kK)});
+      }
+      const GroupedRows* const part = &rows;
+      const auto product = [&](PackedMatrix w, int64_t num_rows) {
+        return Product{random_tensor(memory_, DType::f32, {num_rows, kK}, 1),
+                       random_tensor(memory_, DType::f32, {kN}, 2), std::move(w)};
+      };
+      for (const int64_t num_rows : {1, 2, 4, 5, 8, 9, 40}) {
+        SCOPED_TRACE(testing::Message() << num_rows << " rows, groups of " << size
+                                        << (shares_scales ? ", shared" : ""));
+        auto found = multiply(
+            backend(),
+            product(backend().pack_groups(std::span(&part, 1), ActivationType::int8), num_rows));
+        auto expected = multiply(
+            backend(),
+            product(backend().pack_matrix(std::span(&numbers.view, 1), DType::bf16), num_rows));
+        for (int64_t row = 0; row < num_rows && !shares_scales; ++row) {
+          const auto nan = static_cast<size_t>(row * kN + 3);
+          EXPECT_TRUE(std::isnan(found[nan]));
+          found[nan] = expected[nan] = 0.0f;
+        }
+        EXPECT_SAME_BITS(found, expected);
       }
     }
   }

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "tensor/float8.h"
+
 namespace paceline {
 
 uint64_t Draws::next() {
@@ -71,6 +73,7 @@ class RandomRows : public GroupedRows {
   void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                   std::span<float> offsets) const override {
     if (grouping_.has_multiples()) return multiply_out(row, codes, scales, offsets);
+    if (grouping_.is_float8()) return read_float8(row, codes, scales, offsets);
     Draws draws(seed_ + static_cast<uint64_t>(row) * 7919);
     const int num_codes = 1 << grouping_.bits;
     for (uint8_t& code : codes) code = static_cast<uint8_t>(draws.below(num_codes));
@@ -107,8 +110,11 @@ class RandomRows : public GroupedRows {
     std::vector<uint8_t> codes(static_cast<size_t>(k_));
     std::vector<float> scales(codes.size() / size), offsets(scales.size());
     read_codes(row, codes, scales, offsets);
+    const auto& numbers = float8_values(DType::f8_e4m3);
     for (size_t i = 0; i < codes.size(); ++i) {
-      values[i] = scales[i / size] * static_cast<float>(codes[i]) + offsets[i / size];
+      const float scale = scales[i / size];
+      values[i] = grouping_.is_float8() ? to_float(to_bfloat16(numbers[codes[i]] * scale))
+                                        : scale * static_cast<float>(codes[i]) + offsets[i / size];
     }
   }
 
@@ -116,6 +122,22 @@ class RandomRows : public GroupedRows {
 
  private:
   static constexpr int kMostMultiple = 128;
+
+  // Any code but NaN; half of them are among the largest. Groups of 128 have scales for 128 rows.
+  void read_float8(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
+                   std::span<float> offsets) const {
+    constexpr int64_t kNumMagnitudes = 127;
+    Draws draws(seed_ + static_cast<uint64_t>(row) * 7919);
+    for (uint8_t& code : codes) {
+      const int64_t least = draws.below(2) * (kNumMagnitudes - 24);
+      const int64_t sign = draws.below(2) * 128;
+      code = static_cast<uint8_t>(sign + least + draws.below(kNumMagnitudes - least));
+    }
+    constexpr int64_t kBlock = 128;
+    if (grouping_.group_size == kBlock) draws = Draws(seed_ + static_cast<uint64_t>(row / kBlock));
+    for (float& scale : scales) scale = draws.uniform(-2.0f, 2.0f) / 448.0f;
+    std::ranges::fill(offsets, 0.0f);
+  }
 
   void multiply_out(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                     std::span<float> offsets) const {
@@ -174,6 +196,10 @@ std::vector<WeightType> make_weight_types() {
     add(bits, shortest, false, ActivationType::int8);
     add(bits, 64, true, ActivationType::int8);
     add(bits, shortest, true, ActivationType::bf16);
+  }
+  for (const int64_t size : {16, 128}) {
+    types.push_back({fmt::format("{}x{}", dtype_name(DType::f8_e4m3), size), DType::bf16,
+                     PackedGroups{float8_grouping(size), ActivationType::bf16}});
   }
   // GGUF's blocks of 256: Q2_K, Q3_K, Q4_K, Q5_K, Q6_K and IQ4_XS.
   for (const ActivationType activations : {ActivationType::int8, ActivationType::bf16}) {

@@ -65,6 +65,7 @@ int64_t CpuProduct::stream_panels(int64_t num_rows) const {
     case Kind::int8:
       return kernels_.group_stream_panels(groups_, num_rows);
     case Kind::expanded:  // its panels are in the caches
+      if (reads_float8(num_rows)) return kernels_.float8_stream_panels(num_rows);
       break;
   }
   return 0;
@@ -91,6 +92,7 @@ void CpuProduct::multiply(const Piece& piece) const {
     case Kind::int8:
       return multiply_int8(moved, n);
     case Kind::expanded:
+      if (reads_float8(piece.num_rows)) return multiply_float8(moved, n);
       return multiply_expanded(moved, n);
   }
 }
@@ -130,6 +132,22 @@ void CpuProduct::multiply_int8(const Piece& piece, int64_t n) const {
                           .unpacks_freely = unpacks_freely_,
                           .streams = piece.streams,
                           .next_panels = piece.next_panels});
+}
+
+void CpuProduct::multiply_float8(const Piece& piece, int64_t n) const {
+  GroupPanels weights = groups_;
+  weights.panels = matrix_.panel(piece.first_panel);
+  kernels_.matmul_float8({.inputs = piece.inputs,
+                          .input_stride = input_stride_,
+                          .num_rows = piece.num_rows,
+                          .weights = weights,
+                          .n = n,
+                          .first_panel = 0,
+                          .last_panel = piece.last_panel - piece.first_panel,
+                          .bias = piece.bias,
+                          .out = piece.out.elements,
+                          .out_stride = piece.out.stride,
+                          .streams = piece.streams});
 }
 
 // Many rows take all panels of a segment, some at a time, before the next segment: their inputs to

@@ -64,6 +64,11 @@ class CpuProduct {
   void multiply_plain(const Piece& piece, int64_t n) const;
   void multiply_int8(const Piece& piece, int64_t n) const;
   void multiply_expanded(const Piece& piece, int64_t n) const;
+  void multiply_float8(const Piece& piece, int64_t n) const;
+  // Whether products of so many rows read E4M3 as it is.
+  bool reads_float8(int64_t num_rows) const {
+    return groups_.is_float8 && num_rows <= kernels_.float8_rows;
+  }
   // Some panels of a piece, counted from its first, in the segment that begins at first_k.
   struct Part {
     int64_t first_panel;

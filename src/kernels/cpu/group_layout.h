@@ -25,7 +25,7 @@ struct RecordLayout {
         groups_per_factor(weights.groups_per_factor),
         groups_per_input(weights.input_length / weights.group_size) {
     const int64_t numbers = kPanelWidth * (has_offsets ? 2 : 1);
-    scale_bytes = numbers * 2;
+    scale_bytes = numbers * (weights.is_float8 ? 4 : 2);
     multiple_bytes = has_multiples() ? numbers : 0;
     code_bytes = weights.group_size * kPanelWidth * bits / 8;
   }

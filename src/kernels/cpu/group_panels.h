@@ -16,7 +16,8 @@ inline GroupPanels group_panels(const PackedMatrix& matrix) {
           .input_length = shared_inputs(grouping, matrix.k),
           .bits = grouping.bits,
           .has_offsets = matrix.groups->has_offsets(),
-          .zero_point = grouping.zero_point.value_or(0)};
+          .zero_point = grouping.zero_point.value_or(0),
+          .is_float8 = grouping.is_float8()};
 }
 
 }  // namespace paceline

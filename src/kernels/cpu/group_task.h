@@ -17,7 +17,8 @@ struct GroupPanels {
   int64_t input_length = 0;  // inputs that are rounded with one scale: whole groups
   int bits = 0;
   bool has_offsets = false;
-  int zero_point = 0;  // without offsets
+  int zero_point = 0;      // without offsets
+  bool is_float8 = false;  // E4M3, which have no integer products
 };
 
 // A row of inputs holds the codes [k], then for each group three arrays: the float32 scale of its

@@ -133,10 +133,6 @@ Affine load_affine(const GroupPanels& weights, const RecordLayout& layout, const
   return {scale, offset * factor, Vec{}};
 }
 
-PL_INLINE Uints pair_of_bf16(Vec low, Vec high) {
-  return round_bits_to_bf16(low) | (round_bits_to_bf16(high) << 16);
-}
-
 // Four elements (two pairs) of each lane, one to a byte of `codes`.
 PL_INLINE void expand_codes(const Affine& affine, Uints codes, uint32_t* to) {
   const Vec first = Affine::value(affine, codes & 0xFFu);
@@ -160,6 +156,7 @@ void expand_group(const Affine& affine, const char* codes, int64_t group_size, u
 // [count / 2][32][2] bfloat16, as pack_matrix lays a plain matrix out.
 void expand_panel(const GroupPanels& weights, int64_t panel, int64_t first, int64_t count,
                   void* bf16_panel) {
+  if (weights.is_float8) return expand_float8(weights, panel, first, count, bf16_panel);
   const char* const head = static_cast<const char*>(weights.panels) + panel * weights.panel_bytes;
   const RecordLayout layout(weights);
   GroupCursor place(layout, head + kPanelHeadBytes + layout.bytes_of(first / weights.group_size));
@@ -178,6 +175,7 @@ void expand_panel(const GroupPanels& weights, int64_t panel, int64_t first, int6
 }
 
 void embedding_groups(const GroupPanels& weights, int64_t row, float scale, float* out) {
+  if (weights.is_float8) return embed_float8(weights, row, scale, out);
   const RecordLayout layout(weights);
   const int64_t column = row % kPanelWidth;
   const int64_t lane = column % kLanes, vector = column - lane;

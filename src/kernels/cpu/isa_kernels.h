@@ -9,6 +9,7 @@ namespace paceline::PACELINE_ISA_NAMESPACE {
 void add_matmul_kernels(KernelTable& table);
 void add_group_matmul_kernels(KernelTable& table);
 void add_group_row_kernels(KernelTable& table);
+void add_float8_kernels(KernelTable& table);
 void add_transpose_kernels(KernelTable& table);
 void add_embedding_kernels(KernelTable& table);
 void add_norm_kernels(KernelTable& table);
@@ -32,5 +33,10 @@ void add_group_tile_kernels(KernelTable& table);
 
 // Quantised products in vector registers, for any number of rows.
 void matmul_groups(const GroupTask& task);
+
+// expand_panel and embedding_groups of E4M3.
+void expand_float8(const GroupPanels& weights, int64_t panel, int64_t first, int64_t count,
+                   void* bf16_panel);
+void embed_float8(const GroupPanels& weights, int64_t row, float scale, float* out);
 
 }  // namespace paceline::PACELINE_ISA_NAMESPACE

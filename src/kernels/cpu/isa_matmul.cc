@@ -2,6 +2,7 @@
 // depend on the other rows.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/products.h"
+#include "kernels/cpu/tile_sums.h"
 #include "kernels/packed_layout.h"
 
 namespace paceline::PACELINE_ISA_NAMESPACE {
@@ -27,12 +28,8 @@ struct Tile {
   const typename Product::Weight* weights;
   int64_t panel_elements;
   int64_t num_steps;
-  float* out;
-  int64_t out_stride;
-  int64_t num_columns;  // of the matrix, from the tile's first on
-  const float* bias;    // at the tile's first column, in the last segment; or nullptr
-  bool adds;            // to the outputs instead of replacing them
-  bool continues;       // the outputs that are there
+  TileOutputs to;
+  bool continues;  // the outputs that are there
   int64_t prefetch_bytes;
 };
 
@@ -41,30 +38,11 @@ PL_INLINE void load_tile_sums(const Tile<Product>& tile, Vec (&sums)[kRows][kVec
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
     const int64_t column = v * kLanes;
-    const int64_t count = min_of(tile.num_columns - column, kLanes);
+    const int64_t count = min_of(tile.to.num_columns - column, kLanes);
     if (count <= 0) return;
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      sums[r][v] = load_upto(tile.out + r * tile.out_stride + column, count);
-    }
-  }
-}
-
-template <class Product, int kRows, int kVectors>
-PL_INLINE void store_tile(const Tile<Product>& tile, const Vec (&sums)[kRows][kVectors]) {
-#pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t column = v * kLanes;
-    const int64_t count = min_of(tile.num_columns - column, kLanes);
-    if (count <= 0) return;
-    const Vec bias = tile.bias == nullptr ? Vec{} : load_upto(tile.bias + column, count);
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      float* const out = tile.out + r * tile.out_stride + column;
-      Vec value = sums[r][v];
-      if (tile.adds) value = load_upto(out, count) + value;
-      if (tile.bias != nullptr) value = value + bias;
-      store_upto(out, value, count);
+      sums[r][v] = load_upto(tile.to.out + r * tile.to.out_stride + column, count);
     }
   }
 }
@@ -111,7 +89,7 @@ void multiply_tile(const Tile<Product>& tile) {
     weights += kStepWeights;
     inputs += Product::kInputsPerStep;
   }
-  store_tile<Product, kRows, kVectors>(tile, sums);
+  store_sums(tile.to, sums);
 }
 
 template <class Product, int kVectors, int kRows = kAccumulators / kVectors>
@@ -168,7 +146,7 @@ void multiply_columns(int64_t num_rows, int64_t num_vectors, Tile<Product> tile)
     const int64_t tile_rows = num_rows / tiles + (i < num_rows % tiles ? 1 : 0);
     multiply<Product>(tile_rows, num_vectors, tile);
     tile.inputs += tile_rows * tile.input_stride;
-    tile.out += tile_rows * tile.out_stride;
+    tile.to.out += tile_rows * tile.to.out_stride;
   }
 }
 
@@ -204,11 +182,11 @@ void multiply_block(const MatmulTask& task, int64_t first_k, Range rows, Range v
                     vector % kPanelVectors * kLanes * Product::kDepth,
          .panel_elements = task.panel_elements,
          .num_steps = (last_k - first_k) / Product::kDepth,
-         .out = task.out + rows.first * task.out_stride + column,
-         .out_stride = task.out_stride,
-         .num_columns = task.n - column,
-         .bias = has_bias ? task.bias + column : nullptr,
-         .adds = task.outputs == Outputs::added_to || (first_k > 0 && !continues),
+         .to = {.out = task.out + rows.first * task.out_stride + column,
+                .out_stride = task.out_stride,
+                .num_columns = task.n - column,
+                .bias = has_bias ? task.bias + column : nullptr,
+                .adds = task.outputs == Outputs::added_to || (first_k > 0 && !continues)},
          .continues = continues,
          .prefetch_bytes = task.streams.prefetch_bytes});
     vector += num_vectors;

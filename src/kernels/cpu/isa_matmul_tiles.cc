@@ -361,6 +361,7 @@ void add_tile_kernels(KernelTable& table) {
   table.stream_panels[2] = [](int64_t num_rows) { return num_rows == 1 ? kRowPanels : int64_t{0}; };
   table.prepare_row[2] = round_row;
   table.input_bytes[2] = sizeof(Bf16);
+  table.float8_rows = 0;  // its sums are those of vectors
   table.run_bf16 = run_tiles;
   table.run_bf16_flops = kRunProducts * 2 * kTileRows * kTileColumns * kTileDepth;
 }

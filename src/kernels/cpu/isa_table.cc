@@ -9,6 +9,7 @@ KernelTable make_kernel_table() {
   add_matmul_kernels(table);
   add_group_matmul_kernels(table);
   add_group_row_kernels(table);
+  add_float8_kernels(table);
   add_transpose_kernels(table);
   add_embedding_kernels(table);
   add_norm_kernels(table);

@@ -424,6 +424,11 @@ struct KernelTable {
   void (*expand_panel)(const GroupPanels& weights, int64_t panel, int64_t first, int64_t count,
                        void* bf16_panel);
   void (*embedding_groups)(const GroupPanels& weights, int64_t row, float scale, float* out);
+  // Products of E4M3 with up to float8_rows rows, prepared as those of bfloat16 are, with the bits
+  // of its expanded panels; without scratch.
+  void (*matmul_float8)(const GroupTask& task);
+  int64_t float8_rows;
+  int64_t (*float8_stream_panels)(int64_t num_rows);
 
   // out = column `column` (0 to 31) of a panel times scale.
   void (*embedding[kNumFloatTypes])(const void* panel, int64_t column, int64_t k, float scale,

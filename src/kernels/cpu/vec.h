@@ -73,6 +73,11 @@ PL_INLINE Uints round_bits_to_bf16(Vec value) {
   return (bits & 0x7FFFFFFFu) > 0x7F800000u ? quiet_nan : rounded;
 }
 
+// A pair of bfloat16 in each lane.
+PL_INLINE Uints pair_of_bf16(Vec low, Vec high) {
+  return round_bits_to_bf16(low) | (round_bits_to_bf16(high) << 16);
+}
+
 PL_INLINE Vec load(const Bf16* from) {
   Bf16s values;
   __builtin_memcpy(&values, from, sizeof(values));

@@ -47,6 +47,7 @@ class CudaBackend final : public Backend {
   PackedMatrix do_pack_matrix(std::span<const Tensor> parts, DType dtype) override;
   PackedMatrix do_pack_groups(std::span<const GroupedRows* const> parts,
                               ActivationType activations) override;
+  PackedMatrix pack_expanded(std::span<const GroupedRows* const> parts);
   PackedMatrix do_gather_columns(const PackedMatrix& matrix,
                                  std::span<const int32_t> columns) override;
   void do_gather_rows(const Tensor& x, Indices<int32_t> rows, const Tensor& out) override;

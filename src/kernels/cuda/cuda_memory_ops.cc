@@ -77,10 +77,28 @@ Buffer CudaBackend::as_core_matrices(const PackedMatrix& matrix) {
 
 PackedMatrix CudaBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
                                          ActivationType activations) {
+  if (parts[0]->grouping().is_float8()) return pack_expanded(parts);
   has_rounded_products_ = true;
   PackedMatrix matrix = paceline::pack_groups(parts, activations, host_memory_, threads_);
   matrix.storage = pack_code_panels(matrix, host_memory_, threads_);
   return move_to_device(std::move(matrix));
+}
+
+// Kernels read no E4M3.
+PackedMatrix CudaBackend::pack_expanded(std::span<const GroupedRows* const> parts) {
+  std::vector<OwnedTensor> values;
+  std::vector<Tensor> views;
+  for (const GroupedRows* const part : parts) {
+    const int64_t rows = part->num_rows(), length = part->row_length();
+    values.push_back(allocate_tensor(host_memory_, DType::f32, {rows, length}));
+    views.push_back(values.back().view);
+    threads_.parallel_for(rows, 1, [&](int64_t begin, int64_t end, int /*thread*/) {
+      for (int64_t row = begin; row < end; ++row) {
+        part->read_values(row, {views.back().row<float>(row), static_cast<size_t>(length)});
+      }
+    });
+  }
+  return do_pack_matrix(views, DType::bf16);
 }
 
 PackedMatrix CudaBackend::do_gather_columns(const PackedMatrix& matrix,

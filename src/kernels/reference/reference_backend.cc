@@ -196,7 +196,10 @@ void ReferenceBackend::do_embedding(const PackedMatrix& table, Indices<int32_t> 
 
 void ReferenceBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,
                                  const Tensor& out) {
-  if (w.groups && activations_.value_or(w.groups->activations) == ActivationType::int8) {
+  const auto rounds_to = [&](const PackedGroups& groups) {
+    return activations_of(groups.grouping, activations_.value_or(groups.activations));
+  };
+  if (w.groups && rounds_to(*w.groups) == ActivationType::int8) {
     return multiply_int8(x, w, bias, out);
   }
   std::vector<float> column(static_cast<size_t>(w.k));
