@@ -65,6 +65,20 @@ LoadQuantization choose_quantization(const std::string& name) {
   return *quantization;
 }
 
+// How published files are quantised, and whether their E4M3 stays packed: where products are those
+// of bfloat16 on the CPU, and nothing else is asked for.
+std::optional<PublishedQuantisation> find_published(const LoadedModel& model,
+                                                    const ModelSource& source,
+                                                    const LoadOptions& options) {
+  auto published = PublishedQuantisation::find(source.files());
+  if (!published) return published;
+  const bool is_bf16 = choose_dtype(options.dtype, DType::bf16) == DType::bf16;
+  const bool quantizes = choose_quantization(options.quantize) != LoadQuantization::none;
+  published->keeps_float8 =
+      is_bf16 && !quantizes && !model.machine->device && choose_activations(options.activations);
+  return published;
+}
+
 // Gives every layer a rotating window; the context is then unbounded without --max-model-len.
 void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
   for (LayerConfig& layer : config.layers) {
@@ -160,7 +174,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
   auto stored = open_weights(options, source, config_json, model.memory);
   const auto files = stored->files();
   const Checkpoint& plain = *stored;
-  const auto published = PublishedQuantisation::find(source.files());
+  const auto published = find_published(model, source, options);
   const WeightStack stack(std::move(stored),
                           {.config = config_json,
                            .where = where,

@@ -10,7 +10,8 @@ namespace {
 // Calls use(stack, config.json, its name) with the stack of checkpoints of the model's files, or
 // of dummy weights.
 template <class Use>
-auto with_weight_stack(const ModelSource& source, LoadFormat format, const Use& use) {
+auto with_weight_stack(const ModelSource& source, LoadFormat format,
+                       const std::optional<PublishedQuantisation>& published, const Use& use) {
   const Json config_json = source.files().read_json(kConfig);
   const std::string where = source.files().where(kConfig);
   const bool is_dummy = format == LoadFormat::dummy;
@@ -18,18 +19,15 @@ auto with_weight_stack(const ModelSource& source, LoadFormat format, const Use& 
   ThreadPool threads(1);
   const WeightStack stack(
       is_dummy ? make_dummy_checkpoint(DType::f32, 0, memory) : source.open_weights(memory),
-      {.config = config_json,
-       .where = where,
-       .is_dummy = is_dummy,
-       .published = PublishedQuantisation::find(source.files())},
-      memory, threads);
+      {.config = config_json, .where = where, .is_dummy = is_dummy, .published = published}, memory,
+      threads);
   return use(stack, config_json, where);
 }
 
 template <class Use>
 auto with_weight_stack(const ModelSource& source, const Use& use) {
   return with_weight_stack(
-      source, LoadFormat::files,
+      source, LoadFormat::files, PublishedQuantisation::find(source.files()),
       [&](const WeightStack& stack, const Json&, const std::string&) { return use(stack); });
 }
 
@@ -37,7 +35,8 @@ auto with_weight_stack(const ModelSource& source, const Use& use) {
 
 DecoderConfig read_model_config(const ModelSource& source, LoadFormat format) {
   return with_weight_stack(
-      source, format, [](const WeightStack& stack, const Json& config, const std::string& where) {
+      source, format, PublishedQuantisation::find(source.files()),
+      [](const WeightStack& stack, const Json& config, const std::string& where) {
         return read_decoder_config(config, WeightReader(stack.top()), where);
       });
 }
@@ -47,9 +46,13 @@ std::vector<CheckpointEntry> read_model_tensors(const ModelSource& source) {
 }
 
 std::string describe_quantised_files(const ModelSource& source) {
-  return with_weight_stack(source, [](const WeightStack& stack) {
-    return stack.published() == nullptr ? std::string() : stack.published()->description();
-  });
+  auto published = PublishedQuantisation::find(source.files());
+  if (published) published->keeps_float8 = true;
+  return with_weight_stack(source, LoadFormat::files, published,
+                           [](const WeightStack& stack, const Json&, const std::string&) {
+                             return stack.published() == nullptr ? std::string()
+                                                                 : stack.published()->description();
+                           });
 }
 
 uint64_t bytes_added_by_reading(const ModelSource& source) {

@@ -59,20 +59,29 @@ QuantisedMatrix make_e2m1_matrix(const ModuleParts& parts, const PublishedQuanti
   return made;
 }
 
-QuantisedMatrix make_float8_matrix(const ModuleParts& parts, const Extents& matrix,
-                                   const ScalePart& scales, DType elements, DType dtype) {
+QuantisedMatrix make_float8_matrix(const ModuleParts& parts, const PublishedQuantisation& settings,
+                                   const Extents& matrix, const ScalePart& scales, DType elements) {
   const Extents shape = with_length(parts.at("weight").shape, matrix[1]);
   const std::string scaled =
       scales.layout.block_rows >= matrix[0] && scales.layout.block_columns >= matrix[1]
           ? "one scale"
           : fmt::format("blocks of {} x {}", scales.layout.block_rows, scales.layout.block_columns);
-  return {.format = fmt::format("{} with {}", dtype_name(elements), scaled),
-          .shape = shape,
-          .numbers = [=]() -> std::shared_ptr<const ValueRows> {
-            const Tensor bytes = as_bytes(parts.read_matrix("weight"));
-            return std::make_shared<Float8Rows>(Tensor(bytes.raw(), elements, matrix),
-                                                parts.read_scales(scales), dtype);
-          }};
+  const auto open = [=, dtype = settings.dtype] {
+    const Tensor bytes = as_bytes(parts.read_matrix("weight"));
+    return std::make_shared<const Float8Rows>(Tensor(bytes.raw(), elements, matrix),
+                                              parts.read_scales(scales), dtype);
+  };
+  QuantisedMatrix made{.format = fmt::format("{} with {}", dtype_name(elements), scaled),
+                       .shape = shape,
+                       .numbers = open};
+  if (settings.keeps_float8 &&
+      Float8Rows::kernels_read(elements, matrix[1], scales.layout, settings.dtype)) {
+    made.packed = [=]() -> std::shared_ptr<const GroupedRows> {
+      auto rows = open();
+      return rows->has_usual_scales() ? rows : nullptr;
+    };
+  }
+  return made;
 }
 
 }  // namespace
@@ -80,9 +89,9 @@ QuantisedMatrix make_float8_matrix(const ModuleParts& parts, const Extents& matr
 QuantisedMatrix float8_matrix(const ModuleParts& parts, const PublishedQuantisation& settings) {
   const Extents matrix = parts.stack_shape("weight", kFloat8Types);
   const std::string_view part = parts.has("weight_scale_inv") ? "weight_scale_inv" : "weight_scale";
-  return make_float8_matrix(parts, matrix,
+  return make_float8_matrix(parts, settings, matrix,
                             parts.scales(part, matrix, settings.block, DType::f8_e8m0),
-                            parts.at("weight").dtype, settings.dtype);
+                            parts.at("weight").dtype);
 }
 
 QuantisedMatrix e2m1_matrix(const ModuleParts& parts, const PublishedQuantisation& settings) {
@@ -131,7 +140,7 @@ QuantisedMatrix mlx_float_matrix(const ModuleParts& parts, const PublishedQuanti
   const Extents matrix = {words[0], stored[1] * mode->group_size};
   const ScalePart scales = parts.scales("scales", matrix, {}, mode->scales);
   if (mode->name == "mxfp8") {
-    return make_float8_matrix(parts, matrix, scales, DType::f8_e4m3, settings.dtype);
+    return make_float8_matrix(parts, settings, matrix, scales, DType::f8_e4m3);
   }
   return make_e2m1_matrix(parts, settings, matrix, {.elements = "weight", .scales = scales});
 }

@@ -208,9 +208,9 @@ std::optional<PublishedQuantisation> read_config(const JsonCursor& root, bool& d
 }  // namespace
 
 std::string PublishedQuantisation::summary() const {
-  return fmt::format("{} bits [{}] block {} awq {} shift {} {}", method, fmt::join(bits, ","),
-                     to_string(block.value_or(Extents())), words_are_awq, gptq_zero_shift,
-                     dtype_name(dtype));
+  return fmt::format("{} bits [{}] block {} awq {} shift {} {} float8 {}", method,
+                     fmt::join(bits, ","), to_string(block.value_or(Extents())), words_are_awq,
+                     gptq_zero_shift, dtype_name(dtype), keeps_float8 ? "kept" : "expanded");
 }
 
 std::optional<PublishedQuantisation> PublishedQuantisation::find(const ModelFiles& files) {

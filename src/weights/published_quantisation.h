@@ -20,6 +20,8 @@ struct PublishedQuantisation {
   bool words_are_awq = false;  // `qweight` holds AWQ's order of codes, not GPTQ's
   int gptq_zero_shift = 1;     // what is added to GPTQ's zero points: 0 in `gptq_v2`, AutoRound's
   DType dtype = DType::bf16;   // of the values of matrices, from config.json
+  // Whether matrices of E4M3 stay packed; otherwise they are expanded. No file says so.
+  bool keeps_float8 = false;
 
   // Reads config.json (`quantization_config`, or MLX's `quantization` with a mode other than
   // affine), else quantize_config.json, quant_config.json or hf_quant_config.json. Nothing where

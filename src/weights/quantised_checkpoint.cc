@@ -140,7 +140,7 @@ void QuantisedCheckpoint::add_matrix(const ModuleParts& parts, QuantisedMatrix m
   const uint64_t stored = parts.stored_bytes();
   uint64_t expanded = dtype_bytes(dtype_);
   for (const int64_t size : matrix.shape) expanded *= static_cast<uint64_t>(size);
-  if (matrix.numbers && expanded > stored) added_bytes_ += expanded - stored;
+  if (!matrix.packed && expanded > stored) added_bytes_ += expanded - stored;
   entries_.push_back({name, dtype_, matrix.shape});
   matrices_.emplace(std::move(name), Matrix{std::move(matrix), parts.names()});
 }
@@ -203,8 +203,8 @@ std::string QuantisedCheckpoint::description() const {
   std::map<std::string, int64_t> counts;
   for (const auto& [name, matrix] : matrices_) {
     const QuantisedMatrix& of = matrix.matrix;
-    const std::string fate =
-        of.packed ? std::string("packed") : fmt::format("expanded to {}", dtype_name(dtype_));
+    const std::string fate = of.packed ? std::string(of.numbers ? "kept" : "packed")
+                                       : fmt::format("expanded to {}", dtype_name(dtype_));
     ++counts[fmt::format("{} ({})", fate, of.format)];
   }
   std::string text = method_ + ": ";

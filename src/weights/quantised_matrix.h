@@ -17,13 +17,14 @@ namespace paceline {
 struct QuantisedMatrix {
   std::string format;  // "4 bits in groups of 128"
   Extents shape;       // [rows, row length], or a stack of such matrices
-  // One of them: the matrix packed, where kernels read the format, or else its numbers. The rows
-  // view the parts in the checkpoint. They throw Error corrupt naming the tensor when a value makes
-  // no sense.
+  // At least one of them: the matrix packed, where kernels read the format, and its numbers. The
+  // rows view the parts in the checkpoint. They throw Error corrupt naming the tensor when a value
+  // makes no sense. Where there are both, `packed` may give none: for scales that kernels don't
+  // read.
   std::function<std::shared_ptr<const GroupedRows>()> packed = nullptr;
   std::function<std::shared_ptr<const ValueRows>()> numbers = nullptr;
 
-  std::shared_ptr<const ValueRows> open() const { return packed ? packed() : numbers(); }
+  std::shared_ptr<const ValueRows> open() const { return numbers ? numbers() : packed(); }
 };
 
 // The matrix of these parts; nothing where they are of no known format. Errors are those of

@@ -41,9 +41,13 @@ void ScaleGrid::read_row(int64_t row, std::span<float> scales) const {
 }
 
 bool ScaleGrid::all_finite() const {
+  return all_of([](float scale) { return std::isfinite(scale); });
+}
+
+bool ScaleGrid::all_of(bool (*holds)(float scale)) const {
   return with_elements(values_, [&](const auto& element) {
     for (int64_t i = 0; i < values_.num_elements(); ++i) {
-      if (!std::isfinite(element(i) * factor / divisor)) return false;
+      if (!holds(element(i) * factor / divisor)) return false;
     }
     return true;
   });

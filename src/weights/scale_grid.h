@@ -34,6 +34,8 @@ class ScaleGrid {
   void read_row(int64_t row, std::span<float> scales) const;
   // Whether no scale is NaN or infinite.
   bool all_finite() const;
+  // Whether `holds` of every scale.
+  bool all_of(bool (*holds)(float scale)) const;
 
  private:
   Tensor values_;

@@ -102,6 +102,49 @@ TEST(QuantisedModels, StayPackedWhereKernelsReadThem) {
             std::string::npos);
 }
 
+// A copy of a golden model as bfloat16.
+void write_in_bfloat16(const std::string& model, const fs::path& to) {
+  fs::copy_file(fs::path(model) / "model.safetensors", to / "model.safetensors");
+  std::string config = read_text_file(fs::path(model) / "config.json", 1 << 20);
+  const std::string dtype = "\"dtype\": \"float32\"";
+  const size_t at = config.find(dtype);
+  ASSERT_NE(at, config.npos);
+  NewFile file(to / "config.json");
+  file.append(config.replace(at, dtype.size(), "\"dtype\": \"bfloat16\""));
+  file.commit();
+}
+
+TEST(QuantisedModels, OfFloatsInBfloat16KeepTheirCodesAndTheBitsOfTheirNumbers) {
+  const TestDirectory model, twin, cache;
+  write_in_bfloat16(quantised_model("fp8_model"), model.path());
+  write_plain_twin(model.path(), twin.path());
+  const auto load = [](const fs::path& path, const std::string& activations,
+                       const std::string& weights_cache = {}) {
+    LLM llm = LLM::load({.model = path.string(),
+                         .dtype = "bfloat16",
+                         .activations = activations,
+                         .weights_cache = weights_cache,
+                         .num_threads = 2});
+    return Logits{
+        llm.classify(Prompt(std::vector<int32_t>{1, 5, 9, 30, 200, 7}), {.with_logits = true})
+            .logits,
+        llm.model_info()};
+  };
+  const Logits expected = load(twin.path(), "plain");
+  for (const Logits& found :
+       {load(model.path(), "auto"), load(model.path(), "plain"),
+        load(model.path(), "auto", cache.path()), load(model.path(), "auto", cache.path())}) {
+    ASSERT_EQ(found.values.size(), expected.values.size());
+    EXPECT_EQ(std::memcmp(found.values.data(), expected.values.data(),
+                          expected.values.size() * sizeof(float)),
+              0);
+  }
+  const Logits kept = load(model.path(), "int8");
+  EXPECT_NE(kept.model.weight_format.find("float8_e4m3"), std::string::npos);
+  EXPECT_NE(kept.model.quantised_files.find("kept (float8_e4m3"), std::string::npos);
+  EXPECT_LT(kept.model.weight_bytes, expected.model.weight_bytes);
+}
+
 TEST(QuantisedModels, OfFloatsMayBeQuantisedAgainAndPackedOnesMayNot) {
   const std::string model = quantised_model("fp8_model");
   const TestDirectory twin;

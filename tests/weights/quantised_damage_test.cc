@@ -77,7 +77,9 @@ std::vector<HeldTensor> golden_tensors(const std::string& name) {
 }
 
 PublishedQuantisation golden_settings(const std::string& name) {
-  return *PublishedQuantisation::find(ModelFiles(golden_folder(name)));
+  auto settings = *PublishedQuantisation::find(ModelFiles(golden_folder(name)));
+  settings.keeps_float8 = true;
+  return settings;
 }
 
 // Reads every matrix as numbers and as codes.

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "tensor/float8.h"
 #include "tests/source_path.h"
 #include "weights/checkpoint.h"
 #include "weights/published_quantisation.h"
@@ -20,8 +21,9 @@ class QuantisedGolden : public testing::TestWithParam<std::string> {
  protected:
   QuantisedGolden() {
     const fs::path folder = fs::path(source_path("tests/goldens/quantised")) / GetParam();
-    const auto settings = PublishedQuantisation::find(ModelFiles(folder));
+    auto settings = PublishedQuantisation::find(ModelFiles(folder));
     if (!settings) throw Error(ErrorCode::not_found, "no settings in " + folder.string());
+    settings->keeps_float8 = true;
     source_ = open_only(folder / "model.safetensors");
     expected_ = open_only(folder / "expected.safetensors");
     checkpoint_ = std::make_unique<QuantisedCheckpoint>(*source_, *settings, memory_, threads_);
@@ -41,7 +43,7 @@ class QuantisedGolden : public testing::TestWithParam<std::string> {
     return values;
   }
 
-  // scale * code + offset of every element, rounded to the dtype.
+  // scale * code + offset of every element; of E4M3 rounded to the dtype.
   static std::vector<float> numbers(const GroupedRows& rows) {
     const auto length = static_cast<size_t>(rows.row_length());
     const auto size = static_cast<size_t>(rows.grouping().group_size);
@@ -49,7 +51,11 @@ class QuantisedGolden : public testing::TestWithParam<std::string> {
     std::vector<float> scales(length / size), offsets(length / size), values;
     for (int64_t row = 0; row < rows.num_rows(); ++row) {
       rows.read_codes(row, codes, scales, offsets);
-      for (size_t i = 0; i < length; ++i) {
+      for (size_t i = 0; i < length && rows.grouping().is_float8(); ++i) {
+        const float number = float8_values(DType::f8_e4m3)[codes[i]];
+        values.push_back(to_float(to_bfloat16(number * scales[i / size])));
+      }
+      for (size_t i = 0; i < length && !rows.grouping().is_float8(); ++i) {
         values.push_back(scales[i / size] * static_cast<float>(codes[i]) + offsets[i / size]);
       }
     }
@@ -94,7 +100,8 @@ TEST_P(QuantisedGolden, PackedMatricesHaveTheSameValues) {
     const auto values = numbers(*rows);
     const auto expected = numbers(expected_->read(entry.name, entry.shape));
     // The values are rounded to the dtype; a difference of a code and an offset, to theirs.
-    const float of_dtype = entry.dtype == DType::bf16 ? 0x1p-8f : 0x1p-11f;
+    float of_dtype = entry.dtype == DType::bf16 ? 0x1p-8f : 0x1p-11f;
+    if (rows->grouping().is_float8()) of_dtype = 0.0f;
     for (size_t i = 0; i < values.size(); ++i) {
       ASSERT_NEAR(values[i], expected[i], of_dtype * std::abs(expected[i]) + 1e-7f) << i;
     }
@@ -107,16 +114,16 @@ INSTANTIATE_TEST_SUITE_P(Formats, QuantisedGolden,
                          [](const auto& param) { return param.param; });
 
 // What a kernel reads as it is packed, and what it doesn't.
-std::string description_of(const std::string& name) {
+std::string description_of(const std::string& name, bool keeps_float8 = false) {
   const fs::path folder = fs::path(source_path("tests/goldens/quantised")) / name;
   const TestDirectory directory;
   fs::copy_file(folder / "model.safetensors", directory.path() / "model.safetensors");
   const auto source = open_checkpoint(directory.path());
   Memory memory;
   ThreadPool threads(1);
-  return QuantisedCheckpoint(*source, *PublishedQuantisation::find(ModelFiles(folder)), memory,
-                             threads)
-      .description();
+  auto settings = PublishedQuantisation::find(ModelFiles(folder));
+  settings->keeps_float8 = keeps_float8;
+  return QuantisedCheckpoint(*source, *settings, memory, threads).description();
 }
 
 TEST(QuantisedGoldenForms, AreDescribed) {
@@ -129,6 +136,9 @@ TEST(QuantisedGoldenForms, AreDescribed) {
   EXPECT_EQ(description_of("modelopt"),
             "modelopt: 1 matrix expanded to bfloat16 (float8_e4m3 with one scale), 1 matrix packed "
             "(floats of 4 bits in groups of 16)");
+  EXPECT_EQ(description_of("modelopt", true),
+            "modelopt: 1 matrix kept (float8_e4m3 with one scale), 1 matrix packed (floats of 4 "
+            "bits in groups of 16)");
 }
 
 }  // namespace
