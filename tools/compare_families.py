@@ -539,7 +539,7 @@ def write(spec: GoldenSpec, draw: random.Random, seed: int, out: Path, respells:
     greedy_ids = decided_tokens(model, ids) if is_hybrid and keeps_rope and not respells else []
     folder = out / spec.name
     shutil.rmtree(folder, ignore_errors=True)
-    stacked = is_mixture(model.config) and draw.random() < 0.5
+    stacked = is_mixture(model.config) and draw.random() < 0.5 and spec.family != "kimi_linear"  # whose files have one form
     model.to(getattr(torch, dtype)).save_pretrained(folder, save_original_format=not stacked)
     if respells:
         try:

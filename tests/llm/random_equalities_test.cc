@@ -292,6 +292,8 @@ TEST_F(RandomEqualities, TogetherAsAloneOnAnEmulatedGpu) {
     const bool is_hybrid = is_full_scale() && seed % 8 == 0;
     RandomCase drawn = is_hybrid ? draw_case_of("hybrids", seed, isas) : draw_case(seed, isas);
     if (drawn.subject.has_text) continue;  // a model of 10 million parameters
+    // GPUs have no kernels of Kimi delta attention.
+    if (drawn.subject.load.model.find("kimi_linear") != std::string::npos) continue;
     drawn.subject.load.device = drawn.engine.device = "cuda";
     const std::string name = "PACELINE_SEED=" + std::to_string(seed) + ": " + drawn.text();
     SCOPED_TRACE(name);
