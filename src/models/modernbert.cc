@@ -6,13 +6,13 @@
 namespace paceline {
 namespace {
 
-constexpr CommonDefaults kDefaults = {.vocab_size = 50368,
-                                      .num_heads = 12,
-                                      .intermediate_size = 1152,
-                                      .max_position = 8192,
-                                      .norm_eps_key = "norm_eps",
-                                      .norm_eps = 1e-5,
-                                      .hidden_size = 768};
+constexpr CommonDefaults kModernBertDefaults = {.vocab_size = 50368,
+                                                .num_heads = 12,
+                                                .intermediate_size = 1152,
+                                                .max_position = 8192,
+                                                .norm_eps_key = "norm_eps",
+                                                .norm_eps = 1e-5,
+                                                .hidden_size = 768};
 
 std::vector<bool> read_sliding(const HfConfig& config, int64_t num_layers) {
   constexpr int64_t kPattern = 3;
@@ -27,7 +27,7 @@ std::vector<bool> read_sliding(const HfConfig& config, int64_t num_layers) {
 
 DecoderConfig read_modernbert(const HfConfig& config, const WeightReader& weights) {
   constexpr int64_t kLayers = 22, kLocal = 128;
-  DecoderConfig encoder = read_common(config, weights, kDefaults);
+  DecoderConfig encoder = read_common(config, weights, kModernBertDefaults);
   set_encoder(encoder);
   encoder.norm_bias = config.boolean("norm_bias", false);
   encoder.embedding_norm = true;

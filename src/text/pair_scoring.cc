@@ -115,12 +115,12 @@ PairScoring::PairScoring(const TextModel& model, std::span<const TextPair> pairs
 // A pair's tokens are those of one text after those of the other, each with its special tokens; an
 // encoder's are as the tokenizer joins two texts.
 void PairScoring::add_classified(const TextPair& pair, const PairOptions& /*options*/) {
-  if (model_.labels->pooling == Pooling::first) {
+  if (model_.labels->pooling != Pooling::last) {
     const PairEncoding encoded = encode_text_pair(model_, pair.first, pair.second, pair.name);
     GenerateRequest request{.prompt = encoded.ids,
                             .prompt_name = pair.name,
                             .max_tokens = 0,
-                            .pooling = Pooling::first};
+                            .pooling = model_.labels->pooling};
     const auto second = std::ranges::find(encoded.type_ids, 1);
     if (second != encoded.type_ids.end() && model_.engine.limits().tells_types) {
       request.second_text = second - encoded.type_ids.begin();

@@ -101,7 +101,8 @@ TEST(EncoderPairs, HaveTheBitsOfOneAlone) {
                                        {"x", "step 1 of many and then step 2"},
                                        {"where is the sea", "no"},
                                        {"A long walk", "x"}};
-  for (const char* const name : {"bert_pairs", "xlm_roberta_pairs", "nomic_bert_pairs"}) {
+  for (const char* const name :
+       {"bert_pairs", "xlm_roberta_pairs", "nomic_bert_pairs", "modernbert_pairs"}) {
     SCOPED_TRACE(name);
     LoadOptions options = embedding_options(embedding_model(name));
     LLM together = LLM::load(options);

@@ -484,7 +484,7 @@ def main() -> None:
               "cross_encoder": lambda path: make_classifier(path, ["LABEL_0"], 7), "reranker": make_reranker,
               "bert": make_bert, "xlm_roberta": make_xlm_roberta, "distilbert": make_distilbert,
               "modernbert": make_modernbert, "nomic_bert": make_nomic_bert, "gte": make_gte, "eurobert": make_eurobert,
-              "modernbert_labels": lambda path: make_encoder_classifier("modernbert", ["bad", "fair", "good"], path),
+              "modernbert_pairs": lambda path: make_encoder_classifier("modernbert", ["LABEL_0"], path),
               "nomic_bert_pairs": lambda path: make_encoder_classifier("nomic_bert", ["LABEL_0"], path),
               "bert_pairs": lambda path: make_encoder_classifier("bert", ["LABEL_0"], path),
               "xlm_roberta_pairs": lambda path: make_encoder_classifier("xlm_roberta", ["LABEL_0"], path),
