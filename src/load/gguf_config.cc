@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "load/gguf_fields.h"
 #include "load/gguf_layers.h"
+#include "load/gguf_mixed_layers.h"
 #include "load/gguf_mixers.h"
 #include "load/gguf_tokens.h"
 #include "models/hf_config.h"
@@ -49,6 +50,7 @@ GgufHeads heads_of(const GgufFields& fields) {
 int64_t head_dim_of(const GgufFields& fields) {
   if (!has_attention(fields)) return fields.size("embedding_length");
   if (fields.architecture().has_latents) return fields.size("rope.dimension_count");
+  if (fields.architecture().mixed_layers) return fields.size("attention.key_length_swa");
   const int64_t otherwise =
       fields.size("embedding_length") / fields.layer_size("attention.head_count");
   const int64_t head_dim = fields.integer("attention.key_length").value_or(otherwise);
@@ -281,7 +283,8 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
   if (!has_experts(fields) || fields.metadata().contains(fields.key(kWidth))) {
     config.emplace_back("intermediate_size", gguf_mlp_size(fields));
   }
-  if (!architecture.has_latents) add_rotated(fields, head_dim, config);
+  const bool may_rotate_part = !architecture.has_latents && !architecture.mixed_layers;
+  if (may_rotate_part) add_rotated(fields, head_dim, config);
   return config;
 }
 
@@ -368,10 +371,14 @@ Json gguf_config(const GgufFile& file, NormWeights norms) {
   Json::Object config = common_fields(file, fields);
   const int64_t layers = num_layers(fields);
   const int64_t head_dim = head_dim_of(fields);
-  add_gguf_rope(file, fields,
-                {.rotated = fields.integer("rope.dimension_count").value_or(head_dim),
-                 .context = fields.size("context_length")},
-                config);
+  if (architecture.mixed_layers) {
+    add_gguf_mixed_layers(file, fields, layers, config);
+  } else {
+    add_gguf_rope(file, fields,
+                  {.rotated = fields.integer("rope.dimension_count").value_or(head_dim),
+                   .context = fields.size("context_length")},
+                  config);
+  }
   add_own_fields(file, fields, config);
   if (architecture.has_latents) add_latents(fields, config);
   if (architecture.mixers != GgufMixers::attention) {

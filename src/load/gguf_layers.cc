@@ -125,24 +125,6 @@ double attention_factor_of(const GgufFields& fields, bool yarn) {
   return yarn ? factor : factor * yarn_attention_factor(fields).value_or(1.0);
 }
 
-// Which layers have a window: a list in the file, or all but every pattern-th.
-std::vector<bool> windowed_layers_of(const GgufFields& fields, int64_t layers) {
-  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-  std::vector<bool> windowed;
-  if (fields.metadata().is_array(fields.key(kPattern))) {
-    const auto listed = fields.metadata().integers(fields.key(kPattern)).value();
-    if (static_cast<int64_t>(listed.size()) < layers) {
-      fields.corrupt(kPattern, fmt::format("{} entries for {} layers", listed.size(), layers));
-    }
-    for (int64_t i = 0; i < layers; ++i) windowed.push_back(listed[static_cast<size_t>(i)] != 0);
-    return windowed;
-  }
-  const int64_t pattern =
-      std::max<int64_t>(fields.integer(kPattern).value_or(fields.architecture().window_pattern), 0);
-  for (int64_t i = 0; i < layers; ++i) windowed.push_back(pattern == 0 || (i + 1) % pattern != 0);
-  return windowed;
-}
-
 // The lists of LongRoPE; nothing in files of models without it.
 std::optional<Json> longrope_of(const GgufFile& file, const GgufFields& fields) {
   auto longer = divisors_of(file, "rope_factors_long.weight");
@@ -238,6 +220,56 @@ void add_gguf_rope(const GgufFile& file, const GgufFields& fields, const GgufRop
   }
 }
 
+std::vector<bool> gguf_windowed_layers(const GgufFields& fields, int64_t layers) {
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  std::vector<bool> windowed;
+  if (fields.metadata().is_array(fields.key(kPattern))) {
+    const auto listed = fields.metadata().integers(fields.key(kPattern)).value();
+    if (static_cast<int64_t>(listed.size()) < layers) {
+      fields.corrupt(kPattern, fmt::format("{} entries for {} layers", listed.size(), layers));
+    }
+    for (int64_t i = 0; i < layers; ++i) windowed.push_back(listed[static_cast<size_t>(i)] != 0);
+    return windowed;
+  }
+  const int64_t pattern =
+      std::max<int64_t>(fields.integer(kPattern).value_or(fields.architecture().window_pattern), 0);
+  for (int64_t i = 0; i < layers; ++i) windowed.push_back(pattern == 0 || (i + 1) % pattern != 0);
+  return windowed;
+}
+
+void add_gguf_mixed_ropes(const GgufFile& file, const GgufFields& fields, Json::Object& config) {
+  constexpr double kNoAngle = 1e10;  // a divisor that leaves none; files have 1e30
+  if (factor_of(fields) != 1.0) fields.unsupported("rope.scaling.factor", "scalings of two ropes");
+  for (const auto& [rotated, head] : {std::pair{"rope.dimension_count", "attention.key_length"},
+                                      {"rope.dimension_count_swa", "attention.key_length_swa"}}) {
+    if (fields.integer(rotated).value_or(fields.size(head)) != fields.size(head)) {
+      fields.unsupported(rotated, "parts of heads that rotate");
+    }
+  }
+  Json::Object full = {{"rope_type", Json(std::string("proportional"))},
+                       {"rope_theta", Json(rope_theta(fields))}};
+  if (const auto divisors = divisors_of(file, "rope_freqs.weight")) {
+    const Json::Array& all = divisors->as_array("rope_freqs.weight");
+    size_t kept = 0;
+    while (kept < all.size() && *all[kept].number() == 1.0) ++kept;
+    for (size_t i = kept; i < all.size(); ++i) {
+      if (*all[i].number() < kNoAngle) {
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("{}: tensor rope_freqs.weight: found {}, expected 1 for the first "
+                                "frequencies and 1e30 for the others",
+                                file.path().string(), *all[i].number()));
+      }
+    }
+    // Of the whole head; half of an element more, because the config's reader rounds down.
+    const double share = (static_cast<double>(kept) + 0.25) / static_cast<double>(all.size());
+    full.emplace_back("partial_rotary_factor", std::min(share, 1.0));
+  }
+  Json::Object sliding = whole_rope(Json(), fields.number("rope.freq_base_swa").value_or(1e4));
+  config.emplace_back("rope_parameters",
+                      Json(Json::Object{{"full_attention", Json(std::move(full))},
+                                        {"sliding_attention", Json(std::move(sliding))}}));
+}
+
 void add_gguf_windows(const GgufFields& fields, int64_t layers, Json::Object& config) {
   const GgufArchitecture& architecture = fields.architecture();
   const int64_t window =
@@ -247,7 +279,7 @@ void add_gguf_windows(const GgufFields& fields, int64_t layers, Json::Object& co
     return;
   }
   Json::Array types;
-  for (const bool windowed : windowed_layers_of(fields, layers)) {
+  for (const bool windowed : gguf_windowed_layers(fields, layers)) {
     types.emplace_back(
         std::string(windowed && window > 0 ? "sliding_attention" : "full_attention"));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/json.h"
 #include "load/gguf_fields.h"
@@ -19,6 +20,14 @@ struct GgufRopeShape {
 // Error unsupported naming another kind of scaling.
 void add_gguf_rope(const GgufFile& file, const GgufFields& fields, const GgufRopeShape& shape,
                    Json::Object& config);
+
+// Adds a rope for each kind of layer, where those with a window rotate heads of another size. Those
+// without have rope_freqs.weight: 1 for frequencies that a head has, huge for those that are 0.
+void add_gguf_mixed_ropes(const GgufFile& file, const GgufFields& fields, Json::Object& config);
+
+// Which layers have a window: a list in the file, or all but every pattern-th. The caller bounds
+// `layers`.
+std::vector<bool> gguf_windowed_layers(const GgufFields& fields, int64_t layers);
 
 // Adds `sliding_window` (null: none), and `layer_types` if layers differ. The caller bounds
 // `layers`.

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "load/gguf_mixed_layers.h"
+
 namespace paceline {
 namespace {
 
@@ -251,6 +253,7 @@ void add_convolution_fields(const GgufFile& file, const GgufFields& fields, Json
 }  // namespace
 
 int64_t gguf_key_heads(const GgufFields& fields) {
+  if (fields.architecture().mixed_layers) return gguf_windowed_key_heads(fields);
   const GgufMixers mixers = fields.architecture().mixers;
   const bool is_uniform = mixers == GgufMixers::attention || mixers == GgufMixers::delta_nets ||
                           mixers == GgufMixers::beside;
@@ -258,6 +261,7 @@ int64_t gguf_key_heads(const GgufFields& fields) {
 }
 
 int64_t gguf_mlp_size(const GgufFields& fields) {
+  if (fields.architecture().mixed_layers) return gguf_first_mlp_size(fields);
   const bool is_uniform = fields.architecture().mixers != GgufMixers::alone;
   return is_uniform ? fields.layer_size(kMlpColumns) : only_number(fields, kMlpColumns);
 }

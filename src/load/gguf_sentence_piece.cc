@@ -107,6 +107,22 @@ void write_space_decoder(bool space_first, JsonWriter& writer) {
   writer.end_array().end_object();
 }
 
+// Those of the file, as Gemma 4 has them, or those that the pieces' scores make.
+void write_merges(const GgufMetadata& metadata, const SentencePieces& pieces, JsonWriter& writer) {
+  if (metadata.string("tokenizer.ggml.model") == "gemma4") {
+    constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+    const auto merges = metadata.strings(kMerges);
+    if (!merges) {
+      throw Error(ErrorCode::corrupt, fmt::format("{}: {} is missing", metadata.file(), kMerges));
+    }
+    for (const std::string_view merge : *merges) writer.string(merge);
+    return;
+  }
+  for (const auto& [left, right] : merges_of_pieces(pieces.merging)) {
+    writer.begin_array().string(left).string(right).end_array();
+  }
+}
+
 }  // namespace
 
 std::string gguf_sentence_piece_json(const GgufMetadata& metadata) {
@@ -129,9 +145,7 @@ std::string gguf_sentence_piece_json(const GgufMetadata& metadata) {
   begin_bpe_model({.unknown = pieces.unknown, .byte_fallback = pieces.byte_fallback}, pieces.texts,
                   writer);
   writer.key("merges").begin_array();
-  for (const auto& [left, right] : merges_of_pieces(pieces.merging)) {
-    writer.begin_array().string(left).string(right).end_array();
-  }
+  write_merges(metadata, pieces, writer);
   writer.end_array().end_object().end_object();
   return json;
 }

@@ -79,10 +79,11 @@ bool has_gguf_tokenizer(const GgufMetadata& metadata) {
 std::string gguf_tokenizer_json(const GgufMetadata& metadata) {
   const std::string_view model = metadata.string("tokenizer.ggml.model").value_or("none");
   if (model == "gpt2") return gguf_byte_level_json(metadata);
-  if (model == "llama") return gguf_sentence_piece_json(metadata);
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{}: tokenizer.ggml.model: \"{}\" isn't supported; gpt2 and llama are",
-                          metadata.file(), model.substr(0, 64)));
+  if (model == "llama" || model == "gemma4") return gguf_sentence_piece_json(metadata);
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("{}: tokenizer.ggml.model: \"{}\" isn't supported; gpt2, llama and gemma4 are",
+                  metadata.file(), model.substr(0, 64)));
 }
 
 std::string gguf_tokenizer_config_json(const GgufMetadata& metadata) {

@@ -26,21 +26,21 @@ struct Gemma4Defaults {
   int64_t layer_input_size = 0;
 };
 
-constexpr Gemma4Defaults kGemma4 = {.common = {.vocab_size = 262144,
-                                               .num_heads = 8,
-                                               .num_kv_heads = 4,
-                                               .head_dim = kGemma4HeadDim,
-                                               .max_position = 131072,
-                                               .tied_head = true},
-                                    .window = 512,
-                                    .layer_input_size = 256};
-constexpr Gemma4Defaults kGemma4Unified = {.common = {.vocab_size = 262144,
-                                                      .num_heads = 8,
-                                                      .num_kv_heads = 4,
-                                                      .head_dim = kGemma4HeadDim,
-                                                      .max_position = 262144,
-                                                      .tied_head = true},
-                                           .window = 1024};
+constexpr Gemma4Defaults kGemma4Defaults = {.common = {.vocab_size = 262144,
+                                                       .num_heads = 8,
+                                                       .num_kv_heads = 4,
+                                                       .head_dim = kGemma4HeadDim,
+                                                       .max_position = 131072,
+                                                       .tied_head = true},
+                                            .window = 512,
+                                            .layer_input_size = 256};
+constexpr Gemma4Defaults kGemma4UnifiedDefaults = {.common = {.vocab_size = 262144,
+                                                              .num_heads = 8,
+                                                              .num_kv_heads = 4,
+                                                              .head_dim = kGemma4HeadDim,
+                                                              .max_position = 262144,
+                                                              .tied_head = true},
+                                                   .window = 1024};
 
 // By layer_types; the last layer has full attention whatever these say.
 std::vector<bool> read_gemma4_sliding(const HfConfig& config) {
@@ -202,14 +202,14 @@ DecoderConfig read_any_gemma4(const HfConfig& config, const WeightReader& weight
 }  // namespace
 
 DecoderConfig read_gemma4(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_any_gemma4(config, weights, kGemma4);
+  DecoderConfig decoder = read_any_gemma4(config, weights, kGemma4Defaults);
   read_gemma4_mixture(config, decoder);
-  read_layer_inputs(config, kGemma4.layer_input_size, decoder);
+  read_layer_inputs(config, kGemma4Defaults.layer_input_size, decoder);
   return decoder;
 }
 
 DecoderConfig read_gemma4_unified(const HfConfig& config, const WeightReader& weights) {
-  return read_any_gemma4(config, weights, kGemma4Unified);
+  return read_any_gemma4(config, weights, kGemma4UnifiedDefaults);
 }
 
 }  // namespace paceline

@@ -63,6 +63,40 @@ constexpr GgufArchitecture kGemma3 = {.name = "gemma3",
                                       .window_pattern = 6,
                                       .widely_scaled_layers = 62};
 
+// convert_hf_to_gguf.py's and gguf-py's names for Gemma 4.
+constexpr std::array<GgufNamePair, 11> kGemma4Names = {{
+    {"ffn_gate_inp", "router.proj"},
+    {"ffn_gate_exps", "experts.gate_proj"},
+    {"ffn_up_exps", "experts.up_proj"},
+    {"ffn_down_exps", "experts.down_proj"},
+    {"ffn_gate_up_exps", "experts.gate_up_proj"},
+    {"pre_ffw_norm_2", "pre_feedforward_layernorm_2"},
+    {"post_ffw_norm_1", "post_feedforward_layernorm_1"},
+    {"post_ffw_norm_2", "post_feedforward_layernorm_2"},
+    {"inp_gate", "per_layer_input_gate"},
+    {"proj", "per_layer_projection"},
+    {"post_norm", "post_per_layer_input_norm"},
+}};
+constexpr std::array<GgufNamePair, 6> kGemma4WholeNames = {{
+    {"layer_output_scale.weight", "layer_scalar"},
+    {"ffn_gate_inp.scale", "router.scale"},
+    {"ffn_down_exps.scale", "router.per_expert_scale"},
+    {"per_layer_token_embd.weight", "embed_tokens_per_layer.weight"},
+    {"per_layer_model_proj.weight", "per_layer_model_projection.weight"},
+    {"per_layer_proj_norm.weight", "per_layer_projection_norm.weight"},
+}};
+constexpr GgufArchitecture kGemma4 = {.name = "gemma4",
+                                      .model_type = "gemma4_text",
+                                      .hf_class = "Gemma4ForCausalLM",
+                                      .has_mixtures = true,
+                                      .normalises_experts = true,
+                                      .tensors = kGemma4Names,
+                                      .whole_tensors = kGemma4WholeNames,
+                                      .four_norms = true,
+                                      .mixed_layers = true,
+                                      .activation = "gelu_pytorch_tanh",
+                                      .window_pattern = 6};
+
 constexpr std::array<GgufNamePair, 2> kBehindNames = {{
     {"post_attention_norm", "post_attention_layernorm"},
     {"post_ffw_norm", "post_feedforward_layernorm"},
@@ -736,6 +770,7 @@ constexpr auto kArchitectures = std::to_array<GgufArchitecture>(
      kGranite,
      kGlm4,
      kExaone4,
+     kGemma4,
      kCohere2,
      kStableLm,
      kStarcoder2,

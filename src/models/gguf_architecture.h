@@ -88,6 +88,7 @@ struct GgufArchitecture {
   bool multiplied_weights = false;     // files have multipliers in the weights, not in keys
   bool has_position_sections = false;  // rope.dimension_sections: of time, height and width
   bool two_ropes = false;              // layers with a window have a rope of their own
+  bool mixed_layers = false;           // add_gguf_mixed_layers(); sizes of heads by kind of layer
   std::string_view activation = "silu";
   int64_t default_window = 0;  // of windowed layers, when the file has no window; 0: none
   int64_t window_pattern = 0;  // every window_pattern-th layer has no window; 0: all are equal

@@ -41,6 +41,9 @@ constexpr StackName kMatrixStacks[] = {
     {".switch_mlp.gate_proj.weight", kGate},
     {".switch_mlp.up_proj.weight", kUp},
     {".switch_mlp.down_proj.weight", kDown},
+    {".experts.switch_glu.gate_proj.weight", kGate},
+    {".experts.switch_glu.up_proj.weight", kUp},
+    {".experts.switch_glu.down_proj.weight", kDown},
     // GGUF, as checkpoint_name() calls them; Mxfp4Checkpoint
     {".experts.gate_proj.weight", kGate},
     {".experts.up_proj.weight", kUp},

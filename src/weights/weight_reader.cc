@@ -32,10 +32,9 @@ constexpr std::array<std::string_view, 11> kPrefixes = {"model.language_model.",
                                                         ""};
 
 // Towers of images and sound and their projectors; layers that predict several tokens.
-constexpr std::array<std::string_view, 9> kOtherTowers = {
-    "vision_tower", "vision_model", "visual", "multi_modal_projector",
-    "embed_vision", "connector",    "mtp",    "audio_tower",
-    "embed_audio"};
+constexpr std::array<std::string_view, 10> kOtherTowers = {
+    "vision_tower", "vision_model", "visual",      "multi_modal_projector", "embed_vision",
+    "connector",    "mtp",          "audio_tower", "embed_audio",           "vision_embedder"};
 
 std::string_view find_embedding(const Checkpoint& checkpoint, const WeightLayout* layout) {
   if (layout != nullptr) return layout->embedding;

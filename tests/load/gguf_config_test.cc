@@ -256,6 +256,55 @@ TEST_F(GgufConfig, NoWindowOfAMistralIsNone) {
   EXPECT_EQ(windows_of(decoder(small_file("mistral"))), std::vector<int64_t>(6, 0));
 }
 
+// Gemma 4: every sixth layer has no window, the last two read the keys and values of others.
+TEST_F(GgufConfig, LayersThatDifferHaveTheirSizes) {
+  const auto file = [](std::vector<int32_t> columns, float divisor) {
+    GgufWriter writer;
+    writer.string("general.architecture", "gemma4");
+    writer.floats("token_embd.weight", {10, 32}, std::vector<float>(320));
+    const auto add = [&](const std::string& key, uint32_t value) {
+      writer.number("gemma4." + key, value);
+    };
+    writer.numbers("gemma4.attention.head_count_kv", std::vector<int32_t>{2, 2, 1, 2, 2, 1});
+    writer.numbers("gemma4.attention.sliding_window_pattern",
+                   std::vector<int32_t>{1, 1, 0, 1, 1, 0});
+    writer.numbers("gemma4.feed_forward_length", columns);
+    add("block_count", 6);
+    add("context_length", 512);
+    add("embedding_length", 32);
+    add("attention.head_count", 4);
+    add("attention.key_length", 16);
+    add("attention.key_length_swa", 8);
+    add("attention.sliding_window", 24);
+    add("attention.shared_kv_layers", 2);
+    add("embedding_length_per_layer_input", 4);
+    writer.floats("rope_freqs.weight", {8}, {1, 1, 1, divisor, 1e30f, 1e30f, 1e30f, 1e30f});
+    writer.floats("per_layer_token_embd.weight", {9, 24}, std::vector<float>(216));
+    return writer;
+  };
+  const std::vector<int32_t> doubled = {64, 64, 64, 64, 128, 128};
+  const DecoderConfig config = decoder(file(doubled, 1e30f));
+  EXPECT_EQ(config.family, "gemma4_text");
+  EXPECT_EQ(windows_of(config), (std::vector<int64_t>{24, 24, 0, 24, 24, 0}));
+  const LayerConfig &full = config.layers[2], &last = config.layers[5];
+  EXPECT_EQ(config.head_dim_of(0), 8);
+  EXPECT_EQ(config.num_kv_heads_of(0), 2);
+  EXPECT_EQ(config.head_dim_of(2), 16);
+  EXPECT_EQ(config.num_kv_heads_of(2), 1);
+  EXPECT_TRUE(full.values_are_keys);  // the file has no attn_v
+  EXPECT_EQ(last.shares_cache_of, 2);
+  EXPECT_EQ(config.layers[4].shares_cache_of, 3);
+  EXPECT_EQ(config.intermediate_size_of(3), 64);
+  EXPECT_EQ(config.intermediate_size_of(4), 128);
+  EXPECT_EQ(config.ropes[1].rotated_pairs, 3);
+  EXPECT_EQ(config.layer_inputs, (LayerInputConfig{.width = 4, .vocab_size = 9}));
+  expect_refused(ErrorCode::unsupported, {"rope_freqs.weight", "found 2"}, file(doubled, 2.0f));
+  expect_refused(ErrorCode::unsupported, {"gemma4.feed_forward_length"},
+                 file({64, 64, 64, 128, 128, 128}, 1e30f));
+  expect_refused(ErrorCode::corrupt, {"gemma4.feed_forward_length", "5 entries for 6"},
+                 file({64, 64, 64, 64, 64}, 1e30f));
+}
+
 // The numbers of a file decide sizes and lists, so each must be bounded.
 TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
   const auto integers = {"block_count",
@@ -305,12 +354,13 @@ TEST_F(GgufConfig, AnyNumberIsReadOrRefused) {
     }
   };
   for (const std::string arch :
-       {"llama", "qwen2", "gemma2", "gemma3", "qwen35", "lfm2", "granitehybrid", "nemotron_h",
-        "falcon-h1", "mamba2", "mamba", "jamba"}) {
+       {"llama", "qwen2", "gemma2", "gemma3", "gemma4", "qwen35", "lfm2", "granitehybrid",
+        "nemotron_h", "falcon-h1", "mamba2", "mamba", "jamba"}) {
     const auto file_without = [&](const std::string& key) {
       GgufWriter writer = small_file(arch, key);
-      for (const std::string size : {"ssm.conv_kernel", "ssm.inner_size", "ssm.state_size",
-                                     "ssm.group_count", "ssm.time_step_rank"}) {
+      for (const std::string size :
+           {"ssm.conv_kernel", "ssm.inner_size", "ssm.state_size", "ssm.group_count",
+            "ssm.time_step_rank", "attention.key_length_swa"}) {
         if (size != key) writer.number(arch + "." + size, uint32_t{4});
       }
       writer.string(arch + ".rope.scaling.type", "yarn");

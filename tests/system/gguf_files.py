@@ -1,6 +1,7 @@
 """Writes GGUF files from Hugging Face directories, like llama.cpp's converter, in plain Python."""
 import json
 import math
+import re
 import struct
 from array import array
 from pathlib import Path
@@ -88,7 +89,12 @@ USUAL_SIZES = {"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head"
                "n_positions": "max_position_embeddings", "n_inner": "intermediate_size", "moe_k": "num_experts_per_tok",
                "moe_topk": "num_experts_per_tok", "moe_num_experts": "num_experts",
                "moe_num_shared_experts": "n_shared_experts"}
-WITHOUT_KIND = {"pre_ff_layernorm.weight": "ffn_norm", "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
+OWN_NAMES["gemma4"] = {
+    "router.proj": "ffn_gate_inp", "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
+    "post_feedforward_layernorm_1": "post_ffw_norm_1", "post_feedforward_layernorm_2": "post_ffw_norm_2",
+    "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm"}
+WITHOUT_KIND = {"layer_scalar": "layer_output_scale.weight", "router.scale": "ffn_gate_inp.scale",
+                "router.per_expert_scale": "ffn_down_exps.scale", "pre_ff_layernorm.weight": "ffn_norm", "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
                 "self_attn.sinks": "attn_sinks.weight", "mlp.moe_statics.e_score_correction_bias": "exp_probs_b.bias", "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
                 "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
                 "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "self_attn.A_log": "ssm_a", "self_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
@@ -97,14 +103,15 @@ MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier"
 ALL_WINDOWS = ("mistral", "mixtral", "phi3", "starcoder2", "ministral3")
 INTERLEAVED = ("llama", "arcee", "smollm3", "granite", "granitemoe", "granitehybrid", "nemotron_h", "nemotron_h_moe",
                "mistral3", "olmo")
-OUTSIDE = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm",
+OUTSIDE = {"embed_tokens_per_layer": "per_layer_token_embd", "per_layer_model_projection": "per_layer_model_proj",
+           "per_layer_projection_norm": "per_layer_proj_norm", "embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm",
            "embeddings": "token_embd", "norm_f": "output_norm", "final_layernorm": "output_norm",
            "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "embed_in": "token_embd", "embed_out": "output",
            "final_layer_norm": "output_norm"}
 ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma", "qwen2_5_vl": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl": "qwen3vl",
                  "qwen3_vl_text": "qwen3vl", "seed_oss": "seed_oss", "arcee": "arcee", "ernie4_5": "ernie4_5",
                  "llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma2": "gemma2",
-                 "gemma3_text": "gemma3", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
+                 "gemma3_text": "gemma3", "gemma4_text": "gemma4", "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
                  "mixtral": "llama", "glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "granitemoe": "granitemoe",
                  "granitemoeshared": "granitemoe",
                  "phi3": "phi3", "smollm3": "smollm3", "olmo2": "olmo2", "olmo3": "olmo2",
@@ -292,7 +299,7 @@ def gguf_name(name, arch):
     if not stem.startswith("layers."):
         return f"{OUTSIDE[stem]}.{kind}"
     _, index, part = stem.split(".", 2)
-    norms = FOUR_NORMS if arch in ("gemma2", "gemma3") else TWO_NORMS
+    norms = FOUR_NORMS if arch in ("gemma2", "gemma3", "gemma4") else TWO_NORMS
     return f"blk.{index}.{({**IN_LAYERS, **norms, **OWN_NAMES.get(arch, {})})[part]}.{kind}"
 
 
@@ -356,6 +363,7 @@ def stack_experts(tensors):
         return gpt_oss_experts(tensors)
     out, parts = {}, {}
     for name, (dtype, shape, content) in tensors.items():
+        name = re.sub(r"(layers\.\d+)\.experts\.", r"\1.mlp.experts.", name)  # Gemma 4's
         for old, new in MIXTURE_NAMES.items():
             name = name.replace(old, new)
         block, _, rest = name.partition(".mlp.experts.")
@@ -457,6 +465,32 @@ def joined_heads(content, rows, heads):
     return b"".join(content[row * width:(row + size) * width] for row in order)
 
 
+def add_mixed_layers(add, config, types):
+    """The sizes of Gemma 4's layers, which differ."""
+    sizes = config["per_layer_config"]
+    full_dim = next(iter(sizes.values()))["head_dim"]
+    for length in ("key_length", "value_length"):
+        add(f"attention.{length}", U32, full_dim)
+        add(f"attention.{length}_swa", U32, config["head_dim"])
+    add("rope.dimension_count", U32, full_dim)
+    add("rope.dimension_count_swa", U32, config["head_dim"])
+    heads = [sizes.get(str(i), {}).get("num_key_value_heads", config["num_key_value_heads"]) for i in range(len(types))]
+    add("attention.head_count_kv", *((U32, heads[0]) if len(set(heads)) == 1 else (ARRAY, (I32, heads))))
+    shared, width = config["num_kv_shared_layers"], config["intermediate_size"]
+    add("attention.shared_kv_layers", U32, shared)
+    if config["use_double_wide_mlp"]:
+        add("feed_forward_length", ARRAY, (I32, [width if i < len(types) - shared else 2 * width for i in range(len(types))]))
+    else:
+        add("feed_forward_length", U32, width)
+    add("embedding_length_per_layer_input", U32, config["hidden_size_per_layer_input"])
+    add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
+    add("final_logit_softcapping", F32, config["final_logit_softcapping"] or 0.0)
+    if config["enable_moe_block"]:
+        for key, field in {"expert_count": "num_experts", "expert_used_count": "top_k_experts",
+                           "expert_feed_forward_length": "moe_intermediate_size"}.items():
+            add(key, U32, config[field])
+
+
 def config_metadata(config):
     arch = arch_of(config)
     config = with_usual_sizes(config)
@@ -491,7 +525,7 @@ def config_metadata(config):
             next(config[key] for key in ("layer_norm_eps", "norm_epsilon", "layer_norm_epsilon") if key in config))
     if "use_parallel_residual" in config and arch == "gptneox":
         add("use_parallel_residual", BOOL, config["use_parallel_residual"])
-    if "partial_rotary_factor" in scaling:
+    if "partial_rotary_factor" in scaling and arch != "gemma4":
         add("rope.dimension_count", U32, int(head_dim * scaling["partial_rotary_factor"]))
     for field, key in MULTIPLIERS.items():
         if field in config:
@@ -622,8 +656,12 @@ def config_metadata(config):
         add("attention.scale", F32, config["query_pre_attn_scalar"] ** -0.5)
         for key in ("attn_logit_softcapping", "final_logit_softcapping"):
             add(key, F32, config.get(key) or 0.0)
-    if arch == "gemma3":
+    if arch in ("gemma3", "gemma4"):
         add("rope.freq_base_swa", F32, local_theta)
+    if arch == "gemma4":
+        out = [entry for entry in out if not entry[0].endswith(
+            (".key_length", ".value_length", ".head_count_kv", ".feed_forward_length"))]
+        add_mixed_layers(add, config, types)
     for name in ("bos", "eos"):
         value = config.get(f"{name}_token_id")
         if value is not None:
@@ -636,12 +674,12 @@ def tensors_of(directory, config, quantized=False):
     `quantized`: matrices as Q8_0."""
     arch = arch_of(config)
     config = with_usual_sizes(config)
-    plus_one = arch.startswith(("gemma", "qwen35", "qwen3next", "nemotron")) and not arch.startswith("nemotron_h")
+    plus_one = arch.startswith(("gemma", "qwen35", "qwen3next", "nemotron")) and not arch.startswith(("nemotron_h", "gemma4"))
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config.get("num_key_value_heads")}
     out = []
     for name, (dtype, shape, content) in sorted(stack_experts(split_latents(divide_by_key_head(read_safetensors(directory), config), config)).items()):
         if any(tower in name for tower in ("vision_tower", "vision_model", "visual", "multi_modal_projector",
-                                          "connector")):
+                                          "connector", "embed_vision")):
             continue
         name = gguf_name(name, arch)
         if arch == "granitehybrid" and not config["num_local_experts"]:
@@ -682,6 +720,10 @@ def tensors_of(directory, config, quantized=False):
             dtype, content = "Q8_0", q8_0(content, dtype)
         out.append((name, dtype, shape, content))
     theta, scaling, _ = rope_of(config)
+    if arch == "gemma4" and scaling["rope_type"] == "proportional":
+        pairs = next(iter(config["per_layer_config"].values()))["head_dim"] // 2
+        kept = int(2 * pairs * scaling["partial_rotary_factor"] / 2)
+        out.append(("rope_freqs.weight", "F32", [pairs], struct.pack(f"<{pairs}f", *[1.0] * kept, *[1e30] * (pairs - kept))))
     if scaling["rope_type"] == "llama3":
         head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
         divisors = llama3_divisors(scaling, theta, head_dim)
@@ -736,7 +778,8 @@ def tokenizer_metadata(directory, pre="default", template=True):
         texts.append(text)
         types.append(kind)
     merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"]]
-    out = [("tokenizer.ggml.model", STRING, "llama" if pieces else "gpt2"),
+    has_merges = not pieces or pre == "gemma4"
+    out = [("tokenizer.ggml.model", STRING, "gpt2" if not pieces else "gemma4" if has_merges else "llama"),
            ("tokenizer.ggml.tokens", ARRAY, (STRING, texts)), ("tokenizer.ggml.token_type", ARRAY, (I32, types))]
     if pieces:
         ranks = {}
@@ -748,8 +791,9 @@ def tokenizer_metadata(directory, pre="default", template=True):
         first = (file["normalizer"].get("normalizers") or [file["normalizer"]])[0]
         out.append(("tokenizer.ggml.add_space_prefix", BOOL, first["type"] == "Prepend"))
     else:
-        out.append(("tokenizer.ggml.merges", ARRAY, (STRING, [" ".join(merge) for merge in merges])))
         out.append(("tokenizer.ggml.pre", STRING, pre))
+    if has_merges:
+        out.append(("tokenizer.ggml.merges", ARRAY, (STRING, [" ".join(merge) for merge in merges])))
     framed = json.dumps(file["post_processor"] or {})
     out.append(("tokenizer.ggml.add_bos_token", BOOL, '"SpecialToken"' in framed))
     for name in ("bos", "eos", "unk", "pad"):

@@ -11,6 +11,7 @@ from program import BUNDLED, ROOT, ProgramTest, lines
 
 GOLDENS = ROOT / "tests/goldens/models"
 LATENTS = ROOT / "tests/goldens/latents"
+MIXED = ROOT / "tests/goldens/mixed"  # whose layers differ
 HYBRIDS = ROOT / "tests/goldens/hybrids"  # of layers with states
 TOKENIZERS = ROOT / "../shared/tokenizers"
 SPLITS = {"qwen3": "qwen2", "llama3.2": "llama-bpe", "gpt2": "gpt-2", "deepseek_v3": "deepseek-v3", "gemma3": "",
@@ -49,6 +50,10 @@ class GgufTest(ProgramTest):
             return {"rope_interleave": True, "rope_parameters": {**ropes, "mscale": ropes.get("mscale_all_dim", 0)}}
         if family == "minicpm3":  # llama.cpp has these in its code
             return {"scale_emb": 12, "scale_depth": 1.4, "dim_model_base": 256}
+        if family == "gemma4_text":  # the types of its two ropes are fixed
+            full = {"rope_type": "proportional", "rope_theta": 1000.0, "partial_rotary_factor": 0.5}
+            return {"text_config": None, "rope_parameters": {
+                "full_attention": full, "sliding_attention": {"rope_type": "default", "rope_theta": 100.0}}}
         return {"hidden_act": "gelu_pytorch_tanh"} if family == "starcoder2" else {}
 
     @staticmethod
@@ -59,7 +64,7 @@ class GgufTest(ProgramTest):
         return {key: rounded(value) for key, value in config.items() if "multiplier" in key}
 
     def test_golden_models_score_as_their_safetensors(self):
-        for folder in sorted(path for kind in (GOLDENS, LATENTS) for path in kind.iterdir() if path.is_dir()):
+        for folder in sorted(path for kind in (GOLDENS, LATENTS, MIXED) for path in kind.iterdir() if path.is_dir()):
             config = text_config(folder)
             if config["model_type"] not in ARCHITECTURES:
                 continue
@@ -259,8 +264,8 @@ class GgufTest(ProgramTest):
 
     @unittest.skipUnless(TOKENIZERS.exists(), "../shared/tokenizers isn't there: large tokenizers skipped")
     def test_tokenizers_of_well_known_models_are_hugging_face_s(self):
-        for name, pre in SPLITS.items():
-            with self.subTest(name):
+        for name, pre in [*SPLITS.items(), ("gemma3", "gemma4")]:
+            with self.subTest(name, pre=pre):
                 path = self.directory / f"{name}.gguf"
                 write_gguf(path, tokenizer_metadata(TOKENIZERS / name, pre))
                 goldens = [json.loads(line) for line in (TOKENIZERS / name / "golden.jsonl").read_text().splitlines()]
