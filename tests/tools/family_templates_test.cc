@@ -31,6 +31,8 @@ constexpr Derived kTable[] = {
     {"HuggingFaceTB-SmolLM3-3B", "<think>", "enable_thinking", ""},
     {"CohereForAI-c4ai-command-r7b-12-2024-tool_use", "<|START_THINKING|>", "enable_thinking",
      "<|START_ACTION|>"},
+    {"google-gemma-4-31B-it", "<|channel>thought", "enable_thinking", "<|tool_call>",
+     Style::parameters},
     {"mistralai-Ministral-3-14B-Reasoning-2512", "[THINK]", "", "[TOOL_CALLS]"},
     {"unsloth-mistral-Devstral-Small-2507", "", "", "[TOOL_CALLS]"},
     {"ibm-granite-granite-3.3-2B-Instruct", "", "", ""},
