@@ -66,6 +66,18 @@ class Calibration::Sums final : public InputObserver {
   std::map<Place, OwnedTensor> sums_;
 };
 
+namespace {
+
+// What texts of the model begin with; nothing: the tokenizer names no such token.
+std::optional<TokenId> first_token(const Tokenizer& tokenizer) {
+  for (const auto id : {tokenizer.bos_token(), tokenizer.token_id("<|endoftext|>")}) {
+    if (id) return id;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Calibration::Calibration(const CalibrationOptions& options, ThreadPool& threads)
     : threads_(threads) {
   constexpr int64_t kWindow = 1024, kFewestTokens = 2;
@@ -87,13 +99,16 @@ Calibration::Calibration(const CalibrationOptions& options, ThreadPool& threads)
   has_own_head_ = model->decoder->has_own_head();
   sums_ = std::make_unique<Sums>(*model->backend, model->decoder->blocks().size(), memory_);
   model->runner->set_observer(*sums_);
-  const auto window = static_cast<size_t>(std::min(kWindow, config_.max_position));
+  // Models attend much to what stands first, so every window begins as a text does.
+  const auto first = first_token(*model->tokenizer);
+  const auto window =
+      static_cast<size_t>(std::min(kWindow, config_.max_position) - (first ? 1 : 0));
   for (size_t begin = 0; begin + kFewestTokens <= tokens.size(); begin += window) {
     const size_t end = std::min(begin + window, tokens.size());
-    GenerateRequest request{.prompt = {tokens.begin() + static_cast<std::ptrdiff_t>(begin),
-                                       tokens.begin() + static_cast<std::ptrdiff_t>(end)},
-                            .max_tokens = 0,
-                            .score_from = 1};
+    GenerateRequest request{.max_tokens = 0, .score_from = 1};
+    if (first) request.prompt.push_back(*first);
+    request.prompt.insert(request.prompt.end(), tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                          tokens.begin() + static_cast<std::ptrdiff_t>(end));
     request.prefix = {.read = false, .write = PrefixUse::Write::none};
     run_alone(*model->engine, std::move(request));
     options.progress(end, tokens.size());

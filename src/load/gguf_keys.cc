@@ -189,6 +189,10 @@ void add_mixture(const DecoderConfig& config, ArchitectureKeys& keys) {
     const auto dense = std::ranges::find_if(config.layers, is_mixture) - config.layers.begin();
     keys.size("leading_dense_block_count", dense);
   }
+  if (routing.num_groups > 1) {
+    keys.size("expert_group_count", routing.num_groups);
+    keys.size("expert_group_used_count", routing.groups_kept);
+  }
   if (routing.scale != 1.0f) keys.number("expert_weights_scale", routing.scale);
 }
 
@@ -244,7 +248,7 @@ void add_sizes(const DecoderConfig& config, ArchitectureKeys& keys) {
   keys.size("block_count", config.num_stored_layers());
   keys.size("context_length", config.max_position);
   keys.size("embedding_length", config.hidden_size);
-  keys.size("feed_forward_length", config.intermediate_size);
+  if (config.intermediate_size > 0) keys.size("feed_forward_length", config.intermediate_size);
   keys.size("vocab_size", config.vocab_size);
   keys.size("attention.head_count", config.num_heads);
   if (config.convolution) {
