@@ -256,7 +256,7 @@ Json::Object common_fields(const GgufFile& file, const GgufFields& fields) {
   const auto has = [&](std::string_view name) { return file.find_tensor(name) != nullptr; };
   const bool has_bias = std::ranges::any_of(file.tensors(), [](const GgufTensorInfo& tensor) {
     return tensor.name.ends_with(".attn_q.bias") ||  // not every layer need be attention
-           tensor.name.ends_with(".attn_kv_a_mqa.bias");
+           tensor.name.ends_with(".attn_qkv.bias") || tensor.name.ends_with(".attn_kv_a_mqa.bias");
   });
   Json::Object config = {
       {"model_type", Json(std::string(type))},

@@ -6,8 +6,8 @@ from typing import Any
 
 from model_specs import GoldenSpec, linear_rope, plain_rope
 
-SMALL: dict[str, Any] = {"vocab_size": 64, "num_hidden_layers": 2, "intermediate_size": 40}
-SMALL_GPT: dict[str, Any] = {"vocab_size": 64, "num_hidden_layers": 2, "max_position_embeddings": 100}
+SMALL: dict[str, Any] = {"vocab_size": 256, "num_hidden_layers": 2, "intermediate_size": 40}
+SMALL_GPT: dict[str, Any] = {"vocab_size": 256, "num_hidden_layers": 2, "max_position_embeddings": 256}
 
 EARLY_SPECS = (
     GoldenSpec(
@@ -36,7 +36,7 @@ EARLY_SPECS = (
     GoldenSpec(
         name="opt_plain",
         family="opt",
-        config={"vocab_size": 64, "num_hidden_layers": 2, "ffn_dim": 40, "max_position_embeddings": 100,
+        config={"vocab_size": 256, "num_hidden_layers": 2, "ffn_dim": 40, "max_position_embeddings": 256,
                 "tie_word_embeddings": False},
         features=(),
         variants=(),
@@ -61,7 +61,7 @@ EARLY_SPECS = (
         name="falcon_groups",
         family="falcon",
         weight_std=0.2,
-        config={"vocab_size": 64, "num_hidden_layers": 2, "ffn_hidden_size": 40, "new_decoder_architecture": True, "num_kv_heads": 2,
+        config={"vocab_size": 256, "num_hidden_layers": 2, "ffn_hidden_size": 40, "new_decoder_architecture": True, "num_kv_heads": 2,
                 "tie_word_embeddings": False, "rope_parameters": plain_rope(10_000.0)},
         features=(),
         variants=(),
@@ -93,7 +93,7 @@ EARLY_SPECS = (
         name="cohere_head_norms",
         family="cohere",
         weight_std=0.2,
-        config={**SMALL, "vocab_size": 256, "num_key_value_heads": 2, "logit_scale": 0.5, "use_qk_norm": True,
+        config={**SMALL, "num_key_value_heads": 2, "logit_scale": 0.5, "use_qk_norm": True,
                 "rope_parameters": plain_rope(10_000.0), "tie_word_embeddings": True},
         features=("qk_norm",),
         variants=(),
@@ -109,7 +109,7 @@ EARLY_SPECS = (
     GoldenSpec(
         name="hunyuan_v1_moe_shared",
         family="hunyuan_v1_moe",
-        config={"vocab_size": 64, "num_hidden_layers": 2, "intermediate_size": 16, "head_dim": 8, "num_key_value_heads": 2,
+        config={"vocab_size": 256, "num_hidden_layers": 2, "intermediate_size": 16, "head_dim": 8, "num_key_value_heads": 2,
                 "num_experts": 4, "moe_topk": 2, "rope_parameters": plain_rope(10_000.0)},
         features=(),
         variants=(),
@@ -118,7 +118,7 @@ EARLY_SPECS = (
         name="ernie4_5_moe_tied",
         family="ernie4_5_moe",
         weight_std=0.2,
-        config={**SMALL, "vocab_size": 256, "num_hidden_layers": 3, "num_key_value_heads": 2, "moe_num_experts": 5, "moe_k": 2,
+        config={**SMALL, "num_hidden_layers": 3, "num_key_value_heads": 2, "moe_num_experts": 5, "moe_k": 2,
                 "moe_intermediate_size": 12, "moe_num_shared_experts": 1, "rope_parameters": plain_rope(10_000.0),
                 "tie_word_embeddings": True},
         features=("rope_pairs", "tied_head", "shared_expert"),
@@ -127,8 +127,8 @@ EARLY_SPECS = (
     GoldenSpec(
         name="gpt_neo_window",
         family="gpt_neo",
-        config={"vocab_size": 64, "num_layers": 3, "num_heads": 4, "intermediate_size": 40,
-                "max_position_embeddings": 100, "window_size": 16, "attention_types": [[["global", "local"], 1], [["local"], 1]],
+        config={"vocab_size": 256, "num_layers": 3, "num_heads": 4, "intermediate_size": 40,
+                "max_position_embeddings": 256, "window_size": 16, "attention_types": [[["global", "local"], 1], [["local"], 1]],
                 "tie_word_embeddings": False},
         features=(),
         variants=(),
@@ -157,7 +157,7 @@ EARLY_SPECS = (
     GoldenSpec(
         name="flex_olmo_experts",
         family="flex_olmo",
-        config={"vocab_size": 64, "num_hidden_layers": 2, "intermediate_size": 12, "num_key_value_heads": 2,
+        config={"vocab_size": 256, "num_hidden_layers": 2, "intermediate_size": 12, "num_key_value_heads": 2,
                 "num_experts": 4, "num_experts_per_tok": 2, "rope_parameters": plain_rope(10_000.0)},
         features=("expert_choice",),
         variants=(),
