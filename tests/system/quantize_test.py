@@ -85,7 +85,7 @@ class QuantizeTest(ProgramTest):
         self.assertAlmostEqual(report["bits_per_weight"], 9, delta=0.1)
         self.assertEqual(report["bytes_after"] * 8 / report["parameters"], report["bits_per_weight"])
 
-    def tiny_model(self, name):
+    def byte_model(self, name):
         """A golden whose 256 tokens are the bytes, with such a tokenizer."""
         visible = [*range(33, 127), *range(161, 173), *range(174, 256)]  # GPT-2's letters for bytes
         hidden = [byte for byte in range(256) if byte not in visible]
@@ -104,7 +104,7 @@ class QuantizeTest(ProgramTest):
         text, options = self.write("text.txt", TEXT), ("--bits", "3", "--group-size", "32", "-q")
         for name in ("llama_plain", "mixtral_plain"):  # whose experts aren't calibrated
             with self.subTest(name):
-                model, plain, chosen = self.tiny_model(name), self.directory / f"{name}-3", self.directory / f"{name}-c"
+                model, plain, chosen = self.byte_model(name), self.directory / f"{name}-3", self.directory / f"{name}-c"
                 self.succeed("quantize", "-m", model, "-o", plain, *options)
                 self.succeed("quantize", "-m", model, "-o", chosen, *options, "--calibrate", text)
                 found = [self.answers("score", "-m", path, stdin=lines({"ids": [*TEXT.encode()][:52]}))[0]["logprobs"][1:]
