@@ -478,6 +478,29 @@ void Backend::do_place_heads(const HeadPlacement& placement, const Tensor& q, co
   do_store_kv(k, v, slots, store);
 }
 
+namespace {
+
+void check_position_scores(ShapeCheck& check, const AttentionSlice& slice,
+                           const AttentionParams& params) {
+  const PositionScores& scores = *params.position_scores;
+  PL_CHECK(slice.first_position == 0 && slice.num_rows <= scores.reach + 1,
+           fmt::format("attention: {} rows from position {} on, of scores that reach {} positions",
+                       slice.num_rows, slice.first_position, scores.reach));
+  const auto width = static_cast<size_t>(2 * scores.reach + kPositionScorePadding);
+  check.dimension("distances", "distances", static_cast<int64_t>(width));
+  if (scores.has_distances()) {
+    check.tensor("by_distance", scores.by_distance, {"heads", "distances"});
+  }
+  const auto check_terms = [&](const char* name, const Tensor& terms) {
+    check.tensor(name, terms, {"rows", "heads", "buckets"});
+    PL_CHECK(scores.buckets.size() == width, "attention: a bucket for each distance");
+  };
+  if (scores.has_query_terms()) check_terms("of_queries", scores.of_queries);
+  if (scores.has_key_terms()) check_terms("of_keys", scores.of_keys);
+}
+
+}  // namespace
+
 void Backend::attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,
                         const AttentionParams& params, const Tensor& out,
                         const Tensor* log_sum_exp) {
@@ -493,6 +516,7 @@ void Backend::attention(const Tensor& q, const KvStore& store, const AttentionSl
   PL_CHECK(params.window >= 0 && params.soft_cap >= 0.0f, "attention: negative window or cap");
   for (const AttentionSlice& slice : checkable(slices)) {
     check_slice(slice, check.size("rows"), store, params);
+    if (params.position_scores != nullptr) check_position_scores(check, slice, params);
   }
   if (!out.empty() && slices.size() > 0) {
     do_attention(q, store, slices, params, out, log_sum_exp);

@@ -27,13 +27,14 @@ class RowSampler;
 // The largest shapes that a backend's operations take.
 struct BackendLimits {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-  int64_t head_dim = kAny;     // of attention
-  bool values_in_keys = true;  // attention takes KvStore::values_in_keys
-  bool mixed_layers = true;    // layers may have heads of other sizes, and read others' keys
-  int64_t state_keys = kAny;   // elements of a key of a layer with a state
-  bool channel_decay = true;   // of delta rules
-  int64_t scan_states = kAny;  // elements of a channel's state in a selective scan
-  int64_t num_experts = kAny;  // of a mixture
+  int64_t head_dim = kAny;      // of attention
+  bool values_in_keys = true;   // attention takes KvStore::values_in_keys
+  bool position_scores = true;  // and AttentionParams::position_scores
+  bool mixed_layers = true;     // layers may have heads of other sizes, and read others' keys
+  int64_t state_keys = kAny;    // elements of a key of a layer with a state
+  bool channel_decay = true;    // of delta rules
+  int64_t scan_states = kAny;   // elements of a channel's state in a selective scan
+  int64_t num_experts = kAny;   // of a mixture
 };
 
 // Activations, logits, keys and values, packed matrices and vectors of weights live in memory().
@@ -189,10 +190,11 @@ class Backend {
   void place_heads(const HeadPlacement& placement, const Tensor& q, const Tensor& k,
                    const Tensor& v, Indices<int64_t> slots, const KvStore& store);
 
-  // out[r, h] = softmax(scale * q[r, h] . K) V over the keys that row r may see, in chunks of 64
-  // positions (GPU: 128) combined in position order, in place. K and V are read as stored; the
-  // slices' own keys must be stored already. Head h reads kv head h / (heads / kv_heads). Where
-  // there is a log_sum_exp, it becomes the log of the sum of exp(score), with no other bit of out.
+  // out[r, h] = softmax(scale * (q[r, h] . K + position scores)) V over the keys that row r may
+  // see, in chunks of 64 positions (GPU: 128) combined in position order, in place. K and V are
+  // read as stored; the slices' own keys must be stored already. Head h reads kv head h / (heads /
+  // kv_heads). Where there is a log_sum_exp, it becomes the log of the sum of exp(score), with no
+  // other bit of out.
   //                                       q [rows, heads, head_dim], out [rows, heads, value_dim],
   // log_sum_exp [rows, heads]
   void attention(const Tensor& q, const KvStore& store, const AttentionSlices& slices,

@@ -141,6 +141,27 @@ struct BatchArrays {
   int64_t num_rows() const { return tokens.size(); }
 };
 
+// How far rows by distance go on behind their last one, which is read with the rest of a chunk.
+inline constexpr int64_t kPositionScorePadding = 64;
+
+// What positions add to the scores of attention before these are scaled. Slices are then whole
+// sequences. Distances are those of a key from its query.
+struct PositionScores {
+  Tensor by_distance = {};  // [heads, 2 * reach + kPositionScorePadding]: that of
+                            // distance d is at reach + d; empty: none
+  // [rows, heads, buckets]: what the row's query meets at a distance; or empty
+  Tensor of_queries = {};
+  // The same of the row's key.
+  Tensor of_keys = {};
+  // [2 * reach + kPositionScorePadding]: the bucket of each distance, as in by_distance
+  std::span<const int32_t> buckets = {};
+  int64_t reach = 0;  // the longest distance
+
+  bool has_distances() const { return by_distance.raw() != nullptr; }
+  bool has_query_terms() const { return of_queries.raw() != nullptr; }
+  bool has_key_terms() const { return of_keys.raw() != nullptr; }
+};
+
 struct AttentionParams {
   float scale = 1.0f;     // multiplies q.k
   float soft_cap = 0.0f;  // > 0: scores become cap * tanh(score / cap)
@@ -148,6 +169,7 @@ struct AttentionParams {
   // Attention in both directions: p sees (p - window, p + window) of its slice, or all of it. A
   // slice is then a whole sequence, from position 0 on.
   bool bidirectional = false;
+  const PositionScores* position_scores = nullptr;  // or none
 };
 
 // How pool_rows combines rows: their sum, that of each row times its position + 1, or the largest

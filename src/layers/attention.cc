@@ -96,6 +96,7 @@ SelfAttention::SelfAttention(const LoadContext& context, const std::string& name
     gate_origins_ = write_vector(context.backend,
                                  std::vector<float>(static_cast<size_t>(config.num_heads), 0.0f));
   }
+  if (config.disentangled) disentangled_.emplace(context, name, *config.disentangled);
   load_norms(context, name);
 }
 
@@ -223,25 +224,36 @@ AttentionScratch::AttentionScratch(Scratch& scratch, const AttentionConfig& conf
   const int64_t q_width = config.num_heads * config.head_dim;
   attended = config.has_gate ? scratch.take_rows(rows, q_width) : qkv.slice(1, 0, q_width);
   if (config.sinks) log_sum_exp = scratch.take(DType::f32, {rows, config.num_heads});
+  if (config.disentangled) {
+    position_terms = scratch.take_rows(rows, config.disentangled->row_width());
+  }
 }
 
 void SelfAttention::forward(Backend& backend, const Tensor& x, const PositionInputs& positions,
                             const BatchArrays::Group& group, const BlockAdapters& adapters,
                             const KvStore& store, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const auto& [qkv, attended, log_sum_exp] = AttentionScratch(scratch, config_, x.size(0));
+  const auto& [qkv, attended, log_sum_exp, position_terms] =
+      AttentionScratch(scratch, config_, x.size(0));
   const Tensor products = qkv.slice(1, 0, config_.input_width());
   qkv_.forward(backend, x, products);
   adapters.add(backend, BlockProduct::qkv, x, products);
   const AttentionHeads heads(qkv, config_);
+  AttentionParams params = config_.params;
+  params.position_scores = positions.scores;
+  PositionScores own;
+  if (disentangled_) {
+    own = disentangled_->forward(backend, heads.q, heads.k, position_terms);
+    params.position_scores = &own;
+  }
   place_and_store(backend, positions, heads, group.slots, store);
 
   const Tensor read = heads_of(attended, 0, config_.num_heads, config_.head_dim);
   if (sinks_) {
-    backend.attention(heads.q, store, group.slices, config_.params, read, &log_sum_exp);
+    backend.attention(heads.q, store, group.slices, params, read, &log_sum_exp);
     backend.apply_sinks(log_sum_exp, sinks_->view, read);
   } else {
-    backend.attention(heads.q, store, group.slices, config_.params, read);
+    backend.attention(heads.q, store, group.slices, params, read);
   }
   if (config_.has_gates()) gate_heads(backend, qkv, attended, attended);
   output_.forward(backend, attended, out);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "layers/batch.h"
+#include "layers/disentangled_scores.h"
 #include "layers/linear.h"
 #include "layers/norm.h"
 #include "layers/scratch.h"
@@ -55,6 +56,7 @@ struct AttentionConfig {
   bool grouped_qkv = false;    // whose rows are in turn those of a kv head: queries, key, value
   bool rotates_first = false;  // q and k are normalised behind the rotation
   bool joined_norms = false;   // of QkNorm::each_head: one tensor [heads, head_dim]
+  std::optional<DisentangledConfig> disentangled = {};  // scores of distances, of its own
   AttentionNames names = {};
   NormOptions norm;
 
@@ -93,7 +95,8 @@ struct AttentionScratch {
   Tensor qkv;  // [rows, row_width()]
   Tensor
       attended;  // [rows, heads * head_dim], in the place of the queries where they have no gates
-  Tensor log_sum_exp;  // [rows, heads], with sinks alone
+  Tensor log_sum_exp;     // [rows, heads], with sinks alone
+  Tensor position_terms;  // [rows, DisentangledConfig::row_width()], with that alone
 
   AttentionScratch(Scratch& scratch, const AttentionConfig& config, int64_t rows);
 };
@@ -102,6 +105,7 @@ struct AttentionScratch {
 struct PositionInputs {
   const Tensor* rope_table = nullptr;  // from Rope::table for these rows; null: nothing rotates
   std::span<const float> query_factors = {};  // [rows], behind the rotation; empty: 1
+  const PositionScores* scores = nullptr;     // of all layers; null: none
 };
 
 class SelfAttention {
@@ -177,6 +181,7 @@ class SelfAttention {
   Linear output_;
   std::vector<Norm> q_norms_, k_norms_;
   std::optional<OwnedTensor> unit_weights_;  // [head_dim] ones, with value_norm
+  std::optional<DisentangledScores> disentangled_;
   std::optional<OwnedTensor> sinks_;         // [heads] float32
   std::optional<OwnedTensor> gate_origins_;  // [heads] zeros, with head_gates
 };

@@ -27,6 +27,12 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
                             "GPUs; --device cpu runs the model",
                             where));
   }
+  if (config.has_position_scores() && !limits.position_scores) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: scores of attention that depend on distances (ALiBi, MPNet, "
+                            "DeBERTa) have no kernels for GPUs; --device cpu runs the model",
+                            where));
+  }
   if (config.value_norm && !limits.mixed_layers) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: model_type: {} has norms of values and layers that differ, for "

@@ -1,6 +1,7 @@
 // Encoders with the block of BERT (Devlin et al., 2019; transformers' modeling_bert): learned
 // positions, norms behind each sum, an MLP without a gate, biases everywhere. RoBERTa and XLM-R
 // count positions from behind the padding's id; DistilBERT has no types of tokens and other names.
+// MPNet and Jina's embeddings v2 have scores of attention that depend on distances.
 #include "models/encoder_fields.h"
 
 namespace paceline {
@@ -17,6 +18,7 @@ constexpr CommonDefaults defaults_with(int64_t vocab_size) {
 }
 constexpr CommonDefaults kBertDefaults = defaults_with(30522);
 constexpr CommonDefaults kRobertaDefaults = defaults_with(50265);
+constexpr CommonDefaults kMpnetDefaults = defaults_with(30527);
 constexpr CommonDefaults kDistilBertDefaults = {
     .vocab_size = 30522,
     .num_heads = 12,
@@ -45,19 +47,26 @@ DecoderConfig read_encoder(const HfConfig& config, const WeightReader& weights,
   return encoder;
 }
 
-void check_kind(const HfConfig& config) {
-  check_is_encoder(config);
+void check_absolute(const HfConfig& config) {
   if (const std::string type = config.string("position_embedding_type", "absolute");
       type != "absolute") {
     config.unsupported("position_embedding_type", "only absolute positions are supported");
   }
 }
 
+// Scores by the distance of a key from its query, for texts of up to the model's positions.
+DistanceScoresConfig distance_scores(const DecoderConfig& encoder, DistanceScoreKind kind) {
+  return {.kind = kind,
+          .num_heads = encoder.num_heads,
+          .reach = encoder.max_position - 1,
+          .scale = encoder.attention_scale};
+}
+
 DecoderConfig read_typed_encoder(const HfConfig& config, const WeightReader& weights,
                                  const CommonDefaults& defaults, int64_t first_position,
                                  int64_t default_types) {
   constexpr int64_t kLayers = 12;
-  check_kind(config);
+  check_is_encoder(config);
   DecoderConfig encoder = read_encoder(config, weights, defaults, first_position,
                                        config.integer("num_hidden_layers", kLayers));
   encoder.activation = read_activation(config, "hidden_act", "gelu");
@@ -65,17 +74,52 @@ DecoderConfig read_typed_encoder(const HfConfig& config, const WeightReader& wei
   return encoder;
 }
 
+// Jina's embeddings v2 (Günther et al., 2023), whose model_type is BERT's, too: ALiBi in both
+// directions instead of positions, and a gated MLP whose first product has no bias.
+DecoderConfig read_jina(const HfConfig& config, const WeightReader& weights) {
+  constexpr int64_t kTypes = 2;
+  if (config.string("feed_forward_type", "original") != "geglu") {
+    config.unsupported("feed_forward_type", "only geglu is supported beside alibi");
+  }
+  DecoderConfig encoder = read_typed_encoder(config, weights, kBertDefaults, 0, kTypes);
+  encoder.num_positions = 0;
+  encoder.distance_scores = distance_scores(encoder, DistanceScoreKind::linear);
+  encoder.gated_mlp = encoder.fused_gate_up = true;
+  encoder.mlp_bias = false;
+  encoder.mlp_down_bias = true;
+  return encoder;
+}
+
 }  // namespace
 
 DecoderConfig read_bert(const HfConfig& config, const WeightReader& weights) {
   constexpr int64_t kTypes = 2;
+  if (config.string("position_embedding_type", "absolute") == "alibi") {
+    return read_jina(config, weights);
+  }
+  check_absolute(config);
   return read_typed_encoder(config, weights, kBertDefaults, 0, kTypes);
 }
 
 DecoderConfig read_roberta(const HfConfig& config, const WeightReader& weights) {
   constexpr int64_t kPaddingId = 1, kTypes = 2;
+  check_absolute(config);
   const int64_t padding = config.integer("pad_token_id", kPaddingId);
   return read_typed_encoder(config, weights, kRobertaDefaults, padding + 1, kTypes);
+}
+
+// MPNet (Song et al., 2020; modeling_mpnet), which adds learned scores by distance.
+DecoderConfig read_mpnet(const HfConfig& config, const WeightReader& weights) {
+  constexpr int64_t kFirstPosition = 2;
+  const int64_t buckets =
+      config.integer("relative_attention_num_buckets", DistanceScores::kNumBuckets);
+  if (buckets != DistanceScores::kNumBuckets) {
+    config.unsupported("relative_attention_num_buckets", "only 32 are supported");
+  }
+  DecoderConfig encoder = read_typed_encoder(config, weights, kMpnetDefaults, kFirstPosition, 0);
+  encoder.num_token_types = 0;
+  encoder.distance_scores = distance_scores(encoder, DistanceScoreKind::buckets);
+  return encoder;
 }
 
 DecoderConfig read_distilbert(const HfConfig& config, const WeightReader& weights) {

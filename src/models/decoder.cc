@@ -95,6 +95,7 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .grouped_qkv = config.grouped_qkv,
           .rotates_first = config.rotates_first,
           .joined_norms = config.joined_norms,
+          .disentangled = config.disentangled,
           .names = config.attention_names,
           .norm = qk_norm};
 }
@@ -495,6 +496,7 @@ Decoder::Decoder(const LoadContext& context, DecoderConfig config)
   for (const RopeConfig& rope : config_.ropes) {
     ropes_.emplace_back(rope, config_.rotary_dim_of(rope), context.backend);
   }
+  if (config_.distance_scores) distance_scores_.emplace(context, *config_.distance_scores);
   blocks_.reserve(config_.layers.size());
   for (int64_t i = 0; i < config_.num_layers(); ++i) {
     blocks_.emplace_back(context, config_, i);
@@ -531,6 +533,7 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
     rope_tables.push_back(rope.table(backend, batch.arrays.positions, batch.stretched, scratch));
   }
   const std::vector<float> query_factors = config_.query_factors(batch.arrays.positions);
+  const PositionScores scores = distance_scores_ ? distance_scores_->scores() : PositionScores();
   const AdaptedRows adapted = adapted_rows(batch.adapters);
   for (const AdapterRows& one : adapted.rows) {
     const size_t num_blocks = adapted.weights_of(one).blocks.size();
@@ -552,7 +555,8 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
     const int rope = config_.layers[i].rope_index;
     const PositionInputs positions = {
         .rope_table = rope == kNoRope ? nullptr : &rope_tables[static_cast<size_t>(rope)],
-        .query_factors = query_factors};
+        .query_factors = query_factors,
+        .scores = distance_scores_ ? &scores : nullptr};
     const MixerInputs in{
         .positions = positions,
         .group = batch.arrays.groups[group],

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "layers/batch.h"
+#include "layers/distance_scores.h"
 #include "layers/feed_forward.h"
 #include "layers/kv_storage.h"
 #include "layers/mixer.h"
@@ -139,6 +140,7 @@ class Decoder {
   std::optional<PackedMatrix> head_;  // when it isn't the embedding
   std::optional<OwnedTensor> head_bias_;
   std::vector<Rope> ropes_;
+  std::optional<DistanceScores> distance_scores_;
   std::vector<DecoderBlock> blocks_;
   std::vector<int> block_groups_;  // cache group of each block
   std::optional<Norm> final_norm_;

@@ -10,6 +10,7 @@
 #include "kernels/operands.h"
 #include "layers/alternating_updates.h"
 #include "layers/attention.h"
+#include "layers/distance_scores.h"
 #include "layers/gated_convolution.h"
 #include "layers/gated_delta_net.h"
 #include "layers/gated_mlp.h"
@@ -150,6 +151,8 @@ struct DecoderConfig {
   std::optional<BlockNorms> state_norms;  // of the layers with states, where these have others
   std::string final_norm = "norm";        // its canonical name; empty: none
   std::vector<RopeConfig> ropes;
+  std::optional<DistanceScoresConfig> distance_scores;  // of all layers, beside ropes or instead
+  std::optional<DisentangledConfig> disentangled;       // likewise, with weights of each layer
   std::vector<LayerConfig> layers;
   int64_t num_unused_layers = 0;  // whose weights may come after those of `layers` in the files
 
@@ -179,6 +182,8 @@ struct DecoderConfig {
   int64_t num_stored_layers() const { return stored_layer(num_layers()); }
   // Of the stores of the layers that are attention.
   int64_t values_in_keys() const { return latent ? latent->rank : 0; }
+  // Whether positions add to the scores of attention.
+  bool has_position_scores() const { return distance_scores || disentangled; }
   // Whether some layers have states instead of keys and values.
   bool has_states() const;
   // More than the last inputs of convolutions.

@@ -105,6 +105,8 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"gte", read_gte},
     {"new", read_new_gte},
     {"eurobert", read_eurobert},
+    {"mpnet", read_mpnet},
+    {"deberta-v2", read_deberta_v2},
     {"nemotron_h", read_nemotron_h},
     {"nemotron", read_nemotron},
     {"hunyuan_v1_dense", read_hunyuan},

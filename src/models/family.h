@@ -190,6 +190,8 @@ DecoderConfig read_modernbert(const HfConfig& config, const WeightReader& weight
 DecoderConfig read_nomic_bert(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_gte(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_new_gte(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_mpnet(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_deberta_v2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_eurobert(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_bert(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_roberta(const HfConfig& config, const WeightReader& weights);

@@ -21,8 +21,7 @@ constexpr auto kRecurrentNames =
 constexpr auto kLatentNames =
     std::to_array<std::string_view>({"axk1", "kimi_k25", "longcat_flash", "plm"});
 constexpr auto kEncoderNames =
-    std::to_array<std::string_view>({"albert", "deberta", "deberta-v2", "electra", "jina-bert-v2",
-                                     "mpnet", "neo-bert", "t5encoder"});
+    std::to_array<std::string_view>({"albert", "deberta", "electra", "neo-bert", "t5encoder"});
 constexpr auto kCrossAttentionNames = std::to_array<std::string_view>(
     {"bart", "blenderbot", "bigbird_pegasus", "longt5", "m2m_100", "marian", "mbart", "mllama",
      "mllama_text_model", "moonshine", "mt5", "pegasus", "switch_transformers", "t5", "t5gemma",

@@ -15,8 +15,10 @@ constexpr std::array kOfRoberta = {ScoreLayer{.name = "classifier.dense", .activ
                                    ScoreLayer{.name = "classifier.out_proj"}};
 constexpr std::array kOfDistilBert = {ScoreLayer{.name = "pre_classifier", .activation = relu},
                                       ScoreLayer{.name = "classifier"}};
-constexpr std::array kOfBert = {ScoreLayer{.name = "pooler.dense", .activation = tanh},
-                                ScoreLayer{.name = "classifier"}};
+// DeBERTa's (modeling_deberta_v2) are the same with `pooler_hidden_act`.
+constexpr std::array kOfBert = {
+    ScoreLayer{.name = "pooler.dense", .activation = tanh, .activation_field = "pooler_hidden_act"},
+    ScoreLayer{.name = "classifier"}};
 // modeling_modernbert.
 constexpr std::array kOfModernBert = {ScoreLayer{.name = "head.dense",
                                                  .activation = gelu,

@@ -108,6 +108,60 @@ constexpr auto kFalconParts = std::to_array<NamePart>({
 constexpr auto kMasks = std::to_array<std::string_view>(
     {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"});
 
+// MPNet (modeling_mpnet).
+constexpr auto kMpnetParts = std::to_array<NamePart>({
+    {"embed_tokens.", "embeddings.word_embeddings."},
+    {"embed_positions.", "embeddings.position_embeddings."},
+    {"embed_norm.", "embeddings.LayerNorm."},
+    {"relative_attention_bias.", "encoder.relative_attention_bias."},
+    {"layers.", "encoder.layer."},
+    {".self_attn.q_proj.", ".attention.attn.q."},
+    {".self_attn.k_proj.", ".attention.attn.k."},
+    {".self_attn.v_proj.", ".attention.attn.v."},
+    {".self_attn.o_proj.", ".attention.attn.o."},
+    {".post_attention_layernorm.", ".attention.LayerNorm."},
+    {".mlp.up_proj.", ".intermediate.dense."},
+    {".mlp.down_proj.", ".output.dense."},
+    {".post_feedforward_layernorm.", ".output.LayerNorm."},
+});
+
+// DeBERTa v2 and v3 (modeling_deberta_v2).
+constexpr auto kDebertaParts = std::to_array<NamePart>({
+    {"embed_tokens.", "embeddings.word_embeddings."},
+    {"embed_positions.", "embeddings.position_embeddings."},
+    {"embed_types.", "embeddings.token_type_embeddings."},
+    {"embed_norm.", "embeddings.LayerNorm."},
+    {"rel_embeddings.", "encoder.rel_embeddings."},
+    {"rel_norm.", "encoder.LayerNorm."},
+    {"layers.", "encoder.layer."},
+    {".self_attn.q_proj.", ".attention.self.query_proj."},
+    {".self_attn.k_proj.", ".attention.self.key_proj."},
+    {".self_attn.v_proj.", ".attention.self.value_proj."},
+    {".self_attn.pos_key_proj.", ".attention.self.pos_key_proj."},
+    {".self_attn.pos_query_proj.", ".attention.self.pos_query_proj."},
+    {".self_attn.o_proj.", ".attention.output.dense."},
+    {".post_attention_layernorm.", ".attention.output.LayerNorm."},
+    {".mlp.up_proj.", ".intermediate.dense."},
+    {".mlp.down_proj.", ".output.dense."},
+    {".post_feedforward_layernorm.", ".output.LayerNorm."},
+});
+
+// Jina's embeddings v2: BERT's names but for the MLP.
+constexpr auto kJinaParts = std::to_array<NamePart>({
+    {"embed_tokens.", "embeddings.word_embeddings."},
+    {"embed_types.", "embeddings.token_type_embeddings."},
+    {"embed_norm.", "embeddings.LayerNorm."},
+    {"layers.", "encoder.layer."},
+    {".self_attn.q_proj.", ".attention.self.query."},
+    {".self_attn.k_proj.", ".attention.self.key."},
+    {".self_attn.v_proj.", ".attention.self.value."},
+    {".self_attn.o_proj.", ".attention.output.dense."},
+    {".post_attention_layernorm.", ".attention.output.LayerNorm."},
+    {".mlp.gate_up_proj.", ".mlp.gated_layers."},
+    {".mlp.down_proj.", ".mlp.wo."},
+    {".post_feedforward_layernorm.", ".mlp.layernorm."},
+});
+
 constexpr std::string_view kWordEmbedding = "embeddings.word_embeddings.weight";
 constexpr auto kUnneeded =
     std::to_array<std::string_view>({"pooler.", "embeddings.position_ids", "cls.", "lm_head.",
@@ -116,13 +170,32 @@ constexpr auto kUnneeded =
 constexpr auto kModernUnneeded = std::to_array<std::string_view>({"head.", "decoder."});
 
 constexpr auto kHeads = std::to_array<std::string_view>({"classifier.", "pre_classifier."});
+constexpr auto kDebertaUnneeded = std::to_array<std::string_view>(
+    {"lm_predictions.", "mask_predictions.", "cls.", "lm_head.", "deberta.embeddings.position_",
+     "embeddings.position_", "pooler."});
+constexpr auto kDebertaHeads = std::to_array<std::string_view>({"classifier.", "pooler."});
 constexpr auto kModernHeads = std::to_array<std::string_view>({"classifier.", "head."});
 
-constexpr auto kLayoutPrefixes =
-    std::to_array<std::string_view>({"bert.", "roberta.", "distilbert.", "nomic_bert.", "gte.",
-                                     "new.", "transformer.", "gpt_neox.", "model.", ""});
+constexpr auto kLayoutPrefixes = std::to_array<std::string_view>(
+    {"bert.", "roberta.", "distilbert.", "nomic_bert.", "gte.", "new.", "mpnet.", "deberta.",
+     "transformer.", "gpt_neox.", "model.", ""});
 
 constexpr auto kLayouts = std::to_array<WeightLayout>({
+    {.embedding = kWordEmbedding,  // before BERT, whose sign its files have, too
+     .sign = "encoder.layer.0.mlp.gated_layers.weight",
+     .parts = kJinaParts,
+     .unneeded = kUnneeded,
+     .without_prefix = kHeads},
+    {.embedding = kWordEmbedding,
+     .sign = "encoder.layer.0.attention.attn.q.weight",
+     .parts = kMpnetParts,
+     .unneeded = kUnneeded,
+     .without_prefix = kHeads},
+    {.embedding = kWordEmbedding,
+     .sign = "encoder.layer.0.attention.self.query_proj.weight",
+     .parts = kDebertaParts,
+     .unneeded = kDebertaUnneeded,
+     .without_prefix = kDebertaHeads},
     {.embedding = kWordEmbedding,
      .sign = "encoder.layer.0.attention.self.query.weight",
      .parts = kBertParts,

@@ -192,6 +192,70 @@ TEST_P(Attention, BothWaysNothingAroundASequenceChangesABit) {
   }
 }
 
+// Scores by distance, and of the embeddings of distances that queries and keys meet.
+class AddedScores {
+ public:
+  static constexpr int64_t kReach = 129, kBuckets = 8;
+
+  AddedScores(Memory& memory, int64_t rows, int64_t heads)
+      : by_distance_(random_tensor(memory, DType::f32, {heads, kWidth}, 21, 4.0f)),
+        of_queries_(random_tensor(memory, DType::f32, {rows, heads, kBuckets}, 22, 4.0f)),
+        of_keys_(random_tensor(memory, DType::f32, {rows, heads, kBuckets}, 23, 4.0f)) {
+    for (int64_t i = 0; i < kWidth; ++i) buckets_.push_back(static_cast<int32_t>(i % kBuckets));
+  }
+
+  // Those of the rows from `first` on.
+  PositionScores of_rows(int64_t first, bool with_terms) const {
+    PositionScores scores{.by_distance = by_distance_.view, .reach = kReach};
+    if (!with_terms) return scores;
+    const int64_t rows = of_queries_.view.size(0);
+    scores.of_queries = of_queries_.view.slice(0, first, rows);
+    scores.of_keys = of_keys_.view.slice(0, first, rows);
+    scores.buckets = buckets_;
+    return scores;
+  }
+
+ private:
+  static constexpr int64_t kWidth = 2 * kReach + kPositionScorePadding;
+  OwnedTensor by_distance_, of_queries_, of_keys_;
+  std::vector<int32_t> buckets_;
+};
+
+TEST_P(Attention, PositionScoresAreTheReferences) {
+  const auto reference = make_reference_backend();
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i8}) {
+    for (const bool with_terms : {false, true}) {
+      AttentionShape shape = {.heads = 6, .kv_heads = 2, .head_dim = 40, .dtype = dtype};
+      shape.params = {.scale = 0.2f, .window = with_terms ? 0 : 70, .bidirectional = true};
+      shape.slices = {{0, 1}, {0, 67}, {0, 130}};
+      const AddedScores added(memory_, shape.num_rows(), shape.heads);
+      const PositionScores scores = added.of_rows(0, with_terms);
+      shape.params.position_scores = &scores;
+      const AttentionInputs inputs(shape, kSeed, 1, memory_);
+      const std::vector<float> expected = attend(*reference, inputs);
+      const std::vector<float> found = attend(backend(), inputs);
+      float largest = 0.0f;
+      for (size_t i = 0; i < found.size(); ++i) {
+        largest = std::max(largest, std::abs(found[i] - expected[i]));
+      }
+      EXPECT_LE(largest, 4e-6f) << shape.name();
+      for (const auto& other : with_more_threads()) {
+        EXPECT_SAME_BITS(attend_in_place(*other, inputs), found) << shape.name();
+      }
+      const AttentionSlice& last = inputs.slices.back();
+      AttentionInputs alone(shape, kSeed, 1, memory_);
+      alone.slices = {last};
+      alone.slices[0].first_row = 0;
+      const PositionScores of_last = added.of_rows(last.first_row, with_terms);
+      alone.shape.params.position_scores = &of_last;
+      const Tensor q = inputs.q.view.slice(0, last.first_row, last.first_row + last.num_rows);
+      const std::vector<float> part(
+          found.begin() + last.first_row * shape.heads * shape.value_dim(), found.end());
+      EXPECT_SAME_BITS(attend(backend(), alone, q), part) << shape.name();
+    }
+  }
+}
+
 TEST_P(Attention, SequencesOfABatchDontMeet) {
   for (AttentionShape shape : all_shapes()) {
     shape.slices = {{0, 5}, {70, 1}, {64, 30}, {190, 1}};

@@ -70,7 +70,7 @@ TEST_P(EmbeddingGolden, IsSentenceTransformers) {
 INSTANTIATE_TEST_SUITE_P(Models, EmbeddingGolden,
                          ::testing::Values("qwen3", "gemma3", "gemma4", "qwen3_both_ways", "bert",
                                            "xlm_roberta", "distilbert", "modernbert", "nomic_bert",
-                                           "gte", "eurobert"));
+                                           "gte", "eurobert", "mpnet", "deberta", "jina"));
 
 // The config of published files, where transformers writes another one.
 class PublishedConfigGolden : public ::testing::TestWithParam<std::string> {};
@@ -101,8 +101,8 @@ TEST(EncoderPairs, HaveTheBitsOfOneAlone) {
                                        {"x", "step 1 of many and then step 2"},
                                        {"where is the sea", "no"},
                                        {"A long walk", "x"}};
-  for (const char* const name :
-       {"bert_pairs", "xlm_roberta_pairs", "nomic_bert_pairs", "modernbert_pairs"}) {
+  for (const char* const name : {"bert_pairs", "xlm_roberta_pairs", "nomic_bert_pairs",
+                                 "deberta_pairs", "modernbert_pairs"}) {
     SCOPED_TRACE(name);
     LoadOptions options = embedding_options(embedding_model(name));
     LLM together = LLM::load(options);

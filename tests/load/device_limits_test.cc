@@ -18,6 +18,15 @@ TEST(DeviceLimits, LatentAttentionNeedsValuesInKeys) {
                [&] { check_device_takes(latent, {.values_in_keys = false}, "config.json"); });
 }
 
+TEST(DeviceLimits, ScoresByDistanceNeedKernels) {
+  const DecoderConfig encoder{.head_dim = 64,
+                              .distance_scores = DistanceScoresConfig{.num_heads = 12},
+                              .layers = {LayerConfig{}}};
+  check_device_takes(encoder, {}, "config.json");
+  expect_error(ErrorCode::unsupported, {"config.json: scores of attention", "--device cpu"},
+               [&] { check_device_takes(encoder, {.position_scores = false}, "config.json"); });
+}
+
 TEST(DeviceLimits, NormsOfValuesNeedMixedLayers) {
   const DecoderConfig mixed{
       .family = "gemma4", .head_dim = 8, .value_norm = true, .layers = {LayerConfig{}}};

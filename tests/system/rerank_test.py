@@ -51,7 +51,7 @@ class RerankTest(ProgramTest):
 
     def test_encoders_score_pairs(self):
         """The second text's tokens are of BERT's second type; XLM-R has one."""
-        for name in ("bert_pairs", "xlm_roberta_pairs", "nomic_bert_pairs", "modernbert_pairs"):
+        for name in ("bert_pairs", "xlm_roberta_pairs", "nomic_bert_pairs", "deberta_pairs", "modernbert_pairs"):
             client = self.serve(GOLDENS / name)
             cases = golden(name)
             pairs = [case for case in cases if len(case["texts"]) == 2]

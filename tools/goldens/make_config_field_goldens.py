@@ -26,7 +26,7 @@ FAMILIES = ("llama", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", 
             "granitemoehybrid", "bamba", "mamba2", "mamba", "falcon_mamba", "jamba", "falcon_h1", "nemotron_h", "qwen3_5_text",
             "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3",
             "bert", "roberta", "xlm-roberta", "camembert", "distilbert",
-            "modernbert", "nomic_bert", "gte", "eurobert",
+            "modernbert", "nomic_bert", "gte", "eurobert", "mpnet", "deberta-v2",
             "deepseek_v2", "deepseek_v3", "sarvam_mla", "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "kimi_linear",
             "nemotron", "hunyuan_v1_dense", "hunyuan_v1_moe", "ernie4_5_moe", "olmo", "phi", "gpt_neox", "gptj", "gpt2",
             "gpt_bigcode", "opt", "falcon", "gpt_neo", "persimmon", "exaone", "jais2", "flex_olmo", "vaultgemma", "hyperclovax")

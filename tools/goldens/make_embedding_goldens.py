@@ -18,6 +18,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import alibi_encoder
+import safetensors.torch
 import torch
 import transformers
 from sentence_transformers import SentenceTransformer
@@ -184,7 +186,7 @@ def make_word_pieces() -> transformers.PreTrainedTokenizerFast:
         model_input_names=["input_ids", "token_type_ids", "attention_mask"])
 
 
-WORD_PIECES = {"bert", "nomic_bert"}
+WORD_PIECES = {"bert", "nomic_bert", "deberta"}
 
 
 def encoder_tokenizer(kind: str) -> transformers.PreTrainedTokenizerFast:
@@ -284,6 +286,52 @@ def make_eurobert(out: Path) -> None:
         **encoder_sizes(vocab), pad_token_id=0, bos_token_id=1, eos_token_id=2, num_key_value_heads=2)), "mean", out)
 
 
+def mpnet_config(vocab: int, **changes) -> transformers.MPNetConfig:
+    return transformers.MPNetConfig(**{**encoder_sizes(vocab), "max_position_embeddings": 514, **changes})
+
+
+def make_mpnet(out: Path) -> None:
+    make_encoder("mpnet", lambda vocab: transformers.MPNetModel(mpnet_config(vocab)), "mean", out)
+
+
+def deberta_v3_config(vocab: int, **changes) -> transformers.DebertaV2Config:
+    """As v3 has it: distances in logarithmic buckets, normed embeddings of them, shared projections."""
+    return transformers.DebertaV2Config(**{
+        **encoder_sizes(vocab), "relative_attention": True, "position_buckets": 16, "max_relative_positions": -1,
+        "pos_att_type": ["p2c", "c2p"], "share_att_key": True, "norm_rel_ebd": "layer_norm",
+        "position_biased_input": False, "type_vocab_size": 0, **changes})
+
+
+def deberta_plain_config(vocab: int, **changes) -> transformers.DebertaV2Config:
+    """The class's other branches: a bucket for each distance up to 20, projections of their own, positions, types."""
+    return deberta_v3_config(vocab, position_buckets=-1, max_relative_positions=20, share_att_key=False,
+                             norm_rel_ebd="none", position_biased_input=True, type_vocab_size=2, **changes)
+
+
+def make_deberta(out: Path) -> None:
+    make_encoder("deberta", lambda vocab: transformers.DebertaV2Model(deberta_v3_config(vocab)), "mean", out)
+
+
+def make_jina(out: Path) -> None:
+    """Jina's embeddings v2, whose code is remote: alibi_encoder.py."""
+    tokenizer = encoder_tokenizer("bert")
+    sizes = {**encoder_sizes(len(tokenizer)), "num_attention_heads": 6, "hidden_size": 48}
+    transformer = transformers.BertModel(transformers.BertConfig(**sizes))
+    save_embedder(transformer, tokenizer, [Pooling(48, pooling_mode="mean"), Normalize()], out)
+    weights = alibi_encoder.random_weights(len(tokenizer), 48, 40, 2, 11)
+    safetensors.torch.save_file(weights, out / "model.safetensors", metadata={"format": "pt"})
+    config = {"architectures": ["JinaBertForMaskedLM"], "model_type": "bert", "position_embedding_type": "alibi",
+              "feed_forward_type": "geglu", "emb_pooler": "mean", "hidden_act": "gelu", "layer_norm_eps": 1e-12,
+              "type_vocab_size": 2, "torch_dtype": "float32", **sizes, "intermediate_size": 40}
+    (out / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+    cases = []
+    for text in TEXTS:
+        states = alibi_encoder.states(weights, torch.tensor(tokenizer(text)["input_ids"]), 6)
+        embedding = torch.nn.functional.normalize(states.mean(0), dim=0)
+        cases.append({"text": text, "embedding": embedding.tolist()})
+    write_golden(out, {"cases": cases})
+
+
 def make_encoder_classifier(kind: str, labels: list[str], out: Path) -> None:
     """Scores of texts and pairs by transformers' class with a head."""
     tokenizer = encoder_tokenizer(kind)
@@ -296,6 +344,7 @@ def make_encoder_classifier(kind: str, labels: list[str], out: Path) -> None:
         "distilbert": lambda: transformers.DistilBertForSequenceClassification(distilbert_config(vocab, **names)),
         "modernbert": lambda: transformers.ModernBertForSequenceClassification(
             modernbert_config(vocab, classifier_pooling="mean", classifier_bias=True, norm_bias=True, **names)),
+        "deberta": lambda: transformers.DebertaV2ForSequenceClassification(deberta_plain_config(vocab, **names)),
         "nomic_bert": lambda: transformers.NomicBertForSequenceClassification(
             transformers.NomicBertConfig(**encoder_sizes(vocab), **names)),
     }[kind]()
@@ -485,6 +534,8 @@ def main() -> None:
               "bert": make_bert, "xlm_roberta": make_xlm_roberta, "distilbert": make_distilbert,
               "modernbert": make_modernbert, "nomic_bert": make_nomic_bert, "gte": make_gte, "eurobert": make_eurobert,
               "modernbert_pairs": lambda path: make_encoder_classifier("modernbert", ["LABEL_0"], path),
+              "mpnet": make_mpnet, "deberta": make_deberta, "jina": make_jina,
+              "deberta_pairs": lambda path: make_encoder_classifier("deberta", ["LABEL_0"], path),
               "nomic_bert_pairs": lambda path: make_encoder_classifier("nomic_bert", ["LABEL_0"], path),
               "bert_pairs": lambda path: make_encoder_classifier("bert", ["LABEL_0"], path),
               "xlm_roberta_pairs": lambda path: make_encoder_classifier("xlm_roberta", ["LABEL_0"], path),

@@ -86,6 +86,14 @@ static void score_chunk(const AttentionTask& task, const TileBuffers& buffers, P
   }
 }
 
+static void add_position_scores_of_chunk(const AttentionTask& task, const TileBuffers& buffers,
+                                         PairRange pairs, int64_t kv_head, int64_t chunk) {
+  for (int64_t pair = pairs.begin; pair < pairs.end; ++pair) {
+    add_position_scores(task, pair / task.group, kv_head * task.group + pair % task.group, chunk,
+                        buffers.visible[pair], buffers.scores + pair * kChunkLength);
+  }
+}
+
 static void exponentiate_chunk(const AttentionTask& task, const TileBuffers& buffers,
                                PairRange pairs, const Partial& partial) {
   for (int64_t pair = pairs.begin; pair < pairs.end; ++pair) {

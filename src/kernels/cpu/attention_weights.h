@@ -13,6 +13,33 @@ struct MaxAndSum {
   float sum;
 };
 
+// Adds what positions add to the scores of one query for a chunk of keys.
+PL_INLINE void add_position_scores(const AttentionTask& task, int64_t row, int64_t head,
+                                   int64_t chunk, KeyRange keys, float* scores) {
+  const PositionScoreTask& added = task.position_scores;
+  const int64_t first = chunk * kChunkLength;
+  if (added.by_distance != nullptr) {
+    const float* const from = added.by_distance + head * added.by_distance_stride + first - row;
+    for (int64_t i = 0; i < kChunkLength; i += kLanes) {
+      store(scores + i, load(scores + i) + load(from + i));
+    }
+  }
+  if (added.of_queries != nullptr) {
+    const float* const from =
+        added.of_queries + row * added.of_queries_row_stride + head * added.of_queries_head_stride;
+    const int32_t* const buckets = added.buckets + first - row;
+    for (int64_t i = keys.begin; i < keys.end; ++i) scores[i] += from[buckets[i]];
+  }
+  if (added.of_keys != nullptr) {
+    const float* const from =
+        added.of_keys + first * added.of_keys_row_stride + head * added.of_keys_head_stride;
+    const int32_t* const buckets = added.buckets + first - row;
+    for (int64_t i = keys.begin; i < keys.end; ++i) {
+      scores[i] += from[i * added.of_keys_row_stride + buckets[i]];
+    }
+  }
+}
+
 // Lanes are summed by absolute position; masked keys count as -infinity, so their weights are 0.
 PL_INLINE MaxAndSum exponentials(const AttentionTask& task, KeyRange keys, const float* scores,
                                  Vec (&weights)[kChunkVectors]) {

@@ -34,6 +34,31 @@ float* scales_of(const Tensor& scales, int64_t kv_head, int64_t block = 0, int64
   return scales.row<float>(block) + kv_head * scales.stride(1) + offset;
 }
 
+// Of a slice's rows from its position `first_row` on, and of query heads from `head` on.
+PositionScoreTask position_score_task(const PositionScores& scores, const AttentionSlice& slice,
+                                      int64_t first_row, int64_t head) {
+  PositionScoreTask task;
+  const int64_t origin = scores.reach - first_row;
+  if (scores.has_distances()) {
+    task.by_distance = scores.by_distance.row<float>(head) + origin;
+    task.by_distance_stride = scores.by_distance.stride(0);
+  }
+  if (scores.has_query_terms()) {
+    const Tensor& terms = scores.of_queries;
+    task.of_queries = terms.row<float>(slice.first_row + first_row) + head * terms.stride(1);
+    task.of_queries_row_stride = terms.stride(0);
+    task.of_queries_head_stride = terms.stride(1);
+  }
+  if (scores.has_key_terms()) {
+    const Tensor& terms = scores.of_keys;
+    task.of_keys = terms.row<float>(slice.first_row) + head * terms.stride(1);
+    task.of_keys_row_stride = terms.stride(0);
+    task.of_keys_head_stride = terms.stride(1);
+  }
+  if (!scores.buckets.empty()) task.buckets = scores.buckets.data() + origin;
+  return task;
+}
+
 // The query heads that tasks have of each kv head: all, or parts of many.
 int64_t heads_of_task(const KvStore& store, int64_t group, int64_t head_dim) {
   if (store.values_in_keys == 0 || group * head_dim <= kSharedTileFloats) return group;
@@ -158,6 +183,11 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                           .soft_cap = params.soft_cap,
                           .window = params.window,
                           .num_keys = params.bidirectional ? slice.num_rows : 0});
+        if (params.position_scores != nullptr) {
+          tasks_.back().has_position_scores = true;
+          tasks_.back().position_scores =
+              position_score_task(*params.position_scores, slice, first, query_head);
+        }
         query_head = part_heads < group ? std::min(query_head + part_heads, end_of_group)
                                         : query_head + num_heads * group;
       }

@@ -159,6 +159,9 @@ void attend_chunk(const AttentionTask& task, const TileBuffers& buffers, int64_t
   if (kHasScales<T> && !has_values_in_keys(task)) {
     apply_scales(task, task.key_scales + scale_offset, chunk, keys, buffers, pairs);
   }
+  if (task.has_position_scores) {
+    add_position_scores_of_chunk(task, buffers, pairs, kv_head, chunk);
+  }
   exponentiate_chunk(task, buffers, pairs, partial);
   widen_values<T>(task, kv_head, chunk, keys, buffers.widened);
   if constexpr (kHasScales<T>) {

@@ -407,7 +407,7 @@ class TileHead {
   void exponentiate_pairs(const Block& block, int64_t begin, int64_t end, int64_t chunk,
                           const Partial& partial) const {
     static_assert(kChunkVectors == 4);
-    const float* const scores = scores_of(block) - block.first * kChunkLength;
+    float* const scores = scores_of(block) - block.first * kChunkLength;
     Bf16* const all = weights_of(block) - block.first * kParts * kChunkLength;
     int64_t row = begin / task_.group, end_of_row = (row + 1) * task_.group;
     KeyRange visible = visible_keys(task_, row, chunk);
@@ -415,6 +415,10 @@ class TileHead {
       if (pair == end_of_row) {
         visible = visible_keys(task_, ++row, chunk);
         end_of_row += task_.group;
+      }
+      if (task_.has_position_scores) {
+        add_position_scores(task_, row, kv_head_ * task_.group + pair % task_.group, chunk, visible,
+                            scores + pair * kChunkLength);
       }
       Vec weights[kChunkVectors];
       const MaxAndSum result = exponentials(task_, visible, scores + pair * kChunkLength, weights);

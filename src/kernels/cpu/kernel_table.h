@@ -79,6 +79,20 @@ struct InputColumnsTask {
   int64_t to_stride = 0;  // bytes
 };
 
+// PositionScores of a task: pointers are at its first row and query head; scores of keys, at the
+// first key's row.
+struct PositionScoreTask {
+  const float* by_distance = nullptr;  // of the key at position 0; a later row's is one before it
+  int64_t by_distance_stride = 0;      // between heads
+  const float* of_queries = nullptr;
+  int64_t of_queries_row_stride = 0;
+  int64_t of_queries_head_stride = 0;
+  const float* of_keys = nullptr;
+  int64_t of_keys_row_stride = 0;
+  int64_t of_keys_head_stride = 0;
+  const int32_t* buckets = nullptr;  // as by_distance
+};
+
 // A tile of rows of one sequence on one or more neighbouring kv heads, whose keys lie side by side
 // in a block. Each kv head serves `group` query heads. Strides count elements.
 struct AttentionTask {
@@ -112,7 +126,9 @@ struct AttentionTask {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   int64_t window = 0;
-  int64_t num_keys = 0;     // > 0: rows see keys behind their own, up to that many in all
+  int64_t num_keys = 0;  // > 0: rows see keys behind their own, up to that many in all
+  bool has_position_scores = false;
+  PositionScoreTask position_scores = {};
   void* scratch = nullptr;  // attention_scratch(...) floats of this thread
 };
 

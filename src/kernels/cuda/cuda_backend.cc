@@ -58,6 +58,7 @@ CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory
 BackendLimits CudaBackend::limits() const {
   return {.head_dim = kMostHeadDim,
           .values_in_keys = false,
+          .position_scores = false,
           .mixed_layers = false,
           .state_keys = kMostDeltaKeys,
           .channel_decay = false,

@@ -80,7 +80,23 @@ struct Query {
   int64_t kv_head;
   int64_t num_keys;  // of its slice
   std::span<const int32_t> block_table;
+  int64_t head;       // of the query
+  int64_t first_row;  // of its slice, in the batch
 };
+
+// What positions add to the query's score of the key at position `key`.
+double position_score(const Query& query, const PositionScores& scores, int64_t key) {
+  const auto at = static_cast<size_t>(scores.reach + key - query.position);
+  double added = 0.0;
+  if (scores.has_distances()) added += double{scores.by_distance.row<float>(query.head)[at]};
+  const auto term = [&](const Tensor& terms, int64_t position) {
+    const float* const row = terms.row<float>(query.first_row + position);
+    return double{row[query.head * terms.stride(1) + scores.buckets[at]]};
+  };
+  if (scores.has_query_terms()) added += term(scores.of_queries, query.position);
+  if (scores.has_key_terms()) added += term(scores.of_keys, key);
+  return added;
+}
 
 // The last position that the query sees.
 int64_t last_visible(const Query& query, const AttentionParams& params) {
@@ -107,6 +123,7 @@ double attend(const Query& query, const KvStore& store, const AttentionParams& p
       dot += double{query.elements[d]} *
              stored_key(store, block_of(p), query.kv_head, d, p % block_size);
     }
+    if (params.position_scores != nullptr) dot += position_score(query, *params.position_scores, p);
     dot *= double{params.scale};
     const auto cap = double{params.soft_cap};
     scores.push_back(cap > 0.0 ? cap * std::tanh(dot / cap) : dot);
@@ -193,8 +210,13 @@ void ReferenceBackend::do_attention(const Tensor& q, const KvStore& store,
     for (int64_t i = 0; i < slice.num_rows; ++i) {
       const int64_t row = slice.first_row + i;
       for (int64_t h = 0; h < q.size(1); ++h) {
-        const Query query = {q.row<float>(row) + h * q.stride(1), slice.first_position + i,
-                             h / group, slice.first_position + slice.num_rows, slice.block_table};
+        const Query query = {q.row<float>(row) + h * q.stride(1),
+                             slice.first_position + i,
+                             h / group,
+                             slice.first_position + slice.num_rows,
+                             slice.block_table,
+                             h,
+                             slice.first_row};
         const double sum = attend(query, store, params, out.row<float>(row) + h * out.stride(1));
         if (log_sum_exp != nullptr) log_sum_exp->row<float>(row)[h] = static_cast<float>(sum);
       }
