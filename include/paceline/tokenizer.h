@@ -32,6 +32,13 @@ struct EncodeOptions {
   std::span<const TextSpan> plain = {};
 };
 
+// At how many tokens a pair of texts is cut, special tokens included: the longer text first, at its
+// end or its beginning.
+struct PairLimit {
+  int64_t max_tokens = 0;
+  bool drops_begin = false;
+};
+
 struct DecodeOptions {
   bool skip_special = false;
 };
@@ -74,9 +81,10 @@ class Tokenizer {
   // tokenizers.
   Encoding encode_with_spans(std::string_view text, EncodeOptions options = {}) const;
   // Two texts as the post-processor joins them, e.g. [CLS] first [SEP] second [SEP]; `plain` of the
-  // options isn't obeyed. Throws Error unsupported when it has no template for a pair.
+  // options isn't obeyed. Throws Error unsupported when it has no template for a pair. Texts are
+  // cut as HF tokenizers' "longest_first" does it.
   PairEncoding encode_pair(std::string_view first, std::string_view second,
-                           EncodeOptions options = {}) const;
+                           EncodeOptions options = {}, std::optional<PairLimit> limit = {}) const;
   // Where special tokens begin that are written in the text, overlapping ones too; ascending.
   std::vector<size_t> special_offsets(std::string_view text) const;
 

@@ -347,7 +347,11 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
 void set_up_embeddings(LoadedModel& model, const ModelFiles& files, Backend& backend) {
   if (model.score_head != nullptr) {
     model.runner->set_pooled_head(std::move(model.score_head->head));
-    read_cross_encoder(files, model.score_head->labels);
+    SequenceLabels& labels = model.score_head->labels;
+    read_cross_encoder(files, labels);
+    if (labels.pooling != Pooling::last && labels.pair_problem.empty()) {
+      labels.pair_limit = read_pair_limit(files, files.read_json(kConfig));
+    }
     return;
   }
   const Json config_json = files.read_json(kConfig);

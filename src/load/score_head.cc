@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_cursor.h"
+#include "load/embedding_text.h"
 #include "models/score_layers.h"
 
 namespace paceline {
@@ -124,6 +125,13 @@ std::optional<ScoreHead> load_score_head(WeightReader& weights, const Json& conf
               loaded.head);
   }
   return loaded;
+}
+
+std::optional<PairLimit> read_pair_limit(const ModelFiles& files, const Json& config_json) {
+  EmbeddingConfig read;
+  read_embedding_text(files, config_json, read);
+  if (!read.cut) return std::nullopt;
+  return PairLimit{.max_tokens = read.cut->max_tokens, .drops_begin = read.cut->drops_begin};
 }
 
 void read_cross_encoder(const ModelFiles& files, SequenceLabels& labels) {

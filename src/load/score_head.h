@@ -29,4 +29,8 @@ std::optional<ScoreHead> load_score_head(WeightReader& weights, const Json& conf
 // saved by it.
 void read_cross_encoder(const ModelFiles& files, SequenceLabels& labels);
 
+// At how many tokens sentence-transformers' CrossEncoder cuts the pairs of an encoder; nothing
+// where no file says.
+std::optional<PairLimit> read_pair_limit(const ModelFiles& files, const Json& config_json);
+
 }  // namespace paceline

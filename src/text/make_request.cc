@@ -104,8 +104,7 @@ std::shared_ptr<const LoadedAdapter> find_adapter(const TextModel& model, const 
 
 namespace {
 
-const Tokenizer& tokenizer_for(const TextModel& model, std::string_view text,
-                               const std::string& name) {
+const Tokenizer& tokenizer_of(const TextModel& model) {
   if (model.tokenizer == nullptr) {
     throw RequestError(
         "", ErrorReason::feature_disabled,
@@ -113,8 +112,14 @@ const Tokenizer& tokenizer_for(const TextModel& model, std::string_view text,
                     model.name),
         ErrorCode::not_found);
   }
-  check_text_length(model, text.size(), name);
   return *model.tokenizer;
+}
+
+const Tokenizer& tokenizer_for(const TextModel& model, std::string_view text,
+                               const std::string& name) {
+  const Tokenizer& tokenizer = tokenizer_of(model);
+  check_text_length(model, text.size(), name);
+  return tokenizer;
 }
 
 }  // namespace
@@ -127,9 +132,13 @@ std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
 }
 
 PairEncoding encode_text_pair(const TextModel& model, const std::string& first,
-                              const std::string& second, const std::string& name) {
-  tokenizer_for(model, first, name);
-  return tokenizer_for(model, second, name).encode_pair(first, second, {.add_special = true});
+                              const std::string& second, const std::string& name,
+                              std::optional<PairLimit> limit) {
+  if (!limit) {
+    check_text_length(model, first.size(), name);
+    check_text_length(model, second.size(), name);
+  }
+  return tokenizer_of(model).encode_pair(first, second, {.add_special = true}, limit);
 }
 
 std::string prompt_name(const Prompt& prompt, const std::string& asked) {

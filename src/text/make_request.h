@@ -19,9 +19,11 @@ namespace paceline {
 std::vector<TokenId> encode_prompt(const TextModel& model, const Prompt& prompt,
                                    const std::string& name, EncodeOptions options);
 
-// Two texts as the tokenizer joins them, with special tokens; errors likewise.
+// Two texts as the tokenizer joins them, with special tokens; errors likewise, but with a limit
+// none of length.
 PairEncoding encode_text_pair(const TextModel& model, const std::string& first,
-                              const std::string& second, const std::string& name);
+                              const std::string& second, const std::string& name,
+                              std::optional<PairLimit> limit);
 
 // Throws RequestError context_length_exceeded for a text so long that the context can't hold its
 // tokens, whatever they are.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "engine/engine.h"
 #include "text/embedding.h"
 #include "text/make_request.h"
 
@@ -116,7 +117,11 @@ PairScoring::PairScoring(const TextModel& model, std::span<const TextPair> pairs
 // encoder's are as the tokenizer joins two texts.
 void PairScoring::add_classified(const TextPair& pair, const PairOptions& /*options*/) {
   if (model_.labels->pooling != Pooling::last) {
-    const PairEncoding encoded = encode_text_pair(model_, pair.first, pair.second, pair.name);
+    std::optional<PairLimit> limit = model_.labels->pair_limit;
+    if (limit)
+      limit->max_tokens = std::min(limit->max_tokens, model_.engine.limits().max_model_len);
+    const PairEncoding encoded =
+        encode_text_pair(model_, pair.first, pair.second, pair.name, limit);
     GenerateRequest request{.prompt = encoded.ids,
                             .prompt_name = pair.name,
                             .max_tokens = 0,

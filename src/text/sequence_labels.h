@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/request.h"
+#include "paceline/tokenizer.h"
 
 namespace paceline {
 
@@ -24,6 +26,7 @@ struct SequenceLabels {
   // Of pairs: whether a score is the logit itself, and why pairs can't be scored; empty: they can.
   bool pairs_are_logits = false;
   std::string pair_problem = {};
+  std::optional<PairLimit> pair_limit = {};  // at which they are cut; nothing: they aren't
 
   // Of the head's logits, one for each label.
   std::vector<float> scores(std::span<const float> logits) const;

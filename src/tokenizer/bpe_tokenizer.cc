@@ -268,8 +268,34 @@ Encoding BpeTokenizer::encode_with_spans(std::string_view text, EncodeOptions op
   return encoding;
 }
 
+namespace {
+
+void cut_to(std::vector<TokenId>& ids, size_t count, bool drops_begin) {
+  if (ids.size() <= count) return;
+  if (drops_begin) {
+    ids.erase(ids.begin(), ids.end() - static_cast<std::ptrdiff_t>(count));
+  } else {
+    ids.resize(count);
+  }
+}
+
+// Together at most `count` tokens: the shorter text keeps up to half of them.
+void cut_longest_first(std::vector<TokenId>& first, std::vector<TokenId>& second, size_t count,
+                       bool drops_begin) {
+  if (first.size() + second.size() <= count) return;
+  const bool is_first_shorter = first.size() <= second.size();
+  std::vector<TokenId>& shorter = is_first_shorter ? first : second;
+  std::vector<TokenId>& longer = is_first_shorter ? second : first;
+  const size_t kept = std::min(shorter.size(), count / 2);
+  cut_to(shorter, kept, drops_begin);
+  cut_to(longer, count - kept, drops_begin);
+}
+
+}  // namespace
+
 PairEncoding BpeTokenizer::encode_pair(std::string_view first, std::string_view second,
-                                       EncodeOptions options) const {
+                                       EncodeOptions options,
+                                       std::optional<PairLimit> limit) const {
   const SpecialFrame& frame = file_.frame;
   if (!frame.pairs) {
     throw Error(ErrorCode::unsupported,
@@ -277,13 +303,23 @@ PairEncoding BpeTokenizer::encode_pair(std::string_view first, std::string_view 
                             "has no template with one first and one second text"));
   }
   PairEncoding encoding;
+  using Kind = SpecialFrame::Part::Kind;
   const EncodeOptions bare{.specials_as_text = options.specials_as_text};
+  std::vector<TokenId> of_first = encode(first, bare), of_second = encode(second, bare);
+  if (limit) {
+    size_t num_special = 0;
+    for (const SpecialFrame::Part& part : frame.pair) {
+      if (options.add_special && part.kind == Kind::tokens) num_special += part.ids.size();
+    }
+    const auto most = static_cast<size_t>(std::max<int64_t>(limit->max_tokens, 0));
+    cut_longest_first(of_first, of_second, most - std::min(most, num_special), limit->drops_begin);
+  }
   for (const SpecialFrame::Part& part : frame.pair) {
     std::vector<TokenId> ids;
-    if (part.kind == SpecialFrame::Part::Kind::tokens) {
+    if (part.kind == Kind::tokens) {
       if (options.add_special) ids = part.ids;
     } else {
-      ids = encode(part.kind == SpecialFrame::Part::Kind::first ? first : second, bare);
+      ids = std::move(part.kind == Kind::first ? of_first : of_second);
     }
     encoding.ids.insert(encoding.ids.end(), ids.begin(), ids.end());
     encoding.type_ids.resize(encoding.ids.size(),

@@ -28,8 +28,8 @@ class BpeTokenizer {
   int64_t vocab_size() const { return table_.id_limit(); }
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options) const;
   Encoding encode_with_spans(std::string_view text, EncodeOptions options) const;
-  PairEncoding encode_pair(std::string_view first, std::string_view second,
-                           EncodeOptions options) const;
+  PairEncoding encode_pair(std::string_view first, std::string_view second, EncodeOptions options,
+                           std::optional<PairLimit> limit) const;
   std::string decode(std::span<const TokenId> ids, DecodeOptions options) const;
   std::string_view token_bytes(TokenId id) const { return table_.bytes(id); }
   std::string_view token_text(TokenId id) const;

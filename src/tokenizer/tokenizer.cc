@@ -55,8 +55,8 @@ Encoding Tokenizer::encode_with_spans(std::string_view text, EncodeOptions optio
 }
 
 PairEncoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
-                                    EncodeOptions options) const {
-  return state_->bpe.encode_pair(first, second, options);
+                                    EncodeOptions options, std::optional<PairLimit> limit) const {
+  return state_->bpe.encode_pair(first, second, options, limit);
 }
 
 std::vector<size_t> Tokenizer::special_offsets(std::string_view text) const {

@@ -87,6 +87,26 @@ TEST(UnigramScores, AreReadAsSerdeReadsThem) {
   EXPECT_EQ(ids_of(kModel, "abc"), (TokenIds{1, 4}));
 }
 
+// As tokenizers' longest_first: the shorter text keeps up to half.
+TEST(EncodePair, IsCutAtTheLongerText) {
+  const Tokenizer tokenizer = Tokenizer::from_json(kWordPieces, "t.json");
+  const auto lengths = [&](std::string_view first, std::string_view second, PairLimit limit) {
+    const auto types = tokenizer.encode_pair(first, second, {.add_special = true}, limit).type_ids;
+    const auto of_second = std::ranges::count(types, 1);
+    return std::pair(std::ssize(types) - of_second, static_cast<int64_t>(of_second));
+  };
+  const std::string_view one = "a", five = "a a a a a", eight = "a a a a a a a a";
+  using Lengths = std::pair<int64_t, int64_t>;  // [CLS] first [SEP], second [SEP]
+  EXPECT_EQ(lengths(five, eight, {.max_tokens = 16}), Lengths(7, 9));
+  EXPECT_EQ(lengths(five, eight, {.max_tokens = 15}), Lengths(7, 8));
+  EXPECT_EQ(lengths(eight, five, {.max_tokens = 12}), Lengths(7, 5));
+  EXPECT_EQ(lengths(eight, eight, {.max_tokens = 12}), Lengths(6, 6));
+  EXPECT_EQ(lengths(one, eight, {.max_tokens = 8}), Lengths(3, 5));
+  EXPECT_EQ(lengths(one, eight, {.max_tokens = 2}), Lengths(2, 1));
+  const auto ids = tokenizer.encode_pair("a ab", "ab a", {}, PairLimit{2, true}).ids;
+  EXPECT_EQ(ids, (TokenIds{5, 4}));
+}
+
 TEST(EncodePair, NeedsATemplateForPairs) {
   const Tokenizer tokenizer = Tokenizer::from_json(kWordPieces, "t.json");
   const PairEncoding pair = tokenizer.encode_pair("a", "ab a", {.add_special = true});
