@@ -117,7 +117,7 @@ void check_kv_heads(const HfConfig& config, const DecoderConfig& decoder) {
   }
 }
 
-// Windows of attention in both directions are half as wide; read_directions() adds their ends.
+// Windows of attention in both directions are half as wide, and have their ends beside them.
 void read_gemma4_directions(const HfConfig& config, DecoderConfig& decoder) {
   constexpr std::string_view kKey = "use_bidirectional_attention";
   const auto whose = config.find(kKey);
@@ -128,7 +128,7 @@ void read_gemma4_directions(const HfConfig& config, DecoderConfig& decoder) {
   }
   decoder.bidirectional = true;
   for (LayerConfig& layer : decoder.layers) {
-    if (layer.window > 0) layer.window = layer.window / 2 + 1;
+    if (layer.window > 0) layer.window = layer.window / 2 + 2;
   }
 }
 
