@@ -29,7 +29,7 @@ class KvReads final : public StepObserver {
     int64_t window = 0;  // 0: none
     int64_t position_bytes = 0;
   };
-  std::vector<LayerReads> layers_;  // of attention, those that read another one's keys too
+  std::vector<LayerReads> layers_;  // with attention, also those that share keys
   int64_t state_bytes_ = 0;         // of all layers: the matrices that a chunk's rows read
   StepObserver* next_;
   int64_t bytes_ = 0;

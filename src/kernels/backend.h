@@ -222,8 +222,8 @@ class Backend {
   //                                       x, out [rows, width], factors [width]
   void scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out);
 
-  // out = max(x - mean(x) - deviations * sqrt(variance(x)), 0) of each row, in place: the largest
-  // elements, as many as a normal distribution has there (Gemma 3n).          x, out [rows, width]
+  // out = max(x - mean(x) - deviations * sqrt(variance(x)), 0) of each row; out may be x. Of
+  // normally distributed elements it keeps a fixed share, the largest.        x, out [rows, width]
   void gaussian_top_k(const Tensor& x, float deviations, const Tensor& out);
 
   // out = x + y, in place.                x, y, out [rows, width]

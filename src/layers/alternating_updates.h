@@ -1,5 +1,5 @@
 // Alternating updates: several residual streams, of which each block computes one and corrects the
-// others (Baykal et al., "Alternating Updates for Efficient Transformers", 2023; Gemma 3n).
+// others (Baykal et al., "Alternating Updates for Efficient Transformers", 2023).
 #pragma once
 
 #include <optional>

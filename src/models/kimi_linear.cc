@@ -40,8 +40,8 @@ void set_listed_mixers(const HfConfig& states, std::string_view key, MixerKind k
   }
 }
 
-// Of `layer_types`, else of the lists beside the sizes of states, else every fourth layer behind
-// the first one is attention.
+// Of `layer_types`, else of the lists beside the sizes of states; without both, every fourth layer
+// after the first one is attention.
 void read_kimi_mixers(const HfConfig& config, std::vector<LayerConfig>& layers) {
   if (read_mixers(config, {.name = "linear_attention", .kind = MixerKind::delta_net}, layers)) {
     return;

@@ -18,7 +18,7 @@ namespace paceline {
 // aren't used have some. moments [length, length] float32: the sum of x^T x over rows x of inputs.
 std::vector<float> input_importance(const Tensor& moments);
 
-// How the error of one weight of a row is made up for by the weights behind it. Made of the second
+// How the later weights of a row correct the rounding error of one weight. Made of the second
 // moments of the inputs, one for all matrices that read them.
 class ErrorFeedback {
  public:

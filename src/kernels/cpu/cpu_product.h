@@ -65,7 +65,7 @@ class CpuProduct {
   void multiply_int8(const Piece& piece, int64_t n) const;
   void multiply_expanded(const Piece& piece, int64_t n) const;
   void multiply_float8(const Piece& piece, int64_t n) const;
-  // Whether products of so many rows read E4M3 as it is.
+  // Whether products of `num_rows` rows read E4M3 codes instead of expanded panels.
   bool reads_float8(int64_t num_rows) const {
     return groups_.is_float8 && num_rows <= kernels_.float8_rows;
   }

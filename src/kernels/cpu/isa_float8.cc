@@ -350,8 +350,8 @@ void multiply_float8(const Float8Tile& tile) {
 
 #endif
 
-// The vectors of the widest tiles of `num_rows` rows whose sums stay in registers, and the rows of
-// the tallest ones of so many vectors.
+// The most vectors that a tile of `num_rows` rows may have if its sums are to stay in registers,
+// and the most rows that a tile of `vectors` may have.
 constexpr int64_t float8_vectors(int64_t num_rows) {
   int64_t vectors = kMostFloat8Vectors;
   while (vectors > 2 && vectors * num_rows > kAccumulators) vectors /= 2;
