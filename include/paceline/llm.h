@@ -1,7 +1,8 @@
-// LLM is a loaded model: generate, classify, score and tokenise with it from one thread at a time.
+// LLM is a loaded model: generate, classify, score and tokenise with it from any thread.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -18,14 +19,20 @@
 namespace paceline {
 
 // A generation in progress: a range of text pieces as they are generated, then the whole
-// completion.
+// completion. One thread at a time, except where it says any.
 //   for (std::string_view piece : llm.generate("Once upon a time")) std::cout << piece <<
 //   std::flush;
 // Pieces are well-formed UTF-8; together they are the completion's text (empty pieces are skipped).
-// A stop string is never shown, not even in part. Errors are thrown from begin() and ++. The LLM
-// must outlive it.
+// A stop string is never shown, not even in part. Errors are thrown from begin() and ++; after the
+// LLM's end it is that the model was closed. One that is destroyed before its end is cancelled.
 class GenerationStream {
  public:
+  enum class Progress : uint8_t {
+    piece,     // piece() is the next one
+    waiting,   // of poll(): there is none yet
+    finished,  // completion() returns at once
+  };
+
   class Iterator {
    public:
     std::string_view operator*() const;
@@ -45,8 +52,17 @@ class GenerationStream {
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
+  // The same without iterators: advance() waits for the next piece or the end, poll() doesn't.
+  Progress advance();
+  Progress poll();
+  // Valid until the next call of the stream.
+  std::string_view piece() const;
+
   // Runs to the end, then returns the completion.
   const Completion& completion();
+
+  // Any thread. The generation ends within one step as "cancelled".
+  void cancel();
 
  private:
   friend class LLM;
@@ -57,7 +73,9 @@ class GenerationStream {
 
 class RequestPool;
 
-// Every call may throw Error; a failed request leaves the model unchanged.
+// Any thread may call; requests of all threads are computed together, each with the bits that it
+// has alone. Every call may throw Error; a failed request leaves the model unchanged. The LLM
+// itself is moved and destroyed by one thread, without calls of others.
 class LLM {
  public:
   struct State;  // the implementation, not part of the API
@@ -68,7 +86,11 @@ class LLM {
   LLM& operator=(LLM&&) noexcept;
   ~LLM();
 
-  GenerationStream generate(const Prompt& prompt, const GenerateOptions& options = {});
+  // `listener`, if there is one, is called on the engine's thread after each step that has
+  // something for the stream, for a reader with a loop of its own: it must neither block nor throw,
+  // and the reader calls poll() until there is no more.
+  GenerationStream generate(const Prompt& prompt, const GenerateOptions& options = {},
+                            std::function<void()> listener = nullptr);
 
   // Answers a conversation, whose history the caller keeps: renders it with the model's chat
   // template and generates until the model ends its turn, by default up to the end of the context.
@@ -77,7 +99,8 @@ class LLM {
   // options.constraint is that of the content, and the pieces are the text as the model writes it,
   // marks included. Where the template writes no calls, the prompt tells how to make them.
   GenerationStream chat(const ChatInput& input, const GenerateOptions& options = {},
-                        const ChatOptions& chat_options = {});
+                        const ChatOptions& chat_options = {},
+                        std::function<void()> listener = nullptr);
   // The prompt of chat().
   std::string render(const ChatInput& input) const;
 
@@ -138,7 +161,15 @@ class LLM {
                                 bool specials_as_text = false) const;
   std::string detokenize(std::span<const int32_t> ids, bool skip_special_tokens = false) const;
 
-  // Metrics of the last call that computed something.
+  // Adapters that come and go while the model runs, for requests that name them; a model loaded
+  // with LoadOptions::enable_lora, or with some adapters, has room for them. Loading replaces one
+  // of the same name; one that is unloaded lives on until its last request has ended. Throws Error
+  // not_found for one that isn't there, unsupported without room.
+  void load_lora(const LoraSource& source);
+  void unload_lora(std::string_view name);
+  std::vector<std::string> loras() const;
+
+  // Metrics of the last call to end that computed something.
   Metrics metrics() const;
 
   MemoryUse memory_use() const;
@@ -151,18 +182,21 @@ class LLM {
   size_t lock_memory();
 
   DeviceInfo device_info() const;
+  // Of what would compute with these options, before a model is loaded.
+  static DeviceInfo device_info(const LoadOptions& options);
   ModelInfo model_info() const;
 
-  // Frees everything at once; may be called twice. Any other call afterwards throws Error invalid.
-  // Throws Error exhausted when LoadOptions::trace_file could not be written to its end.
+  // Ends what runs as cancelled, waits for the calls of other threads, and frees everything; may be
+  // called twice. Any other call afterwards throws Error invalid. Throws Error exhausted when
+  // LoadOptions::trace_file could not be written to its end.
   void close();
 
  private:
   friend class RequestPool;
-  explicit LLM(std::unique_ptr<State> state);
-  State& open_state() const;
+  class Call;
+  explicit LLM(std::shared_ptr<State> state);
 
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace paceline

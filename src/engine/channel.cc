@@ -15,11 +15,8 @@ void Channel::push(TokenEvent&& event) {
 }
 
 void Channel::notify() {
-  if (listener_) {
-    listener_();
-  } else {
-    came_.notify_all();
-  }
+  came_.notify_all();
+  if (listener_) listener_();
 }
 
 void Channel::wait(std::vector<TokenEvent>& out) {

@@ -14,8 +14,8 @@ namespace paceline {
 // Any number of requests may share one. All members may be called from any thread.
 class Channel {
  public:
-  // notify() calls `listener`, if there is one, on the engine's thread instead of waking a waiting
-  // reader: for a reader with a loop of its own that polls. It must not block.
+  // notify() calls `listener`, if there is one, on the engine's thread: for a reader with a loop of
+  // its own that polls. It must not block.
   explicit Channel(std::function<void()> listener = nullptr);
 
   // Adds an event; the next notify() wakes the reader.

@@ -288,6 +288,7 @@ void EngineCore::show_record() {
 }
 
 void EngineCore::end_all() {
+  intake.close();
   run.stop();
   requests.end_all();
 }

@@ -102,7 +102,8 @@ class Engine {
   size_t wait_for_mail(std::chrono::milliseconds timeout, size_t at_least = 1);
   // Any thread. Ends a wait_for_mail.
   void wake();
-  // Ends every request, as cancelled: no further step will come.
+  // Ends every request, as cancelled: no further step will come. Later submissions throw Error
+  // cancelled.
   void end_all();
 
   // Any thread. What submit would throw, thrown; the request may be clamped to what there is room

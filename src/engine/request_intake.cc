@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/error.h"
 #include "engine/context_error.h"
 #include "runner/loaded_adapter.h"
 
@@ -61,6 +62,16 @@ std::optional<RequestId> RequestIntake::submit(GenerateRequest request,
   sequence->extend_hashes(cache_.prefixes(), cache_.block_size(), sequence->num_tokens());
   leave(&Mail::submitted, std::move(sequence));
   return id;
+}
+
+void RequestIntake::close() {
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
+}
+
+void RequestIntake::check_open() const {
+  if (is_closed_)
+    throw Error(ErrorCode::cancelled, "the engine was stopped before the request began");
 }
 
 void RequestIntake::check(GenerateRequest& request) const {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "engine/engine.h"
@@ -47,6 +48,8 @@ class RequestIntake {
   // As Engine's.
   std::optional<RequestId> submit(GenerateRequest request, std::shared_ptr<Channel> channel,
                                   int64_t tag);
+  // Later requests are refused.
+  void close();
   void check(GenerateRequest& request) const;
   void cancel(RequestId id) { leave(&Mail::cancelled, id); }
   void release(RequestId id) { leave(&Mail::released, id); }
@@ -68,10 +71,13 @@ class RequestIntake {
   void leave(std::vector<Message> Mail::*list, Message message) {
     {
       const std::lock_guard lock(mutex_);
+      if constexpr (std::is_same_v<Message, std::unique_ptr<Sequence>>) check_open();
       (mail_.*list).push_back(std::move(message));
     }
     came_.notify_one();
   }
+
+  void check_open() const;
 
   const Runner& runner_;
   StateCache& cache_;
@@ -82,6 +88,7 @@ class RequestIntake {
   std::condition_variable came_;
   Mail mail_;
   bool woken_ = false;
+  bool is_closed_ = false;
 };
 
 }  // namespace paceline

@@ -44,8 +44,8 @@ std::vector<ItemResult<T>> run_all(RequestPool& pool, size_t count, const Begin&
 }  // namespace
 
 std::vector<ItemResult<Completion>> LLM::batch_generate(std::span<const Request> requests) {
-  open_state();
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   return run_all<Completion>(pool, requests.size(), [&](int64_t i) {
     const Request& request = requests[static_cast<size_t>(i)];
     pool.generate(i, request.prompt, request.options);
@@ -54,34 +54,39 @@ std::vector<ItemResult<Completion>> LLM::batch_generate(std::span<const Request>
 
 std::vector<Completion> LLM::generate_choices(const Prompt& prompt, const GenerateOptions& options,
                                               int32_t n) {
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   pool.generate(0, prompt, options, n);
   return only_result<std::vector<Completion>>(pool);
 }
 
 Classification LLM::classify(const Prompt& prompt, const ClassifyOptions& options) {
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   pool.classify(0, prompt, options);
   return only_result<Classification>(pool);
 }
 
 std::vector<ItemResult<Classification>> LLM::classify(std::span<const Prompt> prompts,
                                                       const ClassifyOptions& options) {
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   return run_all<Classification>(pool, prompts.size(), [&](int64_t i) {
     pool.classify(i, prompts[static_cast<size_t>(i)], options);
   });
 }
 
 Embedding LLM::embed(const Prompt& prompt, const EmbedOptions& options) {
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   pool.embed(0, prompt, options);
   return only_result<Embedding>(pool);
 }
 
 std::vector<ItemResult<Embedding>> LLM::embed(std::span<const Prompt> prompts,
                                               const EmbedOptions& options) {
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   return run_all<Embedding>(pool, prompts.size(), [&](int64_t i) {
     pool.embed(i, prompts[static_cast<size_t>(i)], options);
   });
@@ -89,7 +94,8 @@ std::vector<ItemResult<Embedding>> LLM::embed(std::span<const Prompt> prompts,
 
 Decisions LLM::decide(const std::string& input, std::span<const DecisionQuestion> questions,
                       const DecideOptions& options) {
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   pool.decide(0, input, questions, options);
   return only_result<Decisions>(pool);
 }
@@ -97,7 +103,8 @@ Decisions LLM::decide(const std::string& input, std::span<const DecisionQuestion
 std::vector<ItemResult<Decisions>> LLM::decide(std::span<const std::string> inputs,
                                                std::span<const DecisionQuestion> questions,
                                                const DecideOptions& options) {
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   return run_all<Decisions>(pool, inputs.size(), [&](int64_t i) {
     pool.decide(i, inputs[static_cast<size_t>(i)], questions, options);
   });
@@ -105,13 +112,15 @@ std::vector<ItemResult<Decisions>> LLM::decide(std::span<const std::string> inpu
 
 PairScores LLM::score_pairs(std::span<const TextPair> pairs, const PairOptions& options) {
   if (pairs.empty()) return {};
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   pool.score_pairs(0, pairs, options);
   return only_result<PairScores>(pool);
 }
 
 std::vector<Logprob> LLM::score(const Prompt& prompt, const ScoreOptions& options) {
-  RequestPool pool(*this);
+  const Call call(*this);
+  RequestPool pool(*call);
   pool.score(0, prompt, options);
   return only_result<std::vector<Logprob>>(pool);
 }

@@ -7,19 +7,19 @@
 namespace paceline {
 
 std::string LLM::render(const ChatInput& input) const {
-  return render_chat(*open_state().text, input).text;
+  return render_chat(*Call(*this)->text, input).text;
 }
 
 GenerationStream LLM::chat(const ChatInput& input, const GenerateOptions& options,
-                           const ChatOptions& chat_options) {
-  State& state = open_state();
+                           const ChatOptions& chat_options, std::function<void()> listener) {
+  const Call call(*this);
   GenerateOptions of_chat = options;
-  ChatTurn turn = prepare_chat_turn(*state.text, input,
+  ChatTurn turn = prepare_chat_turn(*call->text, input,
                                     {chat_options, read_tool_specs(input.tools_json)}, of_chat);
   const std::optional<TurnShape> shape = turn.shape;
-  GenerateRequest request = make_chat_request(*state.text, std::move(turn), of_chat);
+  GenerateRequest request = make_chat_request(*call->text, std::move(turn), of_chat);
   CompletionShape of_completion = chat_completion_shape(request, shape);
-  return state.begin(std::move(request), std::move(of_completion));
+  return call.begin(std::move(request), std::move(of_completion), std::move(listener));
 }
 
 }  // namespace paceline

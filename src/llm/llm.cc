@@ -10,6 +10,7 @@
 #include "llm/llm_state.h"
 #include "load/device_description.h"
 #include "load/generation_config.h"
+#include "load/load_adapter.h"
 #include "load/weight_info.h"
 #include "text/make_request.h"
 
@@ -23,14 +24,26 @@ const Tokenizer& tokenizer_of(const LoadedModel& model) {
 
 }  // namespace
 
-LLM::LLM(std::unique_ptr<State> state) : state_(std::move(state)) {}
+LLM::LLM(std::shared_ptr<State> state) : state_(std::move(state)) {}
 LLM::LLM(LLM&&) noexcept = default;
-LLM& LLM::operator=(LLM&&) noexcept = default;
-LLM::~LLM() = default;
+LLM& LLM::operator=(LLM&& other) noexcept {
+  LLM taken(std::move(other));
+  std::swap(state_, taken.state_);
+  return *this;
+}
+
+// Whoever wants to know whether the trace was written to its end calls close().
+LLM::~LLM() {
+  try {
+    close();
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
+}
 
 LLM LLM::load(const LoadOptions& options) {
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   state->open(load_model(options));
+  if (uses_adapters(options)) state->max_lora_rank = options.max_lora_rank;
   if (!options.trace_file.empty()) {
     state->trace = std::make_unique<TraceWriter>(options.trace_file, state->model->path.string(),
                                                  *state->model->engine);
@@ -43,65 +56,58 @@ LLM LLM::load(const LoadOptions& options) {
   return LLM(std::move(state));
 }
 
-LLM::State& LLM::open_state() const {
-  if (state_ == nullptr || state_->model == nullptr) {
-    throw Error(ErrorCode::invalid, "the model was closed");
-  }
-  return *state_;
-}
-
 void LLM::close() {
-  if (state_ == nullptr) return;
-  state_->thread.reset();
-  const auto trace = std::move(state_->trace);
-  state_->text.reset();
-  state_->model.reset();
-  if (trace) trace->finish();
+  if (state_ != nullptr) state_->close();
 }
 
-GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& options) {
-  State& state = open_state();
-  GenerateRequest request = make_request(*state.text, prompt, options);
+GenerationStream LLM::generate(const Prompt& prompt, const GenerateOptions& options,
+                               std::function<void()> listener) {
+  const Call call(*this);
+  GenerateRequest request = make_request(*call->text, prompt, options);
   CompletionShape shape = completion_shape(request);
-  return state.begin(std::move(request), std::move(shape));
+  return call.begin(std::move(request), std::move(shape), std::move(listener));
 }
 
 std::vector<int32_t> LLM::tokenize(std::string_view text, bool add_special_tokens,
                                    bool specials_as_text) const {
-  return tokenizer_of(*open_state().model)
+  const Call call(*this);
+  return tokenizer_of(*call->model)
       .encode(text, {.add_special = add_special_tokens, .specials_as_text = specials_as_text});
 }
 
 std::string LLM::detokenize(std::span<const int32_t> ids, bool skip_special_tokens) const {
-  return tokenizer_of(*open_state().model).decode(ids, {.skip_special = skip_special_tokens});
+  const Call call(*this);
+  return tokenizer_of(*call->model).decode(ids, {.skip_special = skip_special_tokens});
 }
 
-Metrics LLM::metrics() const { return open_state().metrics; }
+Metrics LLM::metrics() const { return Call(*this)->metrics(); }
 
 MemoryUse LLM::memory_use() const {
-  const MemoryStats stats = open_state().model->backend->memory().stats();
+  const Call call(*this);
+  const MemoryStats stats = call->model->backend->memory().stats();
   return {.active_bytes = stats.active_bytes,
           .peak_bytes = stats.peak_bytes,
           .cached_bytes = stats.cached_bytes};
 }
 
-void LLM::clear_memory_cache() { open_state().model->backend->memory().clear_cache(); }
-void LLM::reset_peak_memory() { open_state().model->backend->memory().reset_peak(); }
+void LLM::clear_memory_cache() { Call(*this)->model->backend->memory().clear_cache(); }
+void LLM::reset_peak_memory() { Call(*this)->model->backend->memory().reset_peak(); }
 size_t LLM::set_memory_limit(size_t bytes) {
-  return open_state().model->backend->memory().set_memory_limit(bytes);
+  return Call(*this)->model->backend->memory().set_memory_limit(bytes);
 }
 size_t LLM::set_cache_limit(size_t bytes) {
-  return open_state().model->backend->memory().set_cache_limit(bytes);
+  return Call(*this)->model->backend->memory().set_cache_limit(bytes);
 }
-size_t LLM::lock_memory() { return paceline::lock_memory(*open_state().model); }
+size_t LLM::lock_memory() { return paceline::lock_memory(*Call(*this)->model); }
 
-DeviceInfo LLM::device_info() const {
-  const LoadedModel& model = *open_state().model;
-  return describe_device(*model.machine);
+DeviceInfo LLM::device_info() const { return describe_device(*Call(*this)->model->machine); }
+DeviceInfo LLM::device_info(const LoadOptions& options) {
+  return describe_device(*make_machine(options));
 }
 
 ModelInfo LLM::model_info() const {
-  const LoadedModel& model = *open_state().model;
+  const Call call(*this);
+  const LoadedModel& model = *call->model;
   const DecoderConfig& config = model.decoder->config();
   const WeightInfo weights = weight_info(*model.decoder);
   return {.path = model.path.string(),

@@ -249,11 +249,11 @@ RequestPool::Done RequestPool::State::finish(int64_t job_id) {
   totals.add_prompt(job.prompt_tokens, cached_tokens);
   llm.record(totals);
   done.metrics = job.metrics.metrics();
-  done.metrics.peak_memory_bytes = llm.metrics.peak_memory_bytes;
+  done.metrics.peak_memory_bytes = llm.metrics().peak_memory_bytes;
   return done;
 }
 
-RequestPool::RequestPool(LLM& llm) : RequestPool(llm.open_state()) {}
+RequestPool::RequestPool(LLM& llm) : RequestPool(*LLM::Call(llm)) {}
 RequestPool::RequestPool(LLM::State& llm) : state_(std::make_unique<State>(llm)) {}
 
 RequestPool::~RequestPool() {

@@ -73,7 +73,9 @@ RequestId compute_and_hold(LLM::State& state, std::vector<TokenId> prompt,
 
 int64_t LLM::preload_system_prompt(std::string_view text, const std::string& kwargs_json,
                                    const std::string& lora) {
-  State& state = open_state();
+  const Call call(*this);
+  State& state = *call;
+  const std::lock_guard lock(state.system_prompt_mutex);
   auto adapter = find_adapter(*state.text, lora);
   Engine& engine = *state.model->engine;
   std::vector<TokenId> ids;

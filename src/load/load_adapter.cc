@@ -62,23 +62,27 @@ bool uses_adapters(const LoadOptions& options) {
   return options.enable_lora || !options.loras.empty();
 }
 
+void check_lora_source(const LoraSource& source) {
+  if (source.name.empty() || source.name.size() > kLongestName) {
+    throw Error(ErrorCode::invalid,
+                fmt::format("--lora {}: a name of {} bytes, expected NAME=DIR with 1 to {}",
+                            source.path, source.name.size(), kLongestName));
+  }
+  if (!std::isfinite(source.scale)) {
+    throw Error(ErrorCode::invalid, fmt::format("--lora-scaled {}: scale {}, expected a number",
+                                                source.name, source.scale));
+  }
+}
+
 void check_lora_options(const LoadOptions& options) {
   check_count("--max-loras", options.max_loras, kMostAdapters);
   check_count("--max-lora-rank", options.max_lora_rank, kMostRank);
   std::set<std::string_view> names;
   for (const LoraSource& source : options.loras) {
-    if (source.name.empty() || source.name.size() > kLongestName) {
-      throw Error(ErrorCode::invalid,
-                  fmt::format("--lora {}: a name of {} bytes, expected NAME=DIR with 1 to {}",
-                              source.path, source.name.size(), kLongestName));
-    }
+    check_lora_source(source);
     if (!names.insert(source.name).second) {
       throw Error(ErrorCode::invalid,
                   fmt::format("--lora {}: two adapters have this name", source.name));
-    }
-    if (!std::isfinite(source.scale)) {
-      throw Error(ErrorCode::invalid, fmt::format("--lora-scaled {}: scale {}, expected a number",
-                                                  source.name, source.scale));
     }
   }
 }

@@ -12,6 +12,9 @@ namespace paceline {
 // out of range.
 void check_lora_options(const LoadOptions& options);
 
+// Throws Error invalid for a name or a scale that no adapter can have.
+void check_lora_source(const LoraSource& source);
+
 // Whether the engine has room for adapters, those of the options or later ones.
 bool uses_adapters(const LoadOptions& options);
 
