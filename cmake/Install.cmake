@@ -13,7 +13,7 @@ if(main AND TARGET paceline_cli)
   install(TARGETS paceline RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
-# libpaceline.a: the objects of every module up to the facade.
+# libpaceline.a and libpaceline.so: the objects of every module up to the facade and the API in C.
 set(library_objects "")
 set(library_links Threads::Threads fmt::fmt)
 foreach(module IN LISTS PACELINE_LAYERS)
@@ -24,7 +24,7 @@ foreach(module IN LISTS PACELINE_LAYERS)
     endif()
     list(APPEND library_links ${PACELINE_LINKS_${module}})
   endif()
-  if(module STREQUAL "llm")
+  if(module STREQUAL "capi")
     break()
   endif()
 endforeach()
@@ -33,7 +33,7 @@ foreach(target IN LISTS PACELINE_ISA_TARGETS)
 endforeach()
 list(REMOVE_DUPLICATES library_links)
 
-if(TARGET paceline_llm AND NOT PACELINE_SANITIZE)
+if(TARGET paceline_capi AND NOT PACELINE_SANITIZE)
   add_library(paceline_archive STATIC ${library_objects})
   set_target_properties(paceline_archive PROPERTIES OUTPUT_NAME paceline EXPORT_NAME paceline LINKER_LANGUAGE CXX)
   target_compile_features(paceline_archive INTERFACE cxx_std_20)
@@ -41,6 +41,19 @@ if(TARGET paceline_llm AND NOT PACELINE_SANITIZE)
   target_link_libraries(paceline_archive PRIVATE ${library_links})
 
   set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Paceline")
+  # What it exports is the API in C alone.
+  set(exports "${CMAKE_CURRENT_LIST_DIR}/libpaceline.map")
+  add_library(paceline_shared SHARED ${library_objects})
+  set_target_properties(paceline_shared PROPERTIES OUTPUT_NAME paceline EXPORT_NAME shared LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS "${exports}")
+  target_include_directories(paceline_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(paceline_shared PRIVATE ${library_links})
+  target_link_options(paceline_shared PRIVATE "LINKER:--version-script=${exports}" "LINKER:--no-undefined")
+  install(TARGETS paceline_shared EXPORT PacelineTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  configure_file("${CMAKE_CURRENT_LIST_DIR}/paceline.pc.in" "${PROJECT_BINARY_DIR}/paceline.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/paceline.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
   install(TARGETS paceline_archive EXPORT PacelineTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   install(EXPORT PacelineTargets NAMESPACE Paceline:: DESTINATION "${package_dir}")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/paceline" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")

@@ -517,19 +517,24 @@ PACELINE_API int64_t paceline_context_vocab_size(const paceline_context* context
 /* Tokens that the cache still has room for. */
 PACELINE_API int64_t paceline_context_room(const paceline_context* context);
 
-PACELINE_API paceline_status paceline_new_sequence(paceline_context* context, int32_t* sequence);
+/* A rope that is stretched beyond a length has the bits of `longest` tokens; 0: of as many as a
+ * sequence may get. */
+PACELINE_API paceline_status paceline_new_sequence(paceline_context* context, int64_t longest,
+                                                   int32_t* sequence);
 /* Another sequence with the same tokens, which share their memory. */
 PACELINE_API paceline_status paceline_fork_sequence(paceline_context* context, int32_t sequence,
                                                     int32_t* forked);
 PACELINE_API paceline_status paceline_free_sequence(paceline_context* context, int32_t sequence);
-PACELINE_API int64_t paceline_sequence_length(const paceline_context* context, int32_t sequence);
+PACELINE_API paceline_status paceline_sequence_length(paceline_context* context, int32_t sequence,
+                                                      int64_t* length);
 
-/* Appends the tokens, in chunks of at most `chunk` (0: the context's own), whatever it is with the
- * same bits. The last token's logits go into `logits` [vocab_size] unless it is NULL. On failure
- * the sequence is as it was. */
+/* Appends the tokens, in steps of at most `chunk` (0: as many as fit) with the same bits. The
+ * logits of the tokens at these indices of `ids`, ascending, go into `logits` [num_rows,
+ * vocab_size]; with NULL for `rows` those of the last token, unless `logits` is NULL. On failure
+ * the sequence is as it was; after PACELINE_NUMERICAL it can only be freed. */
 PACELINE_API paceline_status paceline_prefill(paceline_context* context, int32_t sequence,
                                               const int32_t* ids, size_t num_ids, int64_t chunk,
-                                              float* logits);
+                                              const size_t* rows, size_t num_rows, float* logits);
 
 typedef struct paceline_decode_entry {
   int32_t sequence;

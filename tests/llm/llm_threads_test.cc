@@ -17,18 +17,18 @@
 namespace paceline {
 namespace {
 
-LoadOptions small() {
+LoadOptions one_thread() {
   return {
       .model = source_path("tests/goldens/models/qwen3_tied"), .max_num_seqs = 8, .num_threads = 1};
 }
 
-LLM load() { return LLM::load(small()); }
+LLM load() { return LLM::load(one_thread()); }
 
 // With a rotating window a generation of kEndless tokens ends when something ends it.
 constexpr int64_t kEndless = int64_t{1} << 30;
 
 LLM load_endless() {
-  LoadOptions options = small();
+  LoadOptions options = one_thread();
   options.max_kv_size = 64;
   return LLM::load(options);
 }
