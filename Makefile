@@ -22,7 +22,7 @@ ASAN := -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=1800 "-DPACELINE_PLAIN_OBJ
 PLAIN_MODULES := cli;autodiff;train;trainer;dataset
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve train-demo train-bundled build test check test-release build-test run-test build-asan-beside test-cuda-emulated asan tsan equalities mutants cuda-mutants load fuzz bench bench-batch bench-serve bench-train bench-peers gpu-check lint format nightly install clean
+.PHONY: help run serve train-demo train-bundled build test check test-release build-test run-test build-asan-beside test-cuda-emulated asan tsan equalities mutants cuda-mutants load fuzz bench bench-batch bench-serve bench-train bench-peers gpu-check lint format nightly install deb clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ train-bundled: build ## Train the bundled model itself from a corpus, in about a
 build: ## The optimised binary, build/release/paceline, and the rest that `cmake --install build/release` installs
 	$(DEPS) build
 	$(CONFIGURE) release
-	$(BUILD) release --target paceline paceline_archive paceline_docs
+	$(BUILD) release --target paceline paceline_archive paceline_shared paceline_docs
 
 # The sanitized build fills the processor time that the tests leave idle: many of them wait. Both halves run, whatever fails.
 test: export PACELINE_REQUIRE_CONTRACT := 1
@@ -200,10 +200,16 @@ nightly: check ## The long runs: full random tests, equalities, mutants, the sec
 	$(MAKE) fuzz FUZZ_SECONDS=600
 	$(MAKE) load
 
-install: ## Binary, library, headers, CMake package, man page and completions into PREFIX (and DESTDIR)
+deb: ## The same as a Debian package, build/release/paceline_VERSION_ARCHITECTURE.deb
+	$(DEPS) build install package
+	$(CONFIGURE) release $(ALL_GPUS)
+	$(BUILD) release --target paceline paceline_archive paceline_shared paceline_docs
+	cpack --config build/release/CPackConfig.cmake
+
+install: ## Binary, libraries, headers, CMake package, man page and completions into PREFIX (and DESTDIR)
 	$(DEPS) build install
 	$(CONFIGURE) release $(ALL_GPUS)
-	$(BUILD) release --target paceline paceline_archive paceline_docs
+	$(BUILD) release --target paceline paceline_archive paceline_shared paceline_docs
 	@DESTDIR="$(DESTDIR)" cmake --install build/release --prefix "$(PREFIX)"
 
 clean: ## Remove everything built

@@ -51,6 +51,7 @@ if(TARGET paceline_capi AND NOT PACELINE_SANITIZE)
   target_link_libraries(paceline_shared PRIVATE ${library_links})
   target_link_options(paceline_shared PRIVATE "LINKER:--version-script=${exports}" "LINKER:--no-undefined")
   install(TARGETS paceline_shared EXPORT PacelineTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH PACELINE_PREFIX_FROM_PKGCONFIG "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix)
   configure_file("${CMAKE_CURRENT_LIST_DIR}/paceline.pc.in" "${PROJECT_BINARY_DIR}/paceline.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/paceline.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of the named groups; quick and silent when nothing is missing.
-# Usage: install_deps.sh [build] [install] [test] [bench] [peers] [fuzz] [lint]      (default: build)
+# Usage: install_deps.sh [build] [install] [package] [test] [bench] [peers] [fuzz] [lint]      (default: build)
 set -euo pipefail
 
 packages_of() {
@@ -9,14 +9,15 @@ packages_of() {
       libpcre2-dev libutf8proc-dev libedit-dev libboost1.81-dev libssl-dev libzstd-dev \
       libtomlplusplus-dev libyaml-dev ;;
     install) echo python3 ;;
+    package) echo dpkg-dev file ;;
     test) echo python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 openssl zstd \
-      haproxy nginx-light chromium chromium-driver ;;
+      haproxy nginx-light chromium chromium-driver golang-go pkg-config dpkg-dev file ;;
     bench) echo libbenchmark-dev ;;
     peers) echo python3 python3-venv ;;
     fuzz) echo clang-14 llvm-14 libclang-rt-14-dev ;;
     lint) echo python3 clang-14 clang-tidy-14 clang-format-14 libgtest-dev libgmock-dev libbenchmark-dev ;;
     *)
-      echo "install_deps.sh: unknown group '$1' (build, install, test, bench, peers, fuzz, lint)" >&2
+      echo "install_deps.sh: unknown group '$1' (build, install, package, test, bench, peers, fuzz, lint)" >&2
       exit 2
       ;;
   esac

@@ -1,4 +1,5 @@
-"""`cmake --install` gives a working binary, and a package that an outside project finds, links and runs."""
+"""`cmake --install` gives a working binary, and libraries that outside projects in C++, C and Go find, link and run."""
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,8 @@ find_package(Paceline 0.1 REQUIRED)
 add_executable(outside main.cc)
 target_link_libraries(outside PRIVATE Paceline::paceline)
 """
+MODEL = ROOT / "models" / "paceline-10m"
+PROMPT = "It was a dark and stormy night"
 
 
 def run(*command, **options):
@@ -63,18 +66,77 @@ class InstallTest(unittest.TestCase):
         run("cmake", "--build", source / "build")
         self.assertEqual(run(source / "build/outside").strip(), "corrupt")
 
+    def flags_of_library(self):
+        """What pkg-config says of the installed library; its folder is found at run time too."""
+        found = {}
+        for kind in ("cflags", "libs"):
+            command = ["env", f"PKG_CONFIG_PATH={next(self.prefix.glob('lib*/**/pkgconfig'))}", "pkg-config", f"--{kind}", "paceline"]
+            found[kind] = run(*command).strip()
+        folder = re.search(r"-L(\S+)", found["libs"]).group(1)
+        return found["cflags"], f"{found['libs']} -Wl,-rpath,{folder}"
+
+    def continuation(self):
+        return run(BINARY, "generate", "-m", MODEL, "-p", PROMPT, "--max-tokens", "24", "--temp", "0").strip()
+
+    def answers_of_the_program(self, prompts):
+        """Twelve tokens after each prompt of ids, as text."""
+        requests, answers = self.top / "requests.jsonl", self.top / "answers.jsonl"
+        body = {"model": MODEL.name, "max_tokens": 12, "temperature": 0, "ignore_eos": True}
+        lines = [{"custom_id": str(i), "method": "POST", "url": "/v1/completions", "body": body | {"prompt": prompt}}
+                 for i, prompt in enumerate(prompts)]
+        requests.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        run(BINARY, "batch", "-m", MODEL, "-i", requests, "-o", answers)
+        found = {line["custom_id"]: line for line in map(json.loads, answers.read_text().splitlines())}
+        return [found[str(i)]["response"]["body"]["choices"][0]["text"] for i in range(len(prompts))]
+
+    def test_the_examples_in_c_compile_and_say_what_the_program_says(self):
+        cflags, libs = self.flags_of_library()
+        for name in ("generate", "batching"):
+            run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", ROOT / f"examples/c/{name}.c", "-o", self.top / name,
+                *cflags.split(), *libs.split())
+        lines = run(self.top / "generate", MODEL, PROMPT).splitlines()
+        self.assertEqual("\n".join(lines[:-3]).strip(), self.continuation())
+        self.assertEqual(lines[-3], "24 tokens")
+        self.assertRegex(lines[-2], r"^(good|bad), 0\.\d{3} of good$")
+        self.assertEqual(lines[-1], "a vector of 384 numbers")
+        lines = run(self.top / "batching", MODEL).splitlines()
+        self.assertEqual([run(BINARY, "detokenize", "-m", MODEL, "--prompt-ids", line.replace(" ", ",")).rstrip("\n") for line in lines],
+                         [text.rstrip("\n") for text in self.answers_of_the_program([[10 + i, 20, 30 + i] for i in range(3)])])
+        failed = subprocess.run([self.top / "generate", "/nowhere", PROMPT], capture_output=True, text=True)
+        self.assertEqual(failed.returncode, 1)
+        self.assertRegex(failed.stderr, "^load: not_found: model /nowhere")
+
+    @unittest.skipUnless(shutil.which("go"), "Go isn't installed")
+    def test_the_example_in_go_says_what_the_program_says(self):
+        cflags, libs = self.flags_of_library()
+        source = self.top / "go"
+        shutil.copytree(ROOT / "examples/go", source)
+        run("env", f"CGO_CFLAGS={cflags}", f"CGO_LDFLAGS={libs}", f"GOCACHE={self.top / 'cache'}", "CGO_LDFLAGS_ALLOW=.*",
+            "go", "build", "-o", "example", ".", cwd=source)
+        self.assertEqual(run(source / "example", MODEL, PROMPT).strip(), f"{self.continuation()}\n24 tokens")
+
     def test_make_build_makes_all_that_is_installed(self):
         planned = run("make", "-n", "build", cwd=ROOT)
-        self.assertIn("--target paceline paceline_archive paceline_docs", planned)
+        self.assertIn("--target paceline paceline_archive paceline_shared paceline_docs", planned)
 
-    def test_the_readme_compiles_without_a_warning(self):
-        """The example as it stands: includes at the top, the rest is the program."""
-        example = re.search(r"find_package\(Paceline\)`:\n\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text()).group(1)
-        lines = [line[4:] for line in example.splitlines()]
-        source = self.top / "readme.cc"
-        source.write_text("\n".join([*(line for line in lines if line.startswith("#")), "int main() {",
-                                     *(line for line in lines if not line.startswith("#")), "}\n"]))
-        run("c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{self.prefix / 'include'}", source)
+    def compile_example(self, lines, compiler, *flags):
+        """An example as it stands: includes at the top, the rest is the program."""
+        source = self.top / "example.txt"
+        source.write_text("\n".join([*(line for line in lines if line.startswith("#")), "int main(void) {",
+                                     *(line for line in lines if not line.startswith("#")), "return 0; }\n"]))
+        run(*compiler, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *flags, f"-I{self.prefix / 'include'}", source)
+
+    def test_the_examples_of_the_docs_compile_without_a_warning(self):
+        for page in ("README.md", "docs/library.md"):
+            blocks = re.findall(r"\n\n((?:    .*\n|\n)+)", (ROOT / page).read_text())
+            examples = [block for block in blocks if "#include <paceline/" in block]
+            self.assertGreater(len(examples), 0, page)
+            for block in examples:
+                lines = [line[4:] for line in block.splitlines()]
+                if "paceline.h>" in block:
+                    self.compile_example(["#include <stdio.h>", *lines], ["cc", "-std=c11", "-x", "c"], "-Wno-unused-result")
+                else:
+                    self.compile_example(lines, ["c++", "-std=c++20", "-x", "c++"])
 
 
 if __name__ == "__main__":

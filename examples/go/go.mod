@@ -1,0 +1,3 @@
+module paceline-example
+
+go 1.19
