@@ -261,6 +261,19 @@ constexpr CommandDef kCommands[] = {
                 "of the text counts once. Special tokens written in the text are recognised. Bits "
                 "per byte are nats / ln 2 / bytes of the text.",
      .run = run_perplexity},
+    {.id = CommandId::verify,
+     .name = "verify",
+     .summary = "Compare the model's log-probabilities with those of transformers or mlx-lm",
+     .examples = "paceline verify -m Qwen/Qwen3-0.6B --python ~/venv/bin/python\n"
+                 "paceline verify -m ./my-model --against mlx_lm -f story.txt --tolerance 0.01",
+     .basics = "against python tolerance prompt file max-positions json model dtype threads",
+     .notes = "Both sides compute in float32 unless --dtype says otherwise. The exit code is 1 if "
+              "a log-probability is further off than --tolerance.",
+     .details = "The other side runs in a Python with its package. Texts are tokenised here, and "
+                "cut after 512 tokens or --max-positions; without one, a few samples are compared. "
+                "The last column counts the positions at which both sides find the same token "
+                "likeliest. Quantised weights are dequantised by each side in its own way.",
+     .run = run_verify},
     {.id = CommandId::inspect,
      .name = "inspect",
      .alias = "show",

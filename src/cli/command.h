@@ -32,6 +32,7 @@ const CommandDef& find_command(std::string_view name, std::string_view argument 
 // Each is in a file of its own in this folder.
 RunCommand run_generate, run_chat, run_classify, run_decide, run_score, run_embed, run_render,
     run_tokenize, run_detokenize, run_grammar, run_perplexity, run_inspect, run_list, run_bench,
-    run_trace, run_batch, run_serve, run_quantize, run_convert, run_train, run_adapter, run_fuse;
+    run_trace, run_batch, run_serve, run_quantize, run_convert, run_train, run_adapter, run_fuse,
+    run_verify;
 
 }  // namespace paceline

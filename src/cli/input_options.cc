@@ -8,8 +8,9 @@ namespace {
 
 using enum CommandId;
 
-constexpr CommandSet kOnText = set_of({generate, chat, classify, decide, score, render, tokenize});
-constexpr CommandSet kOnIds = set_of({generate, score, embed, detokenize});
+constexpr CommandSet kOnText =
+    set_of({generate, chat, classify, decide, score, render, tokenize, verify});
+constexpr CommandSet kOnIds = set_of({generate, score, embed, detokenize, verify});
 constexpr CommandSet kOnItems = kOnText | kOnIds | set_of({grammar});
 
 constexpr OptionDef kInputOptions[] = {
@@ -119,9 +120,10 @@ constexpr OptionDef kInputOptions[] = {
     option("masks", kTo<&Settings::masks>,
            "Add the times of compilation and masks to each answer (with --jsonl).",
            {.commands = set_of({grammar}), .needs = "jsonl"}),
-    option("json", kTo<&Settings::json>, "Print the result as one JSON object.",
-           {.commands = set_of({perplexity, inspect, list, bench, trace, quantize, adapter}),
-            .excludes = "replay to"}),
+    option(
+        "json", kTo<&Settings::json>, "Print the result as one JSON object.",
+        {.commands = set_of({perplexity, verify, inspect, list, bench, trace, quantize, adapter}),
+         .excludes = "replay to"}),
     option("replay", kTo<&Settings::replay>,
            "Run the recorded requests again, one by one, and compare the tokens.",
            {.group = OptionGroup::input, .commands = set_of({trace})}),

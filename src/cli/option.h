@@ -41,6 +41,7 @@ enum class CommandId : uint8_t {
   train,
   adapter,
   fuse,
+  verify,
 };
 
 using CommandSet = uint32_t;

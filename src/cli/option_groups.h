@@ -29,8 +29,8 @@ std::vector<OptionDef> general_options();  // general
 // Shared by several of the files: sets of commands, and the largest count of tokens.
 constexpr CommandSet kLoading =
     set_of({CommandId::generate, CommandId::chat, CommandId::classify, CommandId::decide,
-            CommandId::score, CommandId::embed, CommandId::perplexity, CommandId::bench,
-            CommandId::batch, CommandId::serve});
+            CommandId::score, CommandId::embed, CommandId::perplexity, CommandId::verify,
+            CommandId::bench, CommandId::batch, CommandId::serve});
 constexpr CommandSet kOnModel = kLoading | set_of({CommandId::inspect});
 constexpr CommandSet kChatting = set_of({CommandId::chat, CommandId::render});
 constexpr CommandSet kWriting = set_of({CommandId::generate, CommandId::chat});

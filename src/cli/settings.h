@@ -157,6 +157,9 @@ struct Settings {
 
   // perplexity
   std::string dump_logits;
+  std::string against = "transformers";  // what verify compares with
+  std::string python = "python3";        // runs that
+  double tolerance = 1e-3;               // of log-probabilities
   std::optional<int64_t> max_positions;
 
   // inspect: load.max_num_seqs when it was given

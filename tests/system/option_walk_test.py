@@ -12,12 +12,13 @@ import unittest
 import adapter_files
 import gguf_files
 import program
+import python_child
 from program import BINARY, BUNDLED, ProgramTest
 
 NOT_TEXT = os.fsdecode(b"\xff")  # is no UTF-8
 HUGE = "999999999"
 WRITES = ("generate", "chat")
-LOADS = ("generate", "chat", "classify", "decide", "score", "embed", "perplexity", "bench", "batch", "serve")
+LOADS = ("generate", "chat", "classify", "decide", "score", "embed", "perplexity", "verify", "bench", "batch", "serve")
 
 
 class Row:
@@ -118,7 +119,7 @@ def rows(nowhere, busy):
                               *idle("max-model-len", "64", says="no effect without --check", commands=("quantize",))]
     table["activations"] += idle("activations", "int8", says="no effect without --check", commands=("quantize",))
     table["max-tokens-per-sequence"] += [Row("--max-tokens-per-sequence", "1", says="limit: --max-tokens-per-sequence",
-                                             commands=("generate", "chat", "score", "perplexity", "bench"))]
+                                             commands=("generate", "chat", "score", "perplexity", "verify", "bench"))]
     table["threads"] = [Row("--threads", "1000", says="warning: --threads 1000: slower", but=("bench", "train")),
                         Row("--threads", "-1", says="found \"-1\", expected")]
     table["pin-threads"] = [Row("--pin-threads", "--threads", "1000", says="no effect with more threads than cores",
@@ -153,7 +154,7 @@ def rows(nowhere, busy):
     table["trace"] = [Row("--trace", nowhere, **missing)]
     table["config"] = [Row("--config", nowhere, **missing)]
     table["quiet"] = [Row("--quiet", "--verbose", says="--quiet and --verbose exclude each other")]
-    table["seed"] += idle("seed", "3", says="no effect without --load-format dummy", commands=("decide", "score", "embed", "perplexity", "bench", "serve"))
+    table["seed"] += idle("seed", "3", says="no effect without --load-format dummy", commands=("decide", "score", "embed", "perplexity", "verify", "bench", "serve"))
 
     # Token ids, and texts that are to be written.
     for name in ("allowed-token-ids", "stop-token-ids", "logprob-token-ids"):
@@ -161,7 +162,7 @@ def rows(nowhere, busy):
     table["logprobs"] += idle("logprobs", "3", says="no effect without --jsonl")
     table["logprob-token-ids"] += idle("logprob-token-ids", "3", says="no effect without --logprobs or --jsonl")
     table["logit-bias"] = [Row("--logit-bias", f"{HUGE}=1", says=HUGE)]
-    table["prompt-ids"] = [Row("--prompt-ids", HUGE, says=HUGE)]
+    table["prompt-ids"] = [Row("--prompt-ids", HUGE, says=HUGE, but=("verify",)), Row("--prompt-ids", f"1,{HUGE}", says=HUGE, commands=("verify",))]
     table["min-tokens"] = [Row("--min-tokens", "1000", says="expected 0 to max_tokens")]
     table["temperature"] += idle("temperature", "0.5", says="no effect beside --label", commands=("classify",))
     table["questions"] = [Row("--questions", nowhere, **missing)]
@@ -175,8 +176,8 @@ def rows(nowhere, busy):
     table["json-schema"] = [Row("--json-schema", nowhere, **missing)]
     table["grammar"] = [Row("--grammar", nowhere, **missing)]
     table["jsonl"] += [Row("--jsonl", says="--jsonl reads", commands=("chat", "grammar"))]
-    table["file"] = [Row("--file", nowhere, says="--file and a prompt were both given", but=("perplexity", "trace")),
-                     Row("--file", nowhere, **missing, commands=("perplexity", "trace"))]
+    table["file"] = [Row("--file", nowhere, says="--file and a prompt were both given", but=("perplexity", "trace", "verify")),
+                     Row("--file", nowhere, **missing, commands=("perplexity", "trace", "verify"))]
     table["system-prompt"] = [Row("--system-prompt", nowhere, **missing),
                               *idle("system-prompt", busy, "--system", "x", says="no effect beside --system", commands=("chat",))]
     table["template"] = [Row("--template", nowhere, **missing), Row("--template", busy, "--chat-template", "chatml", says="exclude each other")]
@@ -194,6 +195,9 @@ def rows(nowhere, busy):
     table["model"] += idle("model", BUNDLED, says="no effect without --replay", commands=("trace",))
     table["dump-logits"] = [Row("--dump-logits", nowhere, **missing)]
     table["adapter"] = [Row("--adapter", nowhere, **missing)]
+    table["against"] = choice("against")
+    table["tolerance"] = count("tolerance", "-1")
+    table["python"] = [Row("--python", nowhere, says="can't be started")]
     table["check"] = [Row("--check", nowhere, **missing)]
     table["calibrate"] = [Row("--calibrate", nowhere, **missing)]
     table["gguf-type"] += [Row("--gguf-type", "q8_0", says="give --output FILE.gguf too")]
@@ -269,6 +273,7 @@ class OptionWalkTest(ProgramTest):
             "custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"prompt": "a", "max_tokens": 1}}) + "\n")
         self.gguf = gguf_files.convert(adapter_files.MODEL, self.directory / "model.gguf")
         self.trace = self.directory / "trace"
+        self.python = python_child.make(self.directory / "python", "says zeros")
         self.succeed("generate", "-m", BUNDLED, "-q", "-p", "a", "-n", "1", "--trace", self.trace)
         self.lock, self.num_outputs = threading.Lock(), 0
 
@@ -283,6 +288,7 @@ class OptionWalkTest(ProgramTest):
                 "classify": ["-p", "a", "--label", "x", "--label", "y"], "decide": ["-p", "a", "--predicate", "x"], "render": ["-p", "a"], "tokenize": ["-p", "a"],
                 "batch": ["-i", self.requests, "-o", self.output()], "serve": ["--port", "0"], "detokenize": ["--prompt-ids", "1"],
                 "grammar": ["--regex", "a", "a"], "perplexity": ["-f", self.text], "inspect": [], "list": [],
+                "verify": ["--python", self.python, "--tolerance", "1e6"],
                 "bench": ["--tests", "prefill", "--prompt-tokens", "1", "--repetitions", "1", "-m", BUNDLED],
                 "quantize": ["-o", self.output()], "trace": ["--file", self.trace], "convert": ["-m", self.gguf, "-o", self.output()],
                 "train": ["--data", self.text, "-o", self.output(), "--iters", "1", "--max-seq-length", "32"],

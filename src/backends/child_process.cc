@@ -1,0 +1,228 @@
+#include "backends/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+extern char** environ;
+
+namespace paceline {
+namespace {
+
+constexpr size_t kLastWords = 4096;
+// So long a wait may go on after a cancellation.
+constexpr std::chrono::milliseconds kSlice{50};
+
+struct Pipe {
+  int read_end = -1;
+  int write_end = -1;
+};
+
+void close_end(int& end) {
+  if (end >= 0) ::close(std::exchange(end, -1));
+}
+
+Pipe open_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw Error(ErrorCode::exhausted, fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  return {.read_end = ends[0], .write_end = ends[1]};
+}
+
+void set_nonblocking(int descriptor) {
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+}
+
+// In a process group of its own: a terminal's Ctrl-C is for this program, which then ends the
+// child.
+int spawn(const std::vector<std::string>& arguments, const Pipe& input, const Pipe& output,
+          const Pipe& errors, pid_t& pid) {
+  std::vector<char*> words;
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input.read_end, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output.write_end, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors.write_end, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, defaults;
+  sigemptyset(&none);
+  sigemptyset(&defaults);
+  for (const int number : {SIGINT, SIGTERM, SIGPIPE}) sigaddset(&defaults, number);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int problem =
+      ::posix_spawnp(&pid, words.front(), &actions, &attributes, words.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  return problem;
+}
+
+std::string status_text(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
+  return fmt::format("exit code {}", WEXITSTATUS(status));
+}
+
+// Without blanks at its ends; lines are joined.
+std::string shown(std::string text) {
+  const auto is_blank = [](char c) { return c == '\n' || c == ' ' || c == '\r'; };
+  while (!text.empty() && is_blank(text.back())) text.pop_back();
+  const size_t line = text.rfind('\n');
+  return line == std::string::npos ? text : text.substr(line + 1);
+}
+
+}  // namespace
+
+ChildProcess::ChildProcess(std::string name, const std::vector<std::string>& arguments)
+    : name_(std::move(name)) {
+  Pipe input = open_pipe(), output = open_pipe(), errors = open_pipe();
+  const int problem = spawn(arguments, input, output, errors, pid_);
+  close_end(input.read_end);
+  close_end(output.write_end);
+  close_end(errors.write_end);
+  input_ = input.write_end;
+  output_ = output.read_end;
+  errors_ = errors.read_end;
+  if (problem != 0) {
+    pid_ = -1;
+    for (int* end : {&input_, &output_, &errors_}) close_end(*end);
+    throw Error(ErrorCode::not_found, fmt::format("{}: {} can't be started: {}", name_,
+                                                  arguments.front(), std::strerror(problem)));
+  }
+  for (const int descriptor : {input_, output_, errors_}) set_nonblocking(descriptor);
+}
+
+ChildProcess::~ChildProcess() {
+  kill_and_wait();
+  for (int* end : {&input_, &output_, &errors_}) close_end(*end);
+}
+
+void ChildProcess::kill_and_wait() {
+  if (pid_ < 0) return;
+  ::kill(-pid_, SIGKILL);  // what it has started, too
+  ::kill(pid_, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+void ChildProcess::fail_as_ended() {
+  read_errors();
+  std::string how = "its output was closed";
+  int status = 0;
+  // It may have closed its output a moment before it ends.
+  for (int i = 0; i < 20 && pid_ >= 0; ++i) {
+    const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
+    if (ended == pid_) {
+      how = status_text(status);
+      pid_ = -1;
+      break;
+    }
+    ::usleep(10000);
+  }
+  kill_and_wait();
+  read_errors();
+  const std::string words = shown(last_words_);
+  throw Error(ErrorCode::internal, fmt::format("{}: the child has ended ({}){}{}", name_, how,
+                                               words.empty() ? "" : ": ", words));
+}
+
+void ChildProcess::read_errors() {
+  std::array<char, 4096> part{};
+  ssize_t count = 0;
+  while (errors_ >= 0 && (count = ::read(errors_, part.data(), part.size())) > 0) {
+    last_words_.append(part.data(), static_cast<size_t>(count));
+    if (last_words_.size() > kLastWords) last_words_.erase(0, last_words_.size() - kLastWords);
+  }
+  if (count == 0) close_end(errors_);
+}
+
+// False at the end of its output.
+bool ChildProcess::read_output() {
+  std::array<char, 65536> part{};
+  while (true) {
+    const ssize_t count = ::read(output_, part.data(), part.size());
+    if (count == 0) return false;
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    unread_.append(part.data(), static_cast<size_t>(count));
+    if (unread_.size() > kLongestLine) return true;
+  }
+}
+
+void ChildProcess::wait(Wanted wanted, std::chrono::steady_clock::time_point deadline,
+                        const std::stop_token& cancelled) {
+  while (true) {
+    if (cancelled.stop_requested()) {
+      throw Error(ErrorCode::cancelled, fmt::format("{}: cancelled", name_));
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw Error(ErrorCode::exhausted,
+                  fmt::format("{}: the child hasn't answered in time", name_));
+    }
+    const bool writes = wanted == Wanted::to_write;
+    std::array<pollfd, 2> watched = {
+        pollfd{writes ? input_ : output_, static_cast<short>(writes ? POLLOUT : POLLIN), 0},
+        pollfd{errors_, POLLIN, 0}};
+    ::poll(watched.data(), watched.size(), static_cast<int>(kSlice.count()));
+    if (watched[1].revents != 0) read_errors();
+    if (watched[0].revents != 0) return;
+  }
+}
+
+void ChildProcess::write_line(std::string_view line, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const std::string whole = std::string(line) + "\n";
+  std::string_view rest = whole;
+  while (!rest.empty()) {
+    const ssize_t count = ::write(input_, rest.data(), rest.size());
+    if (count > 0) {
+      rest.remove_prefix(static_cast<size_t>(count));
+    } else if (errno == EAGAIN) {
+      wait(Wanted::to_write, deadline, {});
+    } else if (errno != EINTR) {
+      fail_as_ended();
+    }
+  }
+}
+
+std::string ChildProcess::read_line(std::chrono::milliseconds timeout,
+                                    const std::stop_token& cancelled) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  size_t searched = 0;
+  while (true) {
+    const size_t end = unread_.find('\n', searched);
+    if (end != std::string::npos) {
+      std::string line = unread_.substr(0, end);
+      unread_.erase(0, end + 1);
+      return line;
+    }
+    searched = unread_.size();
+    if (searched > kLongestLine) {
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("{}: a line of more than {} MiB", name_, kLongestLine >> 20));
+    }
+    wait(Wanted::to_read, deadline, cancelled);
+    if (!read_output()) fail_as_ended();
+  }
+}
+
+}  // namespace paceline
