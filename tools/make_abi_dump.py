@@ -23,6 +23,7 @@ DUMP = ROOT / "tests" / "capi" / "abi.txt"
 
 def read_header() -> str:
     text = re.sub(r"/\*.*?\*/", " ", HEADER.read_text(), flags=re.DOTALL)
+    text = re.sub(r"(?m)^#.*$", "", text)
     return re.sub(r"\s+", " ", text)
 
 

@@ -200,6 +200,18 @@ PACELINE_API void paceline_cancel(paceline_cancellation* cancellation);
 /* Calls that were given it may go on. */
 PACELINE_API void paceline_free_cancellation(paceline_cancellation* cancellation);
 
+/* For a program with a loop of its own: it hears which generations have something to read. */
+typedef struct paceline_queue paceline_queue;
+
+PACELINE_API paceline_status paceline_new_queue(paceline_queue** queue);
+/* Readable while there are tags to take: an eventfd for poll, epoll or an event loop. */
+PACELINE_API int paceline_queue_descriptor(const paceline_queue* queue);
+/* Takes at most `most` tags of generations that may have something, and returns their number. Of
+ * each of them the caller then reads until it is PACELINE_WAITING or PACELINE_FINISHED. */
+PACELINE_API size_t paceline_take_ready(paceline_queue* queue, int64_t* tags, size_t most);
+/* Generations that were given it may go on. */
+PACELINE_API void paceline_free_queue(paceline_queue* queue);
+
 /* Text, or token ids where `ids` isn't NULL, which are used as they are. */
 typedef struct paceline_prompt {
   const char* text;
@@ -255,6 +267,8 @@ typedef struct paceline_generate_options {
   const char* adapter;    /* NULL: none */
   const char* cache_salt; /* shares cached prefixes only with requests of the same salt */
   const paceline_cancellation* cancellation;
+  const paceline_queue* queue; /* hears of the generation; NULL: none */
+  int64_t tag;                 /* its name there */
 } paceline_generate_options;
 
 PACELINE_API void paceline_generate_options_init(paceline_generate_options* options);
@@ -366,6 +380,16 @@ PACELINE_API paceline_status paceline_chat(paceline_model* model, const char* me
  * it), valid until the generation's next call; NULL at the end. Waits for it. */
 PACELINE_API paceline_status paceline_next_piece(paceline_generation* generation,
                                                  const char** piece, size_t* piece_size);
+typedef enum paceline_progress {
+  PACELINE_PIECE = 0,   /* *piece is the next one */
+  PACELINE_WAITING = 1, /* there is none yet */
+  PACELINE_FINISHED = 2
+} paceline_progress;
+
+/* The same without waiting. */
+PACELINE_API paceline_status paceline_poll_piece(paceline_generation* generation,
+                                                 paceline_progress* progress, const char** piece,
+                                                 size_t* piece_size);
 /* Runs to the end. The completion belongs to the generation. */
 PACELINE_API paceline_status paceline_finish_generation(paceline_generation* generation,
                                                         const paceline_completion** completion);

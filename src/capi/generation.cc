@@ -42,8 +42,8 @@ paceline_status paceline_generate(paceline_model* model, paceline_prompt prompt,
   return guarded([&] {
     begin_result(generation, "generation");
     LLM& llm = llm_of(model);
-    *generation =
-        new paceline_generation(llm.generate(prompt_of(prompt), generate_options(options)));
+    *generation = new paceline_generation(
+        llm.generate(prompt_of(prompt), generate_options(options), listener_of(options)));
   });
 }
 
@@ -55,8 +55,9 @@ paceline_status paceline_chat(paceline_model* model, const char* messages_json,
     begin_result(generation, "generation");
     LLM& llm = llm_of(model);
     const auto asked = complete(chat, paceline_chat_options_init, "chat");
-    *generation = new paceline_generation(
-        llm.chat(chat_input(messages_json, asked), generate_options(options), chat_options(asked)));
+    *generation = new paceline_generation(llm.chat(chat_input(messages_json, asked),
+                                                   generate_options(options), chat_options(asked),
+                                                   listener_of(options)));
   });
 }
 
@@ -67,6 +68,24 @@ paceline_status paceline_next_piece(paceline_generation* generation, const char*
     if (piece_size != nullptr) *piece_size = 0;
     paceline_generation& from = open(generation);
     if (from.stream.advance() == GenerationStream::Progress::finished) return;
+    from.piece = from.stream.piece();
+    *piece = from.piece.c_str();
+    if (piece_size != nullptr) *piece_size = from.piece.size();
+  });
+}
+
+paceline_status paceline_poll_piece(paceline_generation* generation, paceline_progress* progress,
+                                    const char** piece, size_t* piece_size) {
+  return guarded([&] {
+    begin_result(piece, "piece");
+    check_given(progress, "progress");
+    if (piece_size != nullptr) *piece_size = 0;
+    paceline_generation& from = open(generation);
+    const auto found = from.stream.poll();
+    *progress = found == GenerationStream::Progress::piece     ? PACELINE_PIECE
+                : found == GenerationStream::Progress::waiting ? PACELINE_WAITING
+                                                               : PACELINE_FINISHED;
+    if (found != GenerationStream::Progress::piece) return;
     from.piece = from.stream.piece();
     *piece = from.piece.c_str();
     if (piece_size != nullptr) *piece_size = from.piece.size();

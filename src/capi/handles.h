@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "capi/ready_queue.h"
 #include "capi/result_store.h"
 #include "paceline/llm.h"
 #include "paceline/paceline.h"
@@ -17,6 +18,10 @@ struct paceline_model {
 
 struct paceline_cancellation {
   std::stop_source source;
+};
+
+struct paceline_queue {
+  std::shared_ptr<paceline::capi::ReadyQueue> ready;
 };
 
 // The stream throws when the model was closed; the completion stays.

@@ -138,6 +138,12 @@ GenerateOptions generate_options(const paceline_generate_options* given) {
   return to;
 }
 
+std::function<void()> listener_of(const paceline_generate_options* given) {
+  const auto options = complete(given, paceline_generate_options_init, "options");
+  if (options.queue == nullptr) return nullptr;
+  return [ready = options.queue->ready, tag = options.tag] { ready->add(tag); };
+}
+
 ChatInput chat_input(const char* messages_json, const paceline_chat_options& chat) {
   check_given(messages_json, "messages_json");
   ChatInput input;

@@ -1,6 +1,7 @@
 // What the caller says of a request, as the C++ API has it; NULL options are the defaults.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ std::vector<std::string> texts_of(const char* const* texts, size_t count, const 
 GenerateOptions generate_options(const paceline_generate_options* options);
 ChatInput chat_input(const char* messages_json, const paceline_chat_options& chat);
 ChatOptions chat_options(const paceline_chat_options& chat);
+
+// What tells the options' queue of the generation; empty without one.
+std::function<void()> listener_of(const paceline_generate_options* options);
 
 // Those that all calls on many items have in common.
 paceline_request_options request_options(const paceline_request_options* options);

@@ -1,5 +1,6 @@
 // The API in C: what it gives is what the facade gives, and no misuse harms anybody.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <atomic>
 #include <cmath>
@@ -271,6 +272,49 @@ TEST_F(CApi, ThreadsShareAModelAndAnyOfThemCancels) {
   EXPECT_EQ(vectors->items[0].status, PACELINE_CANCELLED);
   paceline_free_vectors(vectors);
   paceline_free_cancellation(cancellation);
+}
+
+TEST_F(CApi, AQueueLetsOneLoopReadManyGenerations) {
+  constexpr int kGenerations = 6;
+  paceline_queue* queue = nullptr;
+  ASSERT_EQ(paceline_new_queue(&queue), PACELINE_OK);
+  std::vector<paceline_generation*> generations(kGenerations, nullptr);
+  for (int i = 0; i < kGenerations; ++i) {
+    paceline_generate_options options = greedy(6 + i);
+    options.queue = queue;
+    options.tag = i;
+    ASSERT_EQ(paceline_generate(model_, paceline_text_prompt(kPrompt), &options,
+                                &generations[static_cast<size_t>(i)]),
+              PACELINE_OK);
+  }
+  std::vector<std::string> texts(kGenerations);
+  int num_finished = 0;
+  while (num_finished < kGenerations) {
+    pollfd watched{paceline_queue_descriptor(queue), POLLIN, 0};
+    ASSERT_EQ(poll(&watched, 1, 60000), 1);
+    int64_t tags[2];
+    for (size_t k = 0, count = paceline_take_ready(queue, tags, 2); k < count; ++k) {
+      const auto tag = static_cast<size_t>(tags[k]);
+      paceline_progress progress = PACELINE_PIECE;
+      const char* piece = nullptr;
+      size_t size = 0;
+      while (progress == PACELINE_PIECE) {
+        ASSERT_EQ(paceline_poll_piece(generations[tag], &progress, &piece, &size), PACELINE_OK);
+        if (progress == PACELINE_PIECE) texts[tag].append(piece, size);
+      }
+      if (progress == PACELINE_FINISHED) ++num_finished;
+    }
+  }
+  paceline_free_queue(queue);
+  for (size_t i = 0; i < kGenerations; ++i) {
+    const paceline_completion* found = nullptr;
+    ASSERT_EQ(paceline_finish_generation(generations[i], &found), PACELINE_OK);
+    EXPECT_EQ(texts[i], found->text);
+    EXPECT_EQ(found->usage.completion_tokens, static_cast<int64_t>(6 + i));
+    paceline_free_generation(generations[i]);
+  }
+  EXPECT_EQ(paceline_queue_descriptor(nullptr), -1);
+  paceline_free_queue(nullptr);
 }
 
 TEST_F(CApi, AdaptersThatAreNotThere) {
