@@ -10,7 +10,7 @@ if(main AND TARGET paceline_cli)
   if(PACELINE_PLAIN_OBJECTS AND PACELINE_PLAIN_MODULES)
     paceline_link_modules_first(paceline paceline_cli)
   endif()
-  install(TARGETS paceline RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS paceline RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
 endif()
 
 # libpaceline.a and libpaceline.so: the objects of every module up to the facade and the API in C.
@@ -44,13 +44,18 @@ if(TARGET paceline_capi AND NOT PACELINE_SANITIZE)
   # What it exports is the API in C alone.
   set(exports "${CMAKE_CURRENT_LIST_DIR}/libpaceline.map")
   add_library(paceline_shared SHARED ${library_objects})
+  set(file_version ${PROJECT_VERSION})
+  if(SKBUILD)
+    set(file_version ${PROJECT_VERSION_MAJOR}) # a wheel has no links: one file
+  endif()
   set_target_properties(paceline_shared PROPERTIES OUTPUT_NAME paceline EXPORT_NAME shared LINKER_LANGUAGE CXX
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS "${exports}")
+    VERSION ${file_version} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS "${exports}")
   target_include_directories(paceline_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(paceline_shared PRIVATE ${library_links})
   target_link_options(paceline_shared PRIVATE "LINKER:--version-script=${exports}" "LINKER:--no-undefined")
-  install(TARGETS paceline_shared EXPORT PacelineTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS paceline_shared EXPORT PacelineTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    COMPONENT runtime NAMELINK_COMPONENT development)
   file(RELATIVE_PATH PACELINE_PREFIX_FROM_PKGCONFIG "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix)
   configure_file("${CMAKE_CURRENT_LIST_DIR}/paceline.pc.in" "${PROJECT_BINARY_DIR}/paceline.pc" @ONLY)
   install(FILES "${PROJECT_BINARY_DIR}/paceline.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
@@ -86,5 +91,5 @@ if(TARGET paceline AND Python3_Interpreter_FOUND AND NOT PACELINE_SANITIZE AND N
   install(FILES "${docs_dir}/paceline.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 endif()
 
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_DATADIR}/paceline" OPTIONAL)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" DESTINATION "${CMAKE_INSTALL_DATADIR}/paceline" COMPONENT runtime OPTIONAL)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

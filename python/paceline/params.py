@@ -1,0 +1,134 @@
+"""What a request asks for, with vLLM's names."""
+from __future__ import annotations
+
+import ctypes
+import json
+from dataclasses import dataclass, field
+
+from . import _abi
+from ._library import Cancellation, integers, library, texts
+
+
+@dataclass
+class StructuredOutputs:
+    """What the text must be: one of these."""
+
+    json: str | dict | None = None  # a schema
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None  # GBNF, or Lark's notation
+    json_object: bool = False  # any JSON object
+
+    def _fill(self, options, keep: list) -> None:
+        given = [name for name in ("json", "regex", "choice", "grammar", "json_object") if getattr(self, name)]
+        if len(given) != 1:
+            raise ValueError(f"structured_outputs: found {' and '.join(given) or 'nothing'}, expected one of json, regex, choice, grammar "
+                             "and json_object")
+        if self.choice:
+            options.constraint, options.num_choices = _abi.PACELINE_CHOICE, len(self.choice)
+            options.choices = texts(self.choice)
+            keep.append(options.choices)
+            return
+        schema = self.json if isinstance(self.json, str) or self.json is None else json.dumps(self.json)
+        options.constraint, source = {
+            "json": (_abi.PACELINE_JSON_SCHEMA, schema), "regex": (_abi.PACELINE_REGEX, self.regex),
+            "grammar": (_abi.PACELINE_GRAMMAR, self.grammar), "json_object": (_abi.PACELINE_JSON_OBJECT, "")}[given[0]]
+        options.constraint_text = source.encode()
+
+
+@dataclass
+class SamplingParams:
+    """None: as the model's generation_config.json says, else max_tokens 256, temperature 1, and nothing cut off."""
+
+    n: int = 1
+    max_tokens: int | None = None
+    temperature: float | None = None  # 0 is greedy
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repetition_penalty: float | None = None
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    seed: int | None = None  # random; the output has it. Choice k of n has the seed + k
+    stop: list[str] | str = field(default_factory=list)
+    stop_token_ids: list[int] = field(default_factory=list)
+    min_tokens: int | None = None
+    ignore_eos: bool = False
+    skip_special_tokens: bool = True
+    logprobs: int | None = None  # alternatives beside each token, 0 to 20
+    prompt_logprobs: bool = False
+    logit_bias: dict[int, float] = field(default_factory=dict)
+    allowed_token_ids: list[int] = field(default_factory=list)
+    structured_outputs: StructuredOutputs | None = None
+    priority: int = 0  # smaller is served first
+    cache_salt: str | None = None  # shares cached prefixes only with requests of the same salt
+
+
+def sampling_options(params: SamplingParams, lora: str | None, cancellation: Cancellation | None, keep: list, choice: int = 0):
+    """The library's structure; `keep` gets what must live as long."""
+    options = _abi.paceline_generate_options()
+    library.paceline_generate_options_init(options)
+    for name in ("max_tokens", "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty", "frequency_penalty",
+                 "presence_penalty", "min_tokens"):
+        if getattr(params, name) is not None:
+            setattr(options, name, getattr(params, name))
+    if params.seed is not None:
+        options.seed = ctypes.c_int64(params.seed + choice).value
+    if params.logprobs is not None:
+        options.num_top_logprobs = params.logprobs
+    options.prompt_logprobs, options.ignore_eos = params.prompt_logprobs, params.ignore_eos
+    options.skip_special_tokens, options.priority = params.skip_special_tokens, params.priority
+    stop = [params.stop] if isinstance(params.stop, str) else params.stop
+    options.stop, options.num_stop = texts(stop), len(stop)
+    options.stop_token_ids, options.num_stop_token_ids = integers(params.stop_token_ids), len(params.stop_token_ids)
+    options.allowed_token_ids, options.num_allowed_token_ids = integers(params.allowed_token_ids), len(params.allowed_token_ids)
+    options.biased_token_ids = integers(list(params.logit_bias))
+    options.token_biases = (ctypes.c_float * len(params.logit_bias))(*params.logit_bias.values())
+    options.num_biased_tokens = len(params.logit_bias)
+    if params.structured_outputs is not None:
+        params.structured_outputs._fill(options, keep)
+    if lora is not None:
+        options.adapter = lora.encode()
+    if params.cache_salt is not None:
+        options.cache_salt = params.cache_salt.encode()
+    if cancellation is not None:
+        options.cancellation = cancellation.handle
+        keep.append(cancellation)
+    keep.append(options)
+    return options
+
+
+@dataclass
+class Predicate:
+    """Whether something is true."""
+
+    instructions: str
+
+
+@dataclass
+class Choice:
+    """One of several values: texts, or a dict of texts with their descriptions."""
+
+    values: list[str] | dict[str, str]
+    instructions: str = ""
+
+
+@dataclass
+class Scale:
+    """One of several levels, the lowest first: texts, or a dict of texts with their descriptions."""
+
+    levels: list[str] | dict[str, str]
+    instructions: str = ""
+
+
+def question_of(question: Predicate | Choice | Scale, keep: list) -> _abi.paceline_question:
+    made = _abi.paceline_question(instructions=question.instructions.encode())
+    made.kind = {Predicate: _abi.PACELINE_PREDICATE, Choice: _abi.PACELINE_QUESTION_CHOICE, Scale: _abi.PACELINE_QUESTION_SCORE}[type(question)]
+    if not isinstance(question, Predicate):
+        values = question.values if isinstance(question, Choice) else question.levels
+        made.values, made.num_values = texts(list(values)), len(values)
+        if isinstance(values, dict):
+            made.descriptions = texts(list(values.values()))
+    keep.append(made)
+    return made

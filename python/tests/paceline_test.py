@@ -1,0 +1,302 @@
+"""The Python package gives what the program gives: one model, threads, tasks, errors, and processes that come and go."""
+import asyncio
+import gc
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = Path(os.environ.get("PACELINE_BINARY", ROOT / "build/release/paceline")).resolve()
+os.environ.setdefault("PACELINE_LIBRARY", str(BINARY.parent / "libpaceline.so"))
+os.environ["PACELINE_BINARY"] = str(BINARY)
+sys.path.insert(0, str(ROOT / "python"))
+import paceline  # noqa: E402
+from paceline import LLM, AsyncLLM, Choice, Predicate, SamplingParams, Scale, Server, StructuredOutputs  # noqa: E402
+
+MODEL = str(ROOT / "models/paceline-10m")
+PROMPT = "It was a dark and stormy night"
+GREEDY = SamplingParams(max_tokens=16, temperature=0)
+
+
+def program(*arguments, **options):
+    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, check=True, timeout=300, **options)
+    return done.stdout
+
+
+class LlmTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.llm = LLM(MODEL, num_threads=1, enable_lora=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.llm.close()
+
+    def test_generations_are_those_of_the_program(self):
+        for options, params in [(["--temp", "0"], SamplingParams(max_tokens=16, temperature=0)),
+                                (["--temp", "0.8", "--seed", "7"], SamplingParams(max_tokens=16, temperature=0.8, seed=7))]:
+            expected = program("generate", "-m", MODEL, "-p", PROMPT, "-n", "16", *options)
+            self.assertEqual(self.llm.generate(PROMPT, params)[0].outputs[0].text.strip(), expected.strip())
+
+    def test_several_choices_have_seeds_that_follow_each_other(self):
+        params = SamplingParams(n=3, max_tokens=8, temperature=1, seed=5)
+        outputs = self.llm.generate(PROMPT, params)[0].outputs
+        self.assertEqual([one.index for one in outputs], [0, 1, 2])
+        for k, one in enumerate(outputs):
+            alone = self.llm.generate(PROMPT, SamplingParams(max_tokens=8, temperature=1, seed=5 + k))[0].outputs[0]
+            self.assertEqual((one.text, one.seed), (alone.text, 5 + k))
+
+    def test_pieces_are_the_text(self):
+        generation = self.llm.stream(PROMPT, GREEDY)
+        pieces = list(generation)
+        self.assertGreater(len(pieces), 3)
+        self.assertEqual("".join(pieces), generation.output.outputs[0].text)
+        self.assertEqual(generation.output.metrics.completion_tokens, 16)
+
+    def test_the_whole_of_a_request(self):
+        params = SamplingParams(max_tokens=20, temperature=0, stop=["bright"], logprobs=2, prompt_logprobs=True)
+        output = self.llm.generate(PROMPT, params)[0]
+        one = output.outputs[0]
+        self.assertEqual((one.finish_reason, one.stop_reason), ("stop", "bright"))
+        self.assertEqual(len(one.logprobs), len(one.token_ids))
+        self.assertEqual(len(one.logprobs[0].top), 2)
+        self.assertAlmostEqual(one.cumulative_logprob, sum(token.logprob for token in one.logprobs))
+        self.assertIsNone(output.prompt_logprobs[0].logprob)
+        self.assertEqual([token.id for token in output.prompt_logprobs], self.llm.encode(PROMPT, add_special_tokens=True))
+
+    def test_structured_outputs(self):
+        def text(made):
+            return self.llm.generate(PROMPT, SamplingParams(max_tokens=60, temperature=0, structured_outputs=made))[0].outputs[0].text
+        self.assertIn(text(StructuredOutputs(choice=["yes", "no"])), ("yes", "no"))
+        self.assertRegex(text(StructuredOutputs(regex="[0-9]{3}")), r"^\d{3}$")
+        self.assertIn(json.loads(text(StructuredOutputs(json={"enum": ["red", 5]}))), ("red", 5))
+        with self.assertRaisesRegex(ValueError, "expected one of"):
+            text(StructuredOutputs(regex="a", choice=["b"]))
+
+    def test_chats(self):
+        messages = [{"role": "user", "content": "Who are you?"}]
+        expected = self.llm.generate(self.llm.apply_chat_template(messages), SamplingParams(max_tokens=8, temperature=0))
+        found = self.llm.chat(messages, SamplingParams(max_tokens=8, temperature=0))
+        self.assertEqual(found[0].outputs[0].token_ids, expected[0].outputs[0].token_ids)
+        self.assertEqual(len(self.llm.chat([messages, messages], GREEDY)), 2)
+
+    def test_items(self):
+        embedding, _ = self.llm.embed(["The old house", "by the sea"])
+        line = json.loads(program("embed", "-m", MODEL, "--jsonl", "The old house"))
+        for found, said in zip(embedding.embedding, line["embedding"], strict=True):
+            self.assertAlmostEqual(float(found), said, places=6)
+        classes = self.llm.classify("What a lovely morning", ["good", "bad"])[0]
+        self.assertEqual(classes.labels, ["good", "bad"])
+        self.assertAlmostEqual(float(sum(classes.scores)), 1, places=5)
+        self.assertIn(classes.label, program("classify", "-m", MODEL, "-p", "What a lovely morning", "--label", "good", "--label", "bad"))
+        decision = self.llm.decide("The parcel never came.", [Predicate("Is it a complaint?"), Choice({"red": "", "blue": ""}, "Which?"),
+                                                              Scale(["calm", "angry"], "How angry?")])[0]
+        self.assertIsInstance(decision.answers[0].value, bool)
+        self.assertIn(decision.answers[1].value, ("red", "blue"))
+        self.assertEqual(len(decision.answers[2].probabilities), 2)
+        with self.assertRaisesRegex(NotImplementedError, "can't score pairs"):
+            self.llm.score("house", ["The old house", "by the sea"])
+        self.assertEqual([one.id for one in self.llm.logprobs("by the sea")], self.llm.encode("by the sea", add_special_tokens=True))
+
+    def test_numbers_are_not_copied_and_outlive_the_call(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy isn't installed")
+        values = self.llm.embed("by the sea")[0].embedding
+        self.assertIsInstance(values, numpy.ndarray)
+        self.assertFalse(values.flags.owndata)
+        before = values.copy()
+        gc.collect()
+        self.llm.embed(["another text"] * 20)
+        numpy.testing.assert_array_equal(values, before)
+
+    def test_tokens(self):
+        ids = self.llm.encode(PROMPT)
+        self.assertEqual(" ".join(map(str, ids)), program("tokenize", "-m", MODEL, "-p", PROMPT).strip().replace("\n", " "))
+        self.assertEqual(self.llm.decode(ids), PROMPT)
+
+    def test_errors_are_those_of_python_too(self):
+        with self.assertRaises(ValueError) as found:
+            self.llm.generate([[99999999]])
+        self.assertIsInstance(found.exception, paceline.Error)
+        self.assertEqual(found.exception.code, "invalid")
+        with self.assertRaisesRegex(FileNotFoundError, "/nowhere/at/all"):
+            LLM("/nowhere/at/all")
+        with self.assertRaisesRegex(FileNotFoundError, "adapter none"):
+            self.llm.unload_lora("none")
+        with self.assertRaises(ValueError):
+            self.llm.generate(PROMPT, SamplingParams(temperature=-3))
+        failed, right = self.llm.generate([[99999999], PROMPT], GREEDY, raises=False)
+        self.assertEqual(failed.error.code, "invalid")
+        self.assertIsNone(right.error)
+        with self.assertRaisesRegex(ValueError, "found 1, expected one for each of 2"):
+            self.llm.generate([PROMPT, PROMPT], [GREEDY])
+
+    def test_threads_share_the_model(self):
+        expected = self.llm.generate(PROMPT, GREEDY)[0].outputs[0].token_ids
+        found, threads = [], []
+        for _ in range(16):
+            threads.append(threading.Thread(target=lambda: found.append(self.llm.generate(PROMPT, GREEDY)[0].outputs[0].token_ids)))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, [expected] * 16)
+
+    def test_figures(self):
+        self.llm.generate(PROMPT, GREEDY)
+        self.assertEqual(self.llm.metrics()["completion_tokens"], 16)
+        self.assertGreater(self.llm.memory()["active_bytes"], 0)
+        self.assertEqual(self.llm.info()["has_tokenizer"], 1)
+        self.assertGreater(paceline.device_info()["total_memory_bytes"], 0)
+        old = self.llm.set_memory_limit(1 << 40)
+        self.assertEqual(self.llm.set_memory_limit(old), 1 << 40)
+
+    def test_tasks_share_the_model(self):
+        async def text(model, seed):
+            async for output in model.generate(PROMPT, SamplingParams(max_tokens=12, temperature=1, seed=seed)):
+                if not output.finished:
+                    self.assertEqual(output.outputs[0].finish_reason, None)
+            return output.outputs[0].text
+
+        async def run():
+            model = AsyncLLM(self.llm)
+            found = await asyncio.gather(*[text(model, seed) for seed in range(100)])
+            embedded = await model.embed("by the sea")
+            pieces = [piece async for piece in model.stream(PROMPT, GREEDY)]
+            for reader in model._readers.values():
+                self.assertEqual(reader._events, {})
+                reader.close()
+            return found, embedded, pieces
+
+        found, embedded, pieces = asyncio.run(run())
+        for seed in (0, 57, 99):
+            alone = self.llm.generate(PROMPT, SamplingParams(max_tokens=12, temperature=1, seed=seed))[0].outputs[0].text
+            self.assertEqual(found[seed], alone)
+        self.assertEqual(len(embedded), 1)
+        self.assertEqual("".join(pieces), self.llm.generate(PROMPT, GREEDY)[0].outputs[0].text)
+
+    def test_the_functions_of_mlx_lm(self):
+        from paceline import mlx_lm
+        model, tokenizer = mlx_lm.load(MODEL, num_threads=1)
+        expected = self.llm.generate(PROMPT, GREEDY)[0].outputs[0].text
+        self.assertEqual(mlx_lm.generate(model, tokenizer, PROMPT, max_tokens=16), expected)
+        self.assertEqual(mlx_lm.generate(model, tokenizer, tokenizer.encode(PROMPT), max_tokens=16), expected)
+        *pieces, last = mlx_lm.stream_generate(model, tokenizer, PROMPT, max_tokens=16)
+        self.assertEqual("".join(piece.text for piece in pieces), expected)
+        self.assertEqual((last.finish_reason, last.generation_tokens), ("length", 16))
+        self.assertEqual(mlx_lm.batch_generate(model, tokenizer, [PROMPT, PROMPT], max_tokens=16).texts, [expected] * 2)
+
+
+class EndsTest(unittest.TestCase):
+    def test_a_closed_model_says_so(self):
+        with LLM(MODEL, num_threads=1) as llm:
+            generation = llm.stream(PROMPT)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            llm.generate(PROMPT)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            list(generation)
+
+    def test_a_cancelled_task_cancels_its_request(self):
+        async def run():
+            async with AsyncLLM(MODEL, num_threads=1) as model:
+                async def read():
+                    async for _ in model.generate(PROMPT, SamplingParams(max_tokens=900, ignore_eos=True)):
+                        pass
+                task = asyncio.create_task(read())
+                await asyncio.sleep(0.05)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                # It would take 900 steps to end by itself; the engine is free for another one.
+                async for output in model.generate(PROMPT, GREEDY):
+                    pass
+                return output.outputs[0].text
+        self.assertTrue(asyncio.run(run()))
+
+    def test_ctrl_c_ends_a_call(self):
+        script = ("import sys, paceline\n"
+                  f"llm = paceline.LLM({MODEL!r}, num_threads=1)\n"
+                  "print('ready', flush=True)\n"
+                  "try:\n"
+                  "    while True:\n"
+                  f"        llm.generate([{PROMPT!r}] * 50, paceline.SamplingParams(max_tokens=900, ignore_eos=True))\n"
+                  "except KeyboardInterrupt:\n"
+                  f"    print('interrupted', len(llm.generate({PROMPT!r}, paceline.SamplingParams(max_tokens=3))[0].outputs[0].text) > 0)\n")
+        child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+                                 env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+        self.assertEqual(child.stdout.readline(), "ready\n")
+        time.sleep(0.2)
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=120)
+        child.stdout.close()
+        self.assertEqual((out, child.returncode), ("interrupted True\n", 0))
+
+    def test_a_server_lasts_as_long_as_its_block(self):
+        with Server(MODEL, threads=1) as server:
+            with urllib.request.urlopen(server.base_url + "/models") as answer:
+                self.assertEqual(json.load(answer)["data"][0]["id"], "paceline-10m")
+            process = server._process
+        self.assertIsNotNone(process.returncode)
+        with self.assertRaisesRegex(paceline.Error, "/nowhere"):
+            Server("/nowhere").start()
+
+    def test_a_run_of_training_calls_back_and_its_adapter_is_used(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data = Path(folder) / "data.txt"
+            data.write_text("The cat sat on the mat.\n\n" * 40)
+            seen = []
+            adapter = paceline.train(MODEL, data, Path(folder) / "run", on_step=lambda step: seen.append(step), iters=3, max_seq_length=32)
+            self.assertGreater(len(seen), 0)
+            llm = LLM(MODEL, num_threads=1, enable_lora=True)
+            llm.load_lora("cat", adapter)
+            self.assertTrue(llm.generate("The cat", GREEDY, lora="cat")[0].outputs[0].text)
+            with self.assertRaisesRegex(paceline.Error, "/nowhere"):
+                paceline.train(MODEL, "/nowhere", Path(folder) / "other")
+
+    def test_it_is_imported_quickly_and_without_what_a_caller_may_not_need(self):
+        script = "import sys, paceline; print(sorted({'numpy', 'asyncio', 'subprocess'} & set(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+        self.assertEqual(done.stdout, "[]\n")
+
+
+class FilesTest(unittest.TestCase):
+    def test_the_examples_of_the_docs_run(self):
+        num_examples = 0
+        for page in ("README.md", "docs/python.md"):
+            for block in re.findall(r"\n\n((?:    .*\n|\n)+)", (ROOT / page).read_text()):
+                if not re.search(r"(?m)^    from paceline import", block):
+                    continue
+                num_examples += 1
+                script = "".join(line[4:] + "\n" for line in block.splitlines())
+                done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, timeout=300,
+                                      env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertTrue(done.stdout, script)
+        self.assertEqual(num_examples, 4)
+
+    def test_the_structures_are_those_of_the_header(self):
+        subprocess.run([sys.executable, ROOT / "tools/make_python_abi.py", "--check"], check=True)
+        import ctypes
+        from paceline import _abi
+        for line in (ROOT / "tests/capi/abi.txt").read_text().splitlines():
+            if line.startswith("member "):
+                _, name, _, offset, _, size, _ = line.split()
+                structure, member = name.split(".")
+                field = getattr(getattr(_abi, structure), member)
+                self.assertEqual((field.offset, field.size), (int(offset), int(size)), name)
+        self.assertEqual(ctypes.sizeof(_abi.paceline_prompt), 32)
+
+
+if __name__ == "__main__":
+    unittest.main()
