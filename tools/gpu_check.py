@@ -7,7 +7,7 @@
     tools/gpu_check.py --emulated       dry run on a machine without a GPU
 
 Parts, each under a limit of its own (docs/gpu.md says what each does): machine, build, device; the checks arithmetic, ops, rows,
-states, draws, models, batches, serve, sanitizer; kernels; `speed`, which is decode, prompts, hybrids, quantised, sentences, http,
+states, draws, models, batches, train, serve, sanitizer; kernels; `speed`, which is decode, prompts, hybrids, quantised, sentences, http,
 products and attention, and PyTorch's torch_products, torch_attention, torch_prompts and torch_decode; others and torch_kernels. A part that
 fails stops no other. Prints one table last and writes all figures to FILE. Exit code 0 when every check passed, 1 when one
 failed, 2 for a wrong command line.
@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from gpu import batches, device_checks, http_load, machine, models, peers, programs, sanitizer, serving, speed  # noqa: E402
+from gpu import batches, device_checks, http_load, machine, models, peers, programs, sanitizer, serving, speed, training  # noqa: E402
 from gpu.outcome import FAILED, Outcome  # noqa: E402
 from gpu.table import figures_of, table  # noqa: E402
 
 TOTAL_S = 600
 # Seconds; what a part leaves is left for those after it.
 LIMITS = {"build": 160, "machine": 30, "device": 15, "arithmetic": 15, "ops": 70, "rows": 30, "states": 15, "draws": 20,
-          "models": 50, "batches": 25, "serve": 15, "sanitizer": 40, "kernels": 45, "decode": 40, "prompts": 20, "hybrids": 30,
+          "models": 50, "batches": 25, "train": 30, "serve": 15, "sanitizer": 40, "kernels": 45, "decode": 40, "prompts": 20, "hybrids": 30,
           "quantised": 45,
           "sentences": 25, "http": 50, "products": 15, "attention": 15, "torch_products": 25, "torch_attention": 30,
           "torch_prompts": 50, "torch_decode": 110, "others": 70, "torch_kernels": 45}
@@ -176,6 +176,7 @@ def run_checks(schedule, found, setting):
         run_device_part(schedule, part, found, setting)
     schedule.run("models", lambda limit_s: models.run(found, setting, limit_s))
     schedule.run("batches", lambda limit_s: batches.run(found, setting, limit_s))
+    schedule.run("train", lambda limit_s: training.run(found, setting, limit_s))
     schedule.run("serve", lambda limit_s: serving.run(found, setting, limit_s), SERVE_EMULATED_S if setting.emulated else None)
     schedule.run("sanitizer", lambda limit_s: sanitizer.run(found, setting, limit_s))
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,6 +18,9 @@ namespace paceline::autodiff {
 struct Context {
   Memory& memory;
   ThreadPool* pool = nullptr;
+  // Where the CPU can't reach `memory`: out = x + y, in place, of contiguous float32 tensors. A vjp
+  // sums gradients by it; other operations of this module don't take such arrays.
+  std::function<void(const Tensor& x, const Tensor& y, const Tensor& out)> add{};
 };
 
 struct Traced;

@@ -17,10 +17,24 @@ bool is_plain_f32(const Array& array) {
   return array.traced() == nullptr && array.dtype() == DType::f32 && array.tensor().is_contiguous();
 }
 
+// sum += gradient where the CPU can't reach the elements (Context::add).
+void accumulate_on_device(Array& sum, const Array& gradient) {
+  PL_CHECK(is_plain_f32(sum) && is_plain_f32(gradient), "gradients of contiguous float32 arrays");
+  if (sum.is_exclusive()) {
+    const Tensor to = sum.writable();
+    return sum.context().add(to, gradient.tensor(), to);
+  }
+  Array apart(sum.context(), DType::f32, sum.shape(), Contents::undefined);
+  sum.context().add(sum.tensor(), gradient.tensor(), apart.writable());
+  sum = std::move(apart);
+}
+
 // sum += gradient. Works in place if no other array shares the sum's elements.
 void accumulate(Array& sum, const Array& gradient) {
   if (!sum.is_defined()) {
     sum = gradient;
+  } else if (sum.context().add) {
+    accumulate_on_device(sum, gradient);
   } else if (is_plain_f32(sum) && is_plain_f32(gradient) && sum.is_exclusive()) {
     float* to = sum.writable().elements<float>();
     const float* from = gradient.tensor().elements<float>();

@@ -141,6 +141,10 @@ constexpr OptionDef kModelOptions[] = {
         "What computes: auto (the first NVIDIA GPU if there is one and the model fits it, else the "
         "CPU), cpu, cuda (the first NVIDIA GPU) or cuda:N.",
         {.placeholder = "DEVICE", .commands = kOnModel}),
+    elsewhere(
+        "What computes: auto or cpu (the CPU), cuda (the first NVIDIA GPU) or cuda:N, which train "
+        "LoRA beside models without mixtures of experts and without layers with states.",
+        {.placeholder = "DEVICE", .commands = set_of({train})}),
     option("gpu-layers", kTo<&Settings::load, &LoadOptions::gpu_layers>,
            "Layers to compute on the GPU: all of the model's, or 0 for --device cpu.",
            {.aliases = "-ngl --n-gpu-layers",

@@ -30,11 +30,16 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRunFile = "run.json";
 
+// Of a cache that nothing uses.
+constexpr size_t kTrainingKvBytes = size_t{64} << 20;
+
 // Only the weights are needed: the cache is as small as it can be.
 LoadOptions train_load_options(const Settings& settings) {
   LoadOptions options = load_options(settings);
   if (!options.cache_limit_bytes) options.cache_limit_bytes = kTrainingCacheBytes;
-  options.device = "cpu";
+  if (options.device == "auto") options.device = "cpu";
+  // Else it would take what weights leave of a GPU's memory.
+  if (options.device != "cpu") options.kv_cache_memory_bytes = kTrainingKvBytes;
   options.max_num_seqs = 1;
   options.max_model_len = 32;
   options.prefix_caching = false;

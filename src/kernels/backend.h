@@ -35,6 +35,10 @@ struct BackendLimits {
   bool channel_decay = true;    // of delta rules
   int64_t scan_states = kAny;   // elements of a channel's state in a selective scan
   int64_t num_experts = kAny;   // of a mixture
+  // All that train/ does; else LoRA without dropout, moved by AdamW, beside the weights of decoders
+  // without mixtures, states and sinks.
+  bool all_training = true;
+  int64_t gradient_head_dim = kAny;  // of attention that is trained
 };
 
 // Activations, logits, keys and values, packed matrices and vectors of weights live in memory().
@@ -58,6 +62,9 @@ class Backend {
   virtual BackendLimits limits() const { return {}; }
   // Its tensors are allocated from it.
   virtual Memory& memory() = 0;
+  // Of tensors that the CPU reads and writes.
+  virtual Memory& host_memory() { return memory(); }
+  bool has_host_memory() { return &memory() == &host_memory(); }
   // The operations of training (gradients.h). A backend without them aborts.
   virtual GradientOps& gradients();
   // The operations of recurrent layers (recurrent.h).

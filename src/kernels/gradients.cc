@@ -228,4 +228,17 @@ void GradientOps::cross_entropy_gradient(std::span<const int32_t> targets,
   if (!logits.empty()) do_cross_entropy_gradient(targets, weights, logits, losses);
 }
 
+void GradientOps::copy_rounded(const Tensor& x, DType dtype, const Tensor& out) {
+  ShapeCheck check("copy_rounded");
+  for (const auto& [name, tensor] : {std::pair{"x", &x}, {"out", &out}}) {
+    if (x.rank() == 3) {
+      check.tensor(name, *tensor, {"rows", "heads", "width"});
+    } else {
+      check.tensor(name, *tensor, {"rows", "width"});
+    }
+  }
+  PL_CHECK(is_float(dtype), "copy_rounded: elements are rounded to a type of floats");
+  if (!out.empty()) do_copy_rounded(x, dtype, out);
+}
+
 }  // namespace paceline

@@ -142,6 +142,11 @@ class GradientOps {
   void cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
                               const Tensor& logits, std::span<float> losses);
 
+  // out = x rounded to `dtype`, float32 (a copy), bfloat16 or float16, in place: what attention
+  // reads of keys and values that are stored in it.
+  //                                       x, out [..., width] (rank 2 or 3)
+  void copy_rounded(const Tensor& x, DType dtype, const Tensor& out);
+
  protected:
   // What becomes of the elements of dx that are there.
   enum class Former : uint8_t { replaced, added_to };
@@ -178,6 +183,7 @@ class GradientOps {
   virtual void do_cross_entropy_gradient(std::span<const int32_t> targets,
                                          std::span<const float> weights, const Tensor& logits,
                                          std::span<float> losses) = 0;
+  virtual void do_copy_rounded(const Tensor& x, DType dtype, const Tensor& out) = 0;
 };
 
 // About the scratch that a CPU backend allocates for gradients of up to `rows` rows: inputs of a

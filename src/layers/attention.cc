@@ -178,8 +178,8 @@ void SelfAttention::rotate(Backend& backend, const PositionInputs& positions,
 void SelfAttention::place_heads(Backend& backend, const PositionInputs& positions,
                                 const AttentionHeads& from, const AttentionHeads& heads) const {
   if (config_.rotates_first || q_norms_.empty()) {
-    copy_elements(from.q, heads.q);
-    copy_elements(from.k, heads.k);
+    backend.gradients().copy_rounded(from.q, DType::f32, heads.q);
+    backend.gradients().copy_rounded(from.k, DType::f32, heads.k);
   }
   if (!config_.rotates_first) normalise(backend, from, heads);
   rotate(backend, positions, heads);

@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <bit>
 #include <future>
 #include <limits>
 
@@ -279,12 +280,27 @@ CacheSize build_runner(LoadedModel& model, const LoadOptions& options, const Cac
   return size;
 }
 
+// Attention over blocks of other sizes would be by a GPU's kernel for float32, with other bits.
+void check_block_size(const LoadOptions& options, DType kv_dtype) {
+  constexpr int64_t kReadBytes = 16;  // at once, of a head's element in a block
+  if (kv_dtype != DType::bf16 && kv_dtype != DType::i8) return;
+  const int64_t least = kReadBytes / static_cast<int64_t>(dtype_bytes(kv_dtype));
+  const auto size = static_cast<uint64_t>(options.block_size);
+  if (std::has_single_bit(size) && options.block_size >= least) return;
+  throw Error(ErrorCode::unsupported,
+              fmt::format("--block-size: {}, but GPUs read keys and values in {} in blocks of a "
+                          "power of two of at least {} tokens; give such a size, leave the option "
+                          "out, or give --device cpu",
+                          options.block_size, dtype_name(kv_dtype), least));
+}
+
 void choose_cache_types(LoadedModel& model, const LoadOptions& options) {
   const DecoderConfig& config = model.decoder->config();
   check_state_type(options, *model.machine, config);
   if (config.has_state_matrices()) model.state_dtype = choose_state_dtype(options.state_dtype);
   const bool is_exact = model.weight_dtype == DType::f32 && !model.is_quantised;
   model.kv_dtype = choose_kv_dtype(options.kv_cache_dtype, is_exact ? DType::f32 : DType::bf16);
+  if (model.machine->device) check_block_size(options, model.kv_dtype);
 }
 
 // The draft model's keys and values are as many as the model's own, and share their memory.

@@ -133,8 +133,9 @@ class AttentionOperation final : public BackendOperation {
       backend().apply_sinks(sums, *sinks, as_heads(out_tensor, config));
       add_sinks(*sinks, sums);
     }
-    round_as_stored(heads.k, heads.k, inputs[0].context().pool);
-    round_as_stored(from.v, heads.v, inputs[0].context().pool);
+    const DType stored = store_.store().keys.dtype();
+    gradients().copy_rounded(heads.k, stored, heads.k);
+    gradients().copy_rounded(from.v, stored, heads.v);
     if (!config.has_gates()) return {.output = out, .saved = {rotated, log_sum_exp}};
     Array gated = new_array(inputs[0], out.shape());
     attention_.gate_heads(backend(), inputs[0].tensor(), out_tensor, gated.writable());
@@ -210,7 +211,7 @@ class AttentionOperation final : public BackendOperation {
     if (attention_.config().rotates_first) {
       rotated = new_array(application.inputs[0], read.shape());
       const Tensor copy = rotated.writable();
-      copy_elements(read, copy);
+      gradients().copy_rounded(read, DType::f32, copy);
       read = copy;
       rotate(positions_.rope ? &positions_.rope->forward : nullptr,
              AttentionHeads(read, attention_.config()));
@@ -240,23 +241,6 @@ class AttentionOperation final : public BackendOperation {
             static_cast<float>(std::max(sum, sink) + std::log1p(std::exp(-std::abs(sum - sink))));
       }
     }
-  }
-
-  // Heads of k or v as the values that attention read from the store.
-  void round_as_stored(const Tensor& from, const Tensor& to, ThreadPool* threads) const {
-    constexpr int64_t kRowsAtOnce = 64;
-    const int64_t width = from.size(1) * from.size(2);
-    with_float_dtype(store_.store().keys.dtype(), [&]<class T>() {
-      const auto round_rows = [&](int64_t begin, int64_t end, int /*thread*/) {
-        for (int64_t row = begin; row < end; ++row) {
-          const float* const x = from.row<float>(row);
-          float* const out = to.row<float>(row);
-          for (int64_t i = 0; i < width; ++i) out[i] = to_float(from_float<T>(x[i]));
-        }
-      };
-      if (threads == nullptr) return round_rows(0, from.size(0), 0);
-      threads->parallel_for(from.size(0), kRowsAtOnce, round_rows);
-    });
   }
 
   const SelfAttention& attention_;

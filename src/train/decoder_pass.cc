@@ -1,12 +1,12 @@
 #include "train/decoder_pass.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
-#include "autodiff/new_arrays.h"
 #include "autodiff/transforms.h"
 #include "base/error.h"
 #include "kernels/backend.h"
@@ -82,7 +82,11 @@ DecoderPass::DecoderPass(Backend& backend, ThreadPool& threads, const Decoder& d
       training_(training),
       options_(options) {
   PL_CHECK(training.blocks.size() == decoder.blocks().size(), "an entry for each block");
-  expect_trainable(decoder);
+  expect_trainable(decoder, backend);
+  if (backend.has_host_memory()) return;
+  context_.add = [&backend](const Tensor& x, const Tensor& y, const Tensor& out) {
+    backend.add(x, y, out);
+  };
 }
 
 DecoderPass::~DecoderPass() = default;
@@ -297,8 +301,9 @@ void DecoderPass::run(const TrainBatch& batch, const Dropout& dropout, std::vect
     return Arrays{apply_head_loss(backend_, decoder_, training_, batch, losses,
                                   all_blocks(*prepared, inputs[0]))};
   };
-  const autodiff::Vjp pulled =
-      autodiff::vjp(loss, {embed(batch)}, {autodiff::ones(context_, Extents{})});
+  Array one(context_, DType::f32, Extents{}, Contents::undefined);
+  backend_.write(std::array{1.0f}, one.writable());
+  const autodiff::Vjp pulled = autodiff::vjp(loss, {embed(batch)}, {one});
   if (!training_.embedding) return;
   backend_.gradients().embedding_gradient(batch.tokens, decoder_.config().embedding_scale,
                                           pulled.gradients[0].tensor(), *training_.embedding);

@@ -3,11 +3,34 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "kernels/backend.h"
 #include "models/decoder.h"
 
 namespace paceline {
+namespace {
 
-void expect_trainable(const Decoder& decoder) {
+// Of decoders that train on the CPU.
+void expect_trained_by(const Decoder& decoder, const Backend& backend) {
+  const DecoderConfig& config = decoder.config();
+  const BackendLimits limits = backend.limits();
+  const auto refuse = [&](const std::string& found) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("train: the model has {}, whose gradients {} doesn't compute; it "
+                            "trains on the CPU: --device cpu",
+                            found, backend.name()));
+  };
+  if (!limits.all_training && config.mixture) refuse("mixtures of experts");
+  if (!limits.all_training && config.has_states()) refuse("layers with states");
+  if (!limits.all_training && config.attention_sinks) refuse("attention sinks (self_attn.sinks)");
+  if (config.head_dim > limits.gradient_head_dim) {
+    refuse(fmt::format("heads of {} elements (head_dim), more than {}", config.head_dim,
+                       limits.gradient_head_dim));
+  }
+}
+
+}  // namespace
+
+void expect_trainable(const Decoder& decoder, const Backend& backend) {
   if (decoder.config().bidirectional) {
     throw Error(ErrorCode::unsupported,
                 "train: the model attends in both directions, so its next tokens can't be trained");
@@ -34,9 +57,17 @@ void expect_trainable(const Decoder& decoder) {
                 "train: the model has multi-head latent attention (kv_lora_rank), whose gradient "
                 "isn't computed");
   }
+  expect_trained_by(decoder, backend);
 }
 
-void expect_all_trainable(const Decoder& decoder) {
+void expect_all_trainable(const Decoder& decoder, const Backend& backend) {
+  if (!backend.limits().all_training) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("train: {} trains LoRA alone: leave --fine-tune-type full out, or train "
+                    "all weights on the CPU with --device cpu",
+                    backend.name()));
+  }
   if (decoder.config().attention_sinks) {
     throw Error(ErrorCode::unsupported,
                 "train: the model has attention sinks (self_attn.sinks), whose gradients aren't "

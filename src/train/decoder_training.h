@@ -11,13 +11,15 @@
 
 namespace paceline {
 
+class Backend;
 class Decoder;
 
-// Throws Error unsupported where a decoder has parts whose gradients aren't computed.
-void expect_trainable(const Decoder& decoder);
+// Throws Error unsupported where a decoder has parts whose gradients aren't computed, by anything
+// or by this backend.
+void expect_trainable(const Decoder& decoder, const Backend& backend);
 // Throws Error unsupported where a decoder has weights that can't be trained: a bias of the choice
-// of experts, or attention sinks.
-void expect_all_trainable(const Decoder& decoder);
+// of experts, or attention sinks; and where the backend trains none.
+void expect_all_trainable(const Decoder& decoder, const Backend& backend);
 
 struct BlockTraining {
   LinearTraining qkv;

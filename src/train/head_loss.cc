@@ -54,13 +54,15 @@ class HeadLoss final : public BackendOperation {
       total += add_chunk(inputs[0], x.slice(0, begin, chunk_ends_[i]), begin, d_residual);
     }
     Array loss = new_array(inputs[0], {});
-    loss.writable().elements<float>()[0] = static_cast<float>(total);
+    backend().write(std::array{static_cast<float>(total)}, loss.writable());
     return {.output = loss, .saved = wants_gradient ? Arrays{d_residual} : Arrays{}};
   }
 
   Arrays vjp(const Array& cotangent, const Application& application) const override {
     PL_CHECK(application.saved.size() == 1, "the gradient is computed with the loss");
-    PL_CHECK(autodiff::to_scalar(cotangent) == 1.0f, "the loss is what is differentiated");
+    std::vector<float> staging;
+    PL_CHECK(backend().read(untraced(cotangent), staging)[0] == 1.0f,
+             "the loss is what is differentiated");
     return {application.saved[0]};
   }
 
@@ -86,16 +88,13 @@ class HeadLoss final : public BackendOperation {
     Array normed = new_array(like, x.shape());
     norm.forward(backend(), x, normed.writable());
     Array logits = new_array(like, {rows, decoder_.head().n});
-    Tensor scores = logits.writable();
-    backend().matmul(normed.tensor(), decoder_.head(), decoder_.head_bias(), scores);
-    if (scale != 1.0f) backend().scale(scores, std::array{scale}, scores);
-    Array uncapped;  // its gradient reads what the cap was applied to
-    if (cap > 0) {
-      uncapped = new_array(like, scores.shape());
-      const Tensor before = uncapped.writable();
-      copy_elements(scores, before);
-      backend().soft_cap(scores, cap, scores);
-    }
+    const Tensor scores = logits.writable();
+    Array uncapped;  // its gradient reads what the cap is applied to
+    if (cap > 0) uncapped = new_array(like, scores.shape());
+    const Tensor products = cap > 0 ? uncapped.writable() : scores;
+    backend().matmul(normed.tensor(), decoder_.head(), decoder_.head_bias(), products);
+    if (scale != 1.0f) backend().scale(products, std::array{scale}, products);
+    if (cap > 0) backend().soft_cap(products, cap, scores);
     std::vector<float> losses(static_cast<size_t>(rows));
     const auto of_chunk = [&](const auto& all) {
       return std::span(all).subspan(static_cast<size_t>(begin), static_cast<size_t>(rows));
@@ -121,11 +120,8 @@ class HeadLoss final : public BackendOperation {
       gradients().matmul_input_gradient(scores, decoder_.head(), dx);
     }
     norm.gradient(gradients(), x, dx, dx, training_.final_norm);
-    const Tensor out = d_residual.writable();
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t row = rows_[static_cast<size_t>(begin + i)];
-      std::copy_n(dx.row<float>(i), dx.size(1), out.row<float>(row));
-    }
+    const std::vector<float> ones(of_chunk(rows_).size(), 1.0f);
+    backend().add_scaled_rows(dx, of_chunk(rows_), ones, d_residual.writable());
     return total;
   }
 

@@ -187,19 +187,19 @@ void LoraSet::add_pair(Backend& backend, const Module& module, const LoraShape& 
   const auto add = [&](const char* name, Extents extents, float factor, PackedOrder order) {
     return owned_
         .emplace_back(std::make_unique<TrainedMatrix>(module.name + name, extents, options.dtype,
-                                                      factor, backend.memory(), std::move(order)))
+                                                      factor, backend, std::move(order)))
         .get();
   };
   TrainedMatrix* const a = add(".lora_a", {shape.rank, module.in_features}, 1.0f, {});
   TrainedMatrix* const b =
       add(".lora_b", {module.out_features, shape.rank}, static_cast<float>(scale), module.order);
   const Hash128 key = siphash128_bytes(kPublicSipKey, std::as_bytes(std::span(module.name)));
-  const autodiff::Context context{.memory = backend.memory()};
+  const autodiff::Context context{.memory = backend.host_memory()};
   const autodiff::Array values = autodiff::kaiming_normal(context, {shape.rank, module.in_features},
                                                           {.seed = options.seed ^ key.low});
   copy_elements(values.tensor(), a->value());
-  a->pack(backend);
-  b->pack(backend);
+  a->pack();
+  b->pack();
   module.projections->push_back(
       {.first_column = module.first_column, .a = a, .b = b, .module = key.low});
   pairs_.push_back({.module = module.name, .shape = shape, .scale = scale, .a = a, .b = b});
@@ -239,8 +239,8 @@ void LoraSet::load(Backend& backend, const Adapter& adapter) {
   pack(backend);
 }
 
-void LoraSet::pack(Backend& backend) {
-  for (const auto& matrix : owned_) matrix->pack(backend);
+void LoraSet::pack(Backend& /*backend*/) {
+  for (const auto& matrix : owned_) matrix->pack();
 }
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "kernels/backend.h"
@@ -19,15 +20,19 @@ float rounded(float value, DType dtype) {
 }  // namespace
 
 TrainedMatrix::TrainedMatrix(std::string path, Extents shape, DType dtype, float scale,
-                             Memory& memory, PackedOrder order)
-    : TrainedMatrix(std::move(path), dtype, scale, allocate_tensor(memory, DType::f32, shape),
-                    allocate_tensor(memory, DType::f32, shape), std::move(order)) {
-  if (!order_.is_stored()) owned_pass_gradient_ = allocate_tensor(memory, DType::f32, shape);
+                             Backend& backend, PackedOrder order)
+    : TrainedMatrix(std::move(path), dtype, scale, backend,
+                    allocate_tensor(backend.host_memory(), DType::f32, shape),
+                    allocate_tensor(backend.host_memory(), DType::f32, shape), std::move(order)) {
+  if (!order_.is_stored() || !backend.has_host_memory()) {
+    owned_pass_gradient_ = allocate_tensor(backend.memory(), DType::f32, shape);
+  }
 }
 
-TrainedMatrix::TrainedMatrix(std::string path, DType dtype, float scale, OwnedTensor value,
-                             OwnedTensor gradient, PackedOrder order)
+TrainedMatrix::TrainedMatrix(std::string path, DType dtype, float scale, Backend& backend,
+                             OwnedTensor value, OwnedTensor gradient, PackedOrder order)
     : TrainedParameter(std::move(path), Kind::matrix, value.view, gradient.view),
+      backend_(backend),
       dtype_(dtype),
       scale_(scale),
       owned_value_(std::move(value)),
@@ -36,9 +41,9 @@ TrainedMatrix::TrainedMatrix(std::string path, DType dtype, float scale, OwnedTe
   PL_CHECK(dtype == DType::f32 || dtype == DType::bf16, "trained in float32 or bfloat16");
 }
 
-void TrainedMatrix::pack(Backend& backend) {
+void TrainedMatrix::pack() {
   const int64_t count = value().num_elements();
-  OwnedTensor scaled = allocate_tensor(backend.memory(), DType::f32, value().shape());
+  OwnedTensor scaled = allocate_tensor(backend_.host_memory(), DType::f32, value().shape());
   order_.to_packed(value(), scaled.view);
   auto* const to = scaled.view.elements<float>();
   is_zero_ = true;
@@ -46,16 +51,20 @@ void TrainedMatrix::pack(Backend& backend) {
     to[i] = rounded(to[i], dtype_) * scale_;
     is_zero_ = is_zero_ && to[i] == 0.0f;
   }
-  packed_ = backend.pack_matrix(std::array{scaled.view}, dtype_);
+  packed_ = backend_.pack_matrix(std::array{scaled.view}, dtype_);
 }
 
 void TrainedMatrix::clear_gradient() const {
   TrainedParameter::clear_gradient();
-  if (!order_.is_stored()) std::memset(pass_gradient().raw(), 0, pass_gradient().size_bytes());
+  if (owned_pass_gradient_) backend_.clear(pass_gradient());
 }
 
 void TrainedMatrix::complete_gradient() const {
-  if (!order_.is_stored()) order_.to_stored(pass_gradient(), gradient());
+  if (!owned_pass_gradient_) return;
+  if (backend_.has_host_memory()) return order_.to_stored(pass_gradient(), gradient());
+  std::vector<float> staging;
+  backend_.read(pass_gradient(), staging);
+  order_.to_stored(Tensor(staging.data(), DType::f32, gradient().shape()), gradient());
 }
 
 }  // namespace paceline

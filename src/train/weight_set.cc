@@ -50,9 +50,9 @@ std::string_view advice_for(const PackedMatrix& matrix) {
 }
 
 // The type of the decoder's matrices, which all have it.
-DType trained_dtype(const Decoder& decoder) {
-  expect_trainable(decoder);
-  expect_all_trainable(decoder);
+DType trained_dtype(const Decoder& decoder, const Backend& backend) {
+  expect_trainable(decoder, backend);
+  expect_all_trainable(decoder, backend);
   std::vector<const PackedMatrix*> weights = {&decoder.embedding(), &decoder.head()};
   for (const DecoderBlock& block : decoder.blocks()) list_matrices(block, weights);
   for (const PackedMatrix* const one : weights) {
@@ -83,7 +83,7 @@ std::vector<float> rounded(const Tensor& values, DType dtype) {
 }  // namespace
 
 WeightSet::WeightSet(Backend& backend, Decoder& decoder)
-    : memory_(backend.memory()), decoder_(decoder), dtype_(trained_dtype(decoder)) {
+    : memory_(backend.memory()), decoder_(decoder), dtype_(trained_dtype(decoder, backend)) {
   const std::span<DecoderBlock> blocks = decoder.blocks();
   training_.blocks.resize(blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) add_block(blocks[i], static_cast<int64_t>(i));

@@ -23,7 +23,18 @@ std::unique_ptr<Optimizer> make_optimizer(Backend& backend, const TrainedSet& tr
     return std::make_unique<Muon>(backend, trained.parameters(), *muon);
   }
   return std::make_unique<AdamW>(trained.parameters(), std::get<AdamWOptions>(options.optimizer),
-                                 backend.memory());
+                                 backend.host_memory());
+}
+
+void expect_trained_by(const Backend& backend, const TrainerOptions& options) {
+  if (backend.limits().all_training) return;
+  const auto refuse = [&](std::string_view option) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("train: {} trains without {}: leave it out, or give --device cpu",
+                            backend.name(), option));
+  };
+  if (options.dropout > 0) refuse("--lora-dropout");
+  if (std::holds_alternative<MuonOptions>(options.optimizer)) refuse("--optimizer muon");
 }
 
 }  // namespace
@@ -35,7 +46,9 @@ Trainer::Trainer(Backend& backend, ThreadPool& threads, const Decoder& decoder, 
       trained_(trained),
       options_(options),
       pass_(backend, threads, decoder, trained.training(), options.pass),
-      optimizer_(make_optimizer(backend, trained, options)) {}
+      optimizer_(make_optimizer(backend, trained, options)) {
+  expect_trained_by(backend, options);
+}
 
 StepReport Trainer::step(std::span<const TrainBatch> micro_batches) {
   trained_.clear_gradients();

@@ -31,13 +31,16 @@ double largest_error(const std::vector<float>& result, const std::vector<float>&
   return largest;
 }
 
+std::vector<OpCase> small_cases_of(std::vector<OpCase> cases) {
+  std::erase_if(cases, [](const OpCase& one) { return one.size == CaseSize::large; });
+  return cases;
+}
+
 std::vector<OpCase> cases_of_serving() {
-  std::vector<OpCase> cases = op_cases();
+  std::vector<OpCase> cases = small_cases_of(op_cases());
   std::set<std::string> gradients;
   for (const OpCase& one : gradient_cases()) gradients.insert(one.name);
-  std::erase_if(cases, [&](const OpCase& one) {
-    return one.size == CaseSize::large || gradients.contains(one.name);
-  });
+  std::erase_if(cases, [&](const OpCase& one) { return gradients.contains(one.name); });
   return cases;
 }
 
@@ -51,12 +54,10 @@ std::vector<float> result_of(const OpCase& op_case, ThreadPool& threads, Backend
 
 // Products with quantised weights are compared with the reference's for inputs of bfloat16, which a
 // GPU has whatever the weights say.
-TEST(CudaOpTable, AgreesWithTheReference) {
+void expect_reference(const std::vector<OpCase>& cases) {
   EmulatedBackend cuda({.num_threads = 2});
   const auto reference = make_reference_backend(ActivationType::bf16);
   std::map<std::string, double> worst;  // op -> the largest error / tolerance
-  const std::vector<OpCase> cases = cases_to_run(cases_of_serving(), 0, 8, 3);
-  ASSERT_GT(cases.size(), 100u);
   for (const OpCase& op_case : cases) {
     const std::vector<float> expected = result_of(op_case, cuda.threads, *reference);
     const double error = largest_error(result_of(op_case, cuda.threads, *cuda), expected);
@@ -66,7 +67,19 @@ TEST(CudaOpTable, AgreesWithTheReference) {
     if (tolerance > 0) used = std::max(used, error / tolerance);
   }
   for (const auto& [op, used] : worst)
-    RecordProperty("tolerance used by " + op, std::to_string(used));
+    ::testing::Test::RecordProperty("tolerance used by " + op, std::to_string(used));
+}
+
+TEST(CudaOpTable, AgreesWithTheReference) {
+  const std::vector<OpCase> cases = cases_to_run(cases_of_serving(), 0, 8, 3);
+  ASSERT_GT(cases.size(), 100u);
+  expect_reference(cases);
+}
+
+TEST(CudaOpTable, GradientsAgreeWithTheReference) {
+  const std::vector<OpCase> cases = cases_to_run(small_cases_of(gradient_cases()), 4, 40, 19);
+  ASSERT_GE(cases.size(), 10u);
+  expect_reference(cases);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include "base/divide_up.h"
 #include "kernels/cuda/make_cuda_backend.h"
+#include "kernels/gradients.h"
+#include "kernels/recurrent.h"
 #include "tests/cuda/every_order.h"
 #include "tests/cuda/older_device.h"
 #include "tests/kernels/op_inputs.h"
@@ -300,6 +302,52 @@ std::vector<std::byte> advance_state(CudaDevice& device) {
 }
 
 TEST(CudaThreadOrders, StatesAdvanceAlike) { expect_needed(advance_state); }
+
+// Gradients of operations whose blocks have barriers, over two tiles of rows.
+std::vector<std::byte> take_gradients(CudaDevice& device) {
+  constexpr int64_t kRowsOfTwo = 20, kDim = 6;
+  ThreadPool threads(1);
+  const auto backend = make_cuda_backend(device, threads);
+  GradientOps& ops = backend->gradients();
+  Results results(*backend);
+  const auto heads = [&](int64_t count, uint64_t seed) {
+    return random_on_device(*backend, {kRowsOfTwo, count, kDim}, seed, 0.5f);
+  };
+  const OwnedTensor q = heads(2, 1), out = heads(2, 2), dout = heads(2, 3), dq = heads(2, 4);
+  const OwnedTensor k = heads(1, 5), v = heads(1, 6), dk = heads(1, 7), dv = heads(1, 8);
+  const OwnedTensor log_sums = random_on_device(*backend, {kRowsOfTwo, 2}, 9, 1.0f);
+  const SequenceRows sequence{.first_row = 0, .num_rows = kRowsOfTwo};
+  ops.attention_gradient({.q = q.view,
+                          .k = k.view,
+                          .v = v.view,
+                          .out = out.view,
+                          .log_sum_exp = log_sums.view,
+                          .dout = dout.view},
+                         std::span(&sequence, 1), {},
+                         {.dq = dq.view, .dk = dk.view, .dv = dv.view});
+  for (const OwnedTensor* const one : {&dq, &dk, &dv}) results.keep(one->view);
+
+  const OwnedTensor x = random_on_device(*backend, {kRowsOfTwo, 300}, 10);
+  const OwnedTensor dy = random_on_device(*backend, {kRowsOfTwo, 300}, 11);
+  const OwnedTensor weight = random_on_device(*backend, {300}, 12);
+  const OwnedTensor dweight = random_on_device(*backend, {300}, 13);
+  const OwnedTensor dw = random_on_device(*backend, {300, 2}, 14);
+  ops.matmul_weight_gradient(dy.view, x.view.slice(1, 0, 2), OperandRounding::none, dw.view);
+  results.keep(dw.view);
+  ops.layer_norm_gradient({.x = x.view, .weight = weight.view, .dy = dy.view}, 1e-5f, x.view,
+                          &dweight.view, nullptr);
+  results.keep(x.view);
+  results.keep(dweight.view);
+  const std::vector<int32_t> targets(kRowsOfTwo, 7);
+  const std::vector<float> weights(kRowsOfTwo, 0.5f);
+  std::vector<float> losses(kRowsOfTwo);
+  ops.cross_entropy_gradient(targets, weights, dy.view, losses);
+  results.keep(dy.view);
+  results.append(std::as_bytes(std::span(losses)));
+  return results.take();
+}
+
+TEST(CudaThreadOrders, GradientsAreTheSame) { expect_needed(take_gradients); }
 
 TEST(CudaThreadOrders, FeedForwardNetworksAreTheSame) {
   for (const int64_t rows : {2, 11, 70}) {

@@ -24,7 +24,8 @@ struct OpCase {
   std::string name;
   CaseSize size = CaseSize::small;
   double tolerance = 0.0;  // the largest |a - b| / (1 + |reference|)
-  // The same where queries and the weights of a softmax are rounded to bfloat16, as on GPUs.
+  // The same where queries and the weights of a softmax are rounded to bfloat16, and sums of
+  // products truncated, as on GPUs.
   double rounded_tolerance = 0.0;
   double flops = 0.0;  // of one run, when its speed is a matter of arithmetic
   double bytes = 0.0;  // else what it reads and writes at least

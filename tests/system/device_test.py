@@ -1,5 +1,6 @@
 """`--device`: what it refuses, and a GPU's emulation beside the CPU."""
 import concurrent.futures
+import json
 import os
 import re
 import unittest
@@ -32,6 +33,13 @@ class DeviceTest(ProgramTest):
         error = self.fail_with(1, "generate", "-m", BUNDLED, "--device", "cuda", "--weights-cache", self.directory / "w", "-p",
                                "Hello", env=EMULATION)
         self.assertIn("--weights-cache: holds weights for the CPU", error)
+
+    def test_blocks_that_another_kernel_would_read_are_refused(self):
+        command = ["generate", "-m", MODEL, "--prompt-ids", "1,2", "-n", "1", "--device", "cuda", "--dtype", "bfloat16"]
+        for size, dtype, least in [(4, "bfloat16", 8), (24, "bfloat16", 8), (8, "int8", 16)]:
+            error = self.fail_with(1, *command, "--block-size", size, "--kv-cache-dtype", dtype, env=EMULATION)
+            self.assertIn(f"--block-size: {size}, but GPUs read keys and values in {dtype} in blocks of a power of two of at "
+                          f"least {least} tokens", error)
 
     @unittest.skipIf(IS_SANITIZED, "the emulation is slow")
     def test_auto_takes_a_gpu_that_is_there_and_says_so(self):
@@ -109,6 +117,32 @@ class DeviceTest(ProgramTest):
                 self.assertEqual(client.post("/v1/unload_lora_adapter", {"lora_name": "new"}).status, 200)
             for name, answer in running:
                 self.assertEqual(answer.result(), expected[name])
+
+
+    def test_what_a_gpu_cannot_train_is_refused(self):
+        data = self.write("data.txt", "It was a dark and stormy night. " * 20)
+        command = ["train", "-m", DRAFT, "--data", data, "-o", self.directory / "run", "--device", "cuda"]
+        for options, says in [(["--fine-tune-type", "full"], "leave --fine-tune-type full out"), (["--optimizer", "muon"], "--optimizer muon"),
+                              (["--lora-dropout", "0.1"], "--lora-dropout")]:
+            error = self.fail_with(1, *command, *options, env=EMULATION)
+            self.assertIn("train: cuda/emulation trains", error)
+            self.assertIn(says, error)
+        self.assertFalse((self.directory / "run").exists())
+
+    @unittest.skipUnless(os.environ.get("PACELINE_TEST_SCALE") == "full", "the emulation is slow")
+    def test_a_run_on_a_gpu_is_near_the_cpus_and_resumed_there(self):
+        data = self.write("data.txt", "It was a dark and stormy night, and the rain fell in torrents. " * 40)
+        command = ["train", "-m", DRAFT, "--data", data, "--batch-size", "1", "--max-seq-length", "64", "--steps-per-report", "1",
+                   "--learning-rate", "1e-3"]
+
+        def losses(output, iters, *options):
+            self.succeed(*command, "-o", output, "--iters", iters, *options, env=EMULATION)
+            points = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+            return [point["loss"] for point in points if "loss" in point]
+        cpu = losses(self.directory / "cpu", 3)
+        self.assertEqual(len(losses(self.directory / "gpu", 2, "--device", "cuda")), 2)
+        for loss, expected in zip(losses(self.directory / "gpu", 3, "--resume"), cpu, strict=True):
+            self.assertAlmostEqual(loss, expected, delta=ROUNDING)
 
 
 if __name__ == "__main__":

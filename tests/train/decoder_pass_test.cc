@@ -91,7 +91,7 @@ TEST(TrainRefusals, AreByName) {
                [&] { WeightSet(hybrid.backend(), hybrid.decoder()); });
   TestModel compressed(find_golden("youtu_plain").directory, {});
   expect_error(ErrorCode::unsupported, {"multi-head latent attention"},
-               [&] { expect_trainable(compressed.decoder()); });
+               [&] { expect_trainable(compressed.decoder(), compressed.backend()); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainForward,
@@ -161,9 +161,9 @@ class LoraModel {
   LoraProjection lora(const BlockProjection& part, DType dtype, float size) {
     constexpr int64_t kRank = 3;
     matrices.push_back(std::make_unique<TrainedMatrix>("a", Extents{kRank, part.in_features}, dtype,
-                                                       1.0f, model.backend().memory()));
+                                                       1.0f, model.backend()));
     matrices.push_back(std::make_unique<TrainedMatrix>("b", Extents{part.out_features, kRank},
-                                                       dtype, 2.0f, model.backend().memory(),
+                                                       dtype, 2.0f, model.backend(),
                                                        PackedOrder(part.order)));
     for (size_t k = matrices.size() - 2; k < matrices.size(); ++k) {
       auto* const values = matrices[k]->value().elements<float>();
@@ -171,7 +171,7 @@ class LoraModel {
         const double draw = uniform_draw(k + 1, static_cast<uint64_t>(i));
         values[i] = size * static_cast<float>(2 * draw - 1);
       }
-      matrices[k]->pack(model.backend());
+      matrices[k]->pack();
     }
     return {.first_column = part.first_column,
             .a = matrices[matrices.size() - 2].get(),
@@ -306,7 +306,7 @@ TEST_P(TrainGradient, IsTheSlopeOfTheLoss) {
         values[i] =
             before[i] + static_cast<float>(distance * double{gradient[i]} / std::sqrt(square));
       }
-      matrix.pack(lora.model.backend());
+      matrix.pack();
       return lora.loss(options, batch, dropout);
     };
     const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);

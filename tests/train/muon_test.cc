@@ -29,7 +29,7 @@ void write_gradient(int64_t step, const Tensor& gradient) {
 
 std::vector<float> values_after(Backend& backend, ThreadPool& threads, const Extents& shape,
                                 DType dtype, const JsonCursor& golden) {
-  TrainedMatrix matrix("p", shape, DType::f32, 1.0f, backend.memory());
+  TrainedMatrix matrix("p", shape, DType::f32, 1.0f, backend);
   auto* const values = matrix.value().elements<float>();
   const int64_t count = matrix.value().num_elements();
   for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(i) / 64.0f - 0.25f;
@@ -100,7 +100,7 @@ TEST(Muon, KeepsAndMovesWhatItShould) {
   Memory memory;
   ThreadPool threads(1);
   const auto backend = make_reference_backend();
-  TrainedMatrix matrix("m", {2, 3}, DType::f32, 1.0f, memory);
+  TrainedMatrix matrix("m", {2, 3}, DType::f32, 1.0f, *backend);
   const OwnedTensor value = allocate_tensor(memory, DType::f32, {4});
   const OwnedTensor gradient = allocate_tensor(memory, DType::f32, {4});
   TrainedParameter vector("v", TrainedParameter::Kind::vector, value.view, gradient.view);

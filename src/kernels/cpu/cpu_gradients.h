@@ -60,6 +60,7 @@ class CpuGradients final : public GradientOps {
                              const Tensor& dtable) override;
   void do_cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
                                  const Tensor& logits, std::span<float> losses) override;
+  void do_copy_rounded(const Tensor& x, DType dtype, const Tensor& out) override;
 
   // dw += dy^T x for few columns of x: they become the inputs, and each panel of dy is packed where
   // it is multiplied.

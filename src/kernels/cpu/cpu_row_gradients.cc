@@ -221,4 +221,17 @@ void CpuGradients::do_cross_entropy_gradient(std::span<const int32_t> targets,
   });
 }
 
+void CpuGradients::do_copy_rounded(const Tensor& x, DType dtype, const Tensor& out) {
+  const int64_t width = x.size(-1), of_row = x.num_elements() / x.size(0) / width;
+  with_float_dtype(dtype, [&]<class T>() {
+    split_rows(threads_, x.size(0), of_row * width, [&](int64_t row) {
+      for (int64_t i = row * of_row; i < (row + 1) * of_row; ++i) {
+        const float* const from = flat_row(x, i);
+        float* const to = flat_row(out, i);
+        for (int64_t k = 0; k < width; ++k) to[k] = to_float(from_float<T>(from[k]));
+      }
+    });
+  });
+}
+
 }  // namespace paceline

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "kernels/cuda/code/add_norm.h"
 #include "kernels/cuda/code/attention_chunk.h"
 #include "kernels/cuda/code/delta_rule.h"
@@ -36,8 +35,6 @@ ElementParams element_params(const Tensor& x, const Tensor& out) {
   return {.x = const_rows_of(x), .out = rows_of(out), .width = out.size(1)};
 }
 
-Grid grid_of(const Tensor& out) { return element_grid(out.size(0), out.size(1)); }
-
 }  // namespace
 
 CudaBackend::CudaBackend(CudaDevice& device, ThreadPool& threads, Memory* memory)
@@ -63,12 +60,9 @@ BackendLimits CudaBackend::limits() const {
           .state_keys = kMostDeltaKeys,
           .channel_decay = false,
           .scan_states = kMostScanStates,
-          .num_experts = kMostExperts};
-}
-
-GradientOps& CudaBackend::gradients() {
-  throw Error(ErrorCode::unsupported,
-              fmt::format("{}: training runs on the CPU only; use --device cpu", name_));
+          .num_experts = kMostExperts,
+          .all_training = false,
+          .gradient_head_dim = kMostGradientDims};
 }
 
 void CudaBackend::do_embedding(const PackedMatrix& table, Indices<int32_t> ids, float scale,

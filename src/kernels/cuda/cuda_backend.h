@@ -1,4 +1,5 @@
-// CudaBackend runs every operation of serving on a CudaDevice, by the kernels of code/.
+// CudaBackend runs every operation of serving and of training with LoRA on a CudaDevice, by the
+// kernels of code/.
 #pragma once
 
 #include <string>
@@ -12,6 +13,7 @@
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/code/product_params.h"
+#include "kernels/cuda/cuda_gradients.h"
 #include "kernels/cuda/cuda_lora.h"
 #include "kernels/cuda/cuda_recurrent.h"
 #include "kernels/cuda/cuda_row_sampler.h"
@@ -35,11 +37,15 @@ class CudaBackend final : public Backend {
   std::string_view name() const override { return name_; }
   BackendLimits limits() const override;
   Memory& memory() override { return memory_; }
-  // Throws Error unsupported.
-  GradientOps& gradients() override;
+  Memory& host_memory() override { return host_memory_; }
+  GradientOps& gradients() override { return gradients_; }
   std::unique_ptr<DecodeSlots> make_decode_slots(const DecodeShape& shape) override;
   RecurrentOps* recurrent() override { return &recurrent_; }
   RowSampler* row_sampler() override { return &row_sampler_; }
+
+  // out = x * w, which is a product with w's inputs as columns: for CudaGradients.
+  //                                       x [rows, w.n], out [rows, w.k]
+  void multiply_transposed(const Tensor& x, const PackedMatrix& w, const Tensor& out);
 
  private:
   std::span<const float> do_read(const Tensor& x, std::vector<float>& staging) override;
@@ -109,6 +115,8 @@ class CudaBackend final : public Backend {
   // rows that pack_inputs() has rounded.
   void multiply_floats(const Tensor& x, const PackedColumns& columns, const Tensor& out);
   void multiply_few_rows(const Tensor& x, const PackedColumns& columns, const Tensor& out);
+  void multiply_many_rows(const Tensor& x, const PackedColumns& columns, const Tensor& out);
+  void transpose_columns(const PackedMatrix& w, int64_t first_k);
   template <class Kernel>
   void run_few_rows(const Tensor& x, typename Kernel::Params params, const Tensor& out);
   void multiply_packed(const InputPanels& x, int64_t rows, const PackedColumns& columns,
@@ -209,6 +217,8 @@ class CudaBackend final : public Backend {
   ExpertTables expert_tables_{memory_};
   CudaRecurrent recurrent_{device_, scratch_memory_, normed_};
   CudaRowSampler row_sampler_{device_, scratch_memory_};
+  PackedMatrix transposed_;  // of multiply_transposed()
+  CudaGradients gradients_{*this, device_, scratch_memory_, normed_};
 };
 
 }  // namespace paceline::cuda

@@ -153,15 +153,18 @@ void CudaBackend::multiply(const Tensor& x, const PackedColumns& columns, const 
   const int64_t rows = x.size(0);
   if (!w.groups && w.dtype != DType::bf16) return multiply_floats(x, columns, out);
   if (w.groups && rows <= kMostCodeRows) return multiply_codes(x, columns, out);
-  if (rows > kFewRows) {
-    for (int64_t first = 0; first < rows; first += kPackedRows) {
-      const int64_t end = std::min(first + kPackedRows, rows);
-      multiply_packed(pack_inputs(x.slice(0, first, end)), end - first, columns,
-                      out.slice(0, first, end));
-    }
-    return;
-  }
+  if (rows > kFewRows) return multiply_many_rows(x, columns, out);
   multiply_few_rows(x, columns, out);
+}
+
+void CudaBackend::multiply_many_rows(const Tensor& x, const PackedColumns& columns,
+                                     const Tensor& out) {
+  const int64_t rows = x.size(0);
+  for (int64_t first = 0; first < rows; first += kPackedRows) {
+    const int64_t end = std::min(first + kPackedRows, rows);
+    multiply_packed(pack_inputs(x.slice(0, first, end)), end - first, columns,
+                    out.slice(0, first, end));
+  }
 }
 
 void CudaBackend::do_matmul(const Tensor& x, const PackedMatrix& w, const Tensor* bias,

@@ -28,6 +28,8 @@ inline Grid element_grid(int64_t rows, int64_t width) {
   return {static_cast<uint32_t>(rows), static_cast<uint32_t>(std::min(blocks, kMostBlocks))};
 }
 
+inline Grid grid_of(const Tensor& out) { return element_grid(out.size(0), out.size(1)); }
+
 PlainPanels plain_panels(const PackedMatrix& matrix);
 GroupedPanels grouped_panels(const PackedMatrix& matrix);
 KvBlocks kv_blocks(const KvStore& store);

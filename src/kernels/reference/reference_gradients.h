@@ -30,6 +30,7 @@ class ReferenceGradients final : public GradientOps {
                              const Tensor& dtable) override;
   void do_cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
                                  const Tensor& logits, std::span<float> losses) override;
+  void do_copy_rounded(const Tensor& x, DType dtype, const Tensor& out) override;
 };
 
 }  // namespace paceline

@@ -232,4 +232,15 @@ void ReferenceGradients::do_cross_entropy_gradient(std::span<const int32_t> targ
   }
 }
 
+void ReferenceGradients::do_copy_rounded(const Tensor& x, DType dtype, const Tensor& out) {
+  const int64_t width = x.size(-1), rows = x.num_elements() / width;
+  with_float_dtype(dtype, [&]<class T>() {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < width; ++i) {
+        nth_row(out, r)[i] = to_float(from_float<T>(nth_row(x, r)[i]));
+      }
+    }
+  });
+}
+
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include "kernels/cuda/code/adjust_rows.h"
 #include "kernels/cuda/code/apply_sinks.h"
 #include "kernels/cuda/code/attention.h"
+#include "kernels/cuda/code/attention_gradient.h"
 #include "kernels/cuda/code/attention_groups.h"
 #include "kernels/cuda/code/attention_tiles.h"
 #include "kernels/cuda/code/ceilings.h"
@@ -12,18 +13,21 @@
 #include "kernels/cuda/code/decode_step.h"
 #include "kernels/cuda/code/delta_rule.h"
 #include "kernels/cuda/code/draw_rows.h"
+#include "kernels/cuda/code/element_gradients.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
 #include "kernels/cuda/code/expert_products.h"
 #include "kernels/cuda/code/gather.h"
 #include "kernels/cuda/code/gather_codes.h"
 #include "kernels/cuda/code/lora.h"
+#include "kernels/cuda/code/loss_gradients.h"
 #include "kernels/cuda/code/matmul_codes.h"
 #include "kernels/cuda/code/matmul_few.h"
 #include "kernels/cuda/code/matmul_few_codes.h"
 #include "kernels/cuda/code/matmul_float.h"
 #include "kernels/cuda/code/matmul_tiles.h"
 #include "kernels/cuda/code/mma_probe.h"
+#include "kernels/cuda/code/norm_gradients.h"
 #include "kernels/cuda/code/norms.h"
 #include "kernels/cuda/code/pack_inputs.h"
 #include "kernels/cuda/code/place_heads.h"
@@ -34,6 +38,8 @@
 #include "kernels/cuda/code/selective_scan.h"
 #include "kernels/cuda/code/short_convolution.h"
 #include "kernels/cuda/code/store_kv.h"
+#include "kernels/cuda/code/transpose_panels.h"
+#include "kernels/cuda/code/weight_gradient.h"
 
 #define PACELINE_CUDA_USUAL_KERNELS(X)                     \
   X(activate, Activate)                                    \
@@ -137,6 +143,31 @@
   X(expert_matmul_f16, ExpertProducts<MatmulFloat<F16>>)                        \
   X(expert_matmul_f32, ExpertProducts<MatmulFloat<float>>)
 
+#define PACELINE_CUDA_GRADIENT_KERNELS(X)          \
+  X(activation_gradient, ActivationGradient)       \
+  X(attention_output_means, AttentionOutputMeans)  \
+  X(copy_rounded_bf16, CopyRounded<Bf16>)          \
+  X(copy_rounded_f16, CopyRounded<F16>)            \
+  X(copy_rounded_f32, CopyRounded<float>)          \
+  X(cross_entropy_gradient, CrossEntropyGradient)  \
+  X(embedding_gradient, EmbeddingGradient)         \
+  X(gate_gradient, GateGradient)                   \
+  X(key_gradient_64, KeyGradient<64>)              \
+  X(key_gradient_128, KeyGradient<128>)            \
+  X(key_gradient_256, KeyGradient<256>)            \
+  X(norm_gradient, NormInputGradient)              \
+  X(query_gradient_64, QueryGradient<64>)          \
+  X(query_gradient_128, QueryGradient<128>)        \
+  X(query_gradient_256, QueryGradient<256>)        \
+  X(row_norm_numbers, RowNormNumbers)              \
+  X(soft_cap_gradient, SoftCapGradient)            \
+  X(sum_rows, SumRows)                             \
+  X(transpose_groups, TransposeGroups)             \
+  X(transpose_panels_2, TransposePanels<uint16_t>) \
+  X(transpose_panels_4, TransposePanels<uint32_t>) \
+  X(transpose_panels_bf16, TransposeBf16Panels)    \
+  X(weight_gradient, MatmulWeightGradient)
+
 // Those whose threads need more registers than the compiler would give them for several blocks on a
 // multiprocessor.
 #define PACELINE_CUDA_LARGE_KERNELS(X)                    \
@@ -174,8 +205,9 @@
   X(matmul_128_columns_128_rows, MatmulTiles<2, 128, false>) \
   X(matmul_128_columns_192_rows, MatmulTiles<2, 192, false>)
 
-#define PACELINE_CUDA_KERNELS(X)  \
-  PACELINE_CUDA_TILE_KERNELS(X)   \
-  PACELINE_CUDA_USUAL_KERNELS(X)  \
-  PACELINE_CUDA_EXPERT_KERNELS(X) \
+#define PACELINE_CUDA_KERNELS(X)    \
+  PACELINE_CUDA_TILE_KERNELS(X)     \
+  PACELINE_CUDA_USUAL_KERNELS(X)    \
+  PACELINE_CUDA_EXPERT_KERNELS(X)   \
+  PACELINE_CUDA_GRADIENT_KERNELS(X) \
   PACELINE_CUDA_LARGE_KERNELS(X)
