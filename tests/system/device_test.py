@@ -122,8 +122,8 @@ class DeviceTest(ProgramTest):
     def test_what_a_gpu_cannot_train_is_refused(self):
         data = self.write("data.txt", "It was a dark and stormy night. " * 20)
         command = ["train", "-m", DRAFT, "--data", data, "-o", self.directory / "run", "--device", "cuda"]
-        for options, says in [(["--fine-tune-type", "full"], "leave --fine-tune-type full out"), (["--optimizer", "muon"], "--optimizer muon"),
-                              (["--lora-dropout", "0.1"], "--lora-dropout")]:
+        for options, says in [(["--fine-tune-type", "full"], "leave --fine-tune-type full out"),
+                              (["--optimizer", "muon"], "--optimizer muon"), (["--lora-dropout", "0.1"], "--lora-dropout")]:
             error = self.fail_with(1, *command, *options, env=EMULATION)
             self.assertIn("train: cuda/emulation trains", error)
             self.assertIn(says, error)

@@ -78,7 +78,7 @@ class GpuCheckTest(unittest.TestCase):
             self.assertEqual(parts[name]["status"], "skipped")
         help_text = subprocess.run([BUILD / "paceline", "generate", "--help-all"], capture_output=True, text=True).stdout
         expected = "passed" if "--device" in help_text else "skipped"
-        for name in ["models", "batches", "serve", "decode", "prompts", "hybrids", "quantised", "sentences", "http", "others"]:
+        for name in ["models", "batches", "train", "serve", "decode", "prompts", "hybrids", "quantised", "sentences", "http", "others"]:
             self.assertEqual(parts[name]["status"], expected, parts[name]["summary"])
         units = {figure["name"]: figure["unit"] for figure in found["figures"]}
         self.assertEqual(units["small attention, a prompt of 40"], "TFLOP/s")
