@@ -35,7 +35,7 @@ from model_specs import GoldenSpec, linear_rope, llama3_rope, plain_rope, yarn_r
 Config = dict[str, Any]
 PROMPT_LENGTH = 40
 LONGEST_PROMPT, NUM_GREEDY = 100, 6  # of models with states
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "smollm3", "olmo2", "olmo3",
+FAMILIES = ("llama", "apertus", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "smollm3", "olmo2", "olmo3",
             "granite", "glm4", "exaone4", "cohere2", "stablelm", "starcoder2", "ministral3", "qwen2_moe", "qwen3_moe",
             "olmoe", "mixtral", "glm4_moe", "gpt_oss", "granitemoe", "granitemoeshared", "qwen3_5_text", "qwen3_5_moe_text",
             "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",

@@ -578,12 +578,23 @@ void Backend::gaussian_top_k(const Tensor& x, float deviations, const Tensor& ou
   if (!out.empty()) do_gaussian_top_k(x, deviations, out);
 }
 
+void Backend::xielu(const Tensor& x, const XieluWeights& weights, const Tensor& out) {
+  ShapeCheck check("xielu");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!out.empty()) do_xielu(x, weights, out);
+}
+
 void Backend::do_scale_columns(const Tensor&, const Tensor&, const Tensor&) {
   PL_CHECK(false, "scale_columns: the backend lacks it");
 }
 
 void Backend::do_gaussian_top_k(const Tensor&, float, const Tensor&) {
   PL_CHECK(false, "gaussian_top_k: the backend lacks it");
+}
+
+void Backend::do_xielu(const Tensor&, const XieluWeights&, const Tensor&) {
+  PL_CHECK(false, "xielu: the backend lacks it");
 }
 
 void Backend::soft_cap(const Tensor& x, float cap, const Tensor& out) {

@@ -35,6 +35,7 @@ struct BackendLimits {
   bool channel_decay = true;    // of delta rules
   int64_t scan_states = kAny;   // elements of a channel's state in a selective scan
   int64_t num_experts = kAny;   // of a mixture
+  bool xielu = true;            // Backend::xielu
   // All that train/ does; else LoRA without dropout, moved by AdamW, beside the weights of decoders
   // without mixtures, states and sinks.
   bool all_training = true;
@@ -233,6 +234,9 @@ class Backend {
   // normally distributed elements it keeps a fixed share, the largest.        x, out [rows, width]
   void gaussian_top_k(const Tensor& x, float deviations, const Tensor& out);
 
+  // XieluWeights of each element, in place.        x, out [rows, width]
+  void xielu(const Tensor& x, const XieluWeights& weights, const Tensor& out);
+
   // out = x + y, in place.                x, y, out [rows, width]
   void add(const Tensor& x, const Tensor& y, const Tensor& out);
 
@@ -300,6 +304,8 @@ class Backend {
   // Aborts where BackendLimits::mixed_layers is false.
   virtual void do_scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out);
   virtual void do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out);
+  // Aborts where BackendLimits::xielu is false.
+  virtual void do_xielu(const Tensor& x, const XieluWeights& weights, const Tensor& out);
   virtual void do_soft_cap(const Tensor& x, float cap, const Tensor& out) = 0;
   virtual void do_log_sum_exp(const Tensor& x, std::span<float> out) = 0;
 };

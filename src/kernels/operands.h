@@ -8,6 +8,7 @@
 
 #include "kernels/operand_span.h"
 #include "kernels/packed_matrix.h"
+#include "kernels/xielu.h"
 #include "tensor/tensor.h"
 
 namespace paceline {

@@ -1,10 +1,13 @@
 #include "layers/gated_mlp.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "kernels/backend.h"
 #include "kernels/gradients.h"
+#include "layers/load_context.h"
 
 namespace paceline {
 namespace {
@@ -29,12 +32,30 @@ Linear load_down(const LoadContext& context, const std::string& name, const MlpC
   return Linear(context, parts, config.intermediate_size, bias_if(config.bias || config.down_bias));
 }
 
+// log(1 + exp(x)).
+float softplus(float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); }
+
+// The files hold what softplus makes positive. `linear` and the limit are numbers without a
+// dimension there.
+XieluWeights load_xielu(const LoadContext& context, const std::string& name) {
+  const auto trained = [&](const char* part) {
+    return softplus(load_numbers(context, name + part, 1).front());
+  };
+  const float linear = load_number(context, name + ".beta");
+  return {.positive = trained(".alpha_p"),
+          .negative = linear + trained(".alpha_n"),
+          .linear = linear,
+          .limit = load_number(context, name + ".eps")};
+}
+
 }  // namespace
 
 GatedMlp::GatedMlp(const LoadContext& context, const std::string& name, const MlpConfig& config)
     : config_(config),
       gate_up_(load_gate_up(context, name, config)),
-      down_(load_down(context, name, config)) {}
+      down_(load_down(context, name, config)) {
+  if (config.xielu) xielu_ = load_xielu(context, name + ".act_fn");
+}
 
 void GatedMlp::forward(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                        Scratch& scratch, const Tensor& out) const {
@@ -57,6 +78,7 @@ void GatedMlp::activate(Backend& backend, const Tensor& gate_up, const Tensor& o
   const int64_t width = config_.intermediate_size;
   const Tensor gate = gate_up.slice(1, 0, width);
   if (!config_.gated) {
+    if (xielu_) return backend.xielu(gate, *xielu_, out);
     if (config_.self_gated) return backend.gated_activation(config_.activation, gate, gate, out);
     return backend.activation(config_.activation, gate, out);
   }

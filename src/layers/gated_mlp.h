@@ -35,6 +35,7 @@ struct MlpConfig {
   // Gates less their mean and so many standard deviations, if more than 0, before the activation:
   // Backend::gaussian_top_k.
   std::optional<float> gate_deviations = {};
+  bool xielu = false;          // without a gate: the activation, with weights of the files (act_fn)
   bool fused_gate_up = false;  // the files hold gate and up as one matrix
   bool up_first = false;       // with up in front
   MlpNames names = {};
@@ -84,6 +85,7 @@ class GatedMlp {
   MlpConfig config_;
   Linear gate_up_;
   Linear down_;
+  std::optional<XieluWeights> xielu_;
 };
 
 }  // namespace paceline

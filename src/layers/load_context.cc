@@ -115,6 +115,16 @@ std::vector<float> load_numbers(const LoadContext& context, std::string_view nam
   return {read.begin(), read.end()};
 }
 
+float load_number(const LoadContext& context, std::string_view name) {
+  std::vector<float> staging;
+  if (const auto prepared = prepared_vector(context, name, 1)) {
+    return context.backend.read(prepared->view, staging).front();
+  }
+  const std::vector<float> stored = read_elements(context, name, {});
+  store_vector(context, name, stored);
+  return stored.front();
+}
+
 PackedMatrix load_table(const LoadContext& context, std::string_view name, int64_t rows,
                         int64_t columns) {
   if (auto prepared = prepared_matrix(context, name, columns)) {

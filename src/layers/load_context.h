@@ -85,6 +85,9 @@ OwnedTensor load_vector(const LoadContext& context, std::string_view name, int64
 // The same in the CPU's memory, of a few numbers that are no operand.
 std::vector<float> load_numbers(const LoadContext& context, std::string_view name, int64_t size);
 
+// A number without a dimension, in the CPU's memory.
+float load_number(const LoadContext& context, std::string_view name);
+
 // Loads the matrix `name` [rows, columns], whose rows are looked up.
 PackedMatrix load_table(const LoadContext& context, std::string_view name, int64_t rows,
                         int64_t columns);

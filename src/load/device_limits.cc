@@ -39,6 +39,12 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
                             "which there are no kernels for GPUs; --device cpu runs the model",
                             where, config.family));
   }
+  if (config.xielu && !limits.xielu) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: hidden_act: xielu has no kernels for GPUs; --device cpu runs the "
+                            "model",
+                            where));
+  }
   if (has(MixerKind::attention)) check("head_dim", config.most_head_dim(), limits.head_dim);
   if (config.delta_net) {
     check("linear_key_head_dim", config.delta_net->key_dim, limits.state_keys);

@@ -116,6 +116,7 @@ MlpConfig mlp_config(const DecoderConfig& config, int64_t layer_index) {
           .self_gated = config.self_gated_mlp,
           .gate_scale = config.mlp_gate_scale,
           .gate_deviations = layer_of(config, layer_index).gate_deviations,
+          .xielu = config.xielu,
           .fused_gate_up = config.fused_gate_up,
           .up_first = config.up_first,
           .names = config.mlp_names};

@@ -121,6 +121,7 @@ struct DecoderConfig {
   bool mlp_down_bias = false;  // of its last projection alone
   bool gated_mlp = true;
   bool self_gated_mlp = false;          // no gate of its own: up takes its place
+  bool xielu = false;                   // as MlpConfig::xielu
   float mlp_gate_scale = 1.0f;          // of gates before the activation
   float mlp_output_scale = 1.0f;        // of what the MLP adds to the residual stream
   float attention_output_scale = 1.0f;  // of what attention adds

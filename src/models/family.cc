@@ -21,6 +21,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"mistral", read_mistral},
     {"iquestcoder", read_iquestcoder},
     {"internlm3", read_internlm3},
+    {"apertus", read_apertus},
     {"seed_oss", read_seed_oss},
     {"arcee", read_arcee},
     {"helium", read_helium},

@@ -103,6 +103,7 @@ bool read_mixers(const HfConfig& config, const MixerName& other, std::vector<Lay
 DecoderConfig read_llama(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_iquestcoder(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_internlm3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_apertus(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_seed_oss(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_arcee(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_nemotron(const HfConfig& config, const WeightReader& weights);

@@ -2,7 +2,8 @@
 // configuration_iquestcoder, _internlm3, modeling_cwm), Seed-OSS (a bias of its own for the output
 // of attention), Arcee (an MLP without a gate), Helium and ERNIE 4.5 (neighbours rotate), EuroBERT
 // (an encoder), Nemotron (an MLP without a gate, layer norms of 1 + w; half of each head rotates),
-// Jais 2 (such an MLP, layer norms), EXAONE 3 (modeling_exaone; other names).
+// Jais 2 (such an MLP, layer norms), EXAONE 3 (modeling_exaone; other names), Apertus (an MLP
+// without a gate whose activation has weights, norms of heads; modeling_apertus).
 #include "models/family.h"
 
 namespace paceline {
@@ -20,6 +21,11 @@ constexpr CommonDefaults kInternLm3Defaults = {.vocab_size = 128512,
                                                .head_dim = 128,
                                                .max_position = 32768,
                                                .norm_eps = 1e-5};
+constexpr CommonDefaults kApertusDefaults = {.vocab_size = 131072,
+                                             .num_heads = 32,
+                                             .intermediate_size = 14336,
+                                             .max_position = 65536,
+                                             .norm_eps = 1e-5};
 constexpr CommonDefaults kSeedOssDefaults = {.vocab_size = 155136,
                                              .num_heads = 80,
                                              .num_kv_heads = 8,
@@ -95,7 +101,29 @@ const Json& cwm_rope() {
   return rope;
 }
 
+const Json& apertus_rope() {
+  static const Json rope = parse_json(
+      R"({"rope_type": "llama3", "rope_theta": 12000000.0, "factor": 8.0, "high_freq_factor": 4.0,
+          "low_freq_factor": 1.0, "original_max_position_embeddings": 8192})",
+      "Apertus's rope");
+  return rope;
+}
+
 }  // namespace
+
+DecoderConfig read_apertus(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_common(config, weights, kApertusDefaults);
+  decoder.gated_mlp = false;
+  decoder.xielu = config.string("hidden_act", "xielu") == "xielu";
+  if (!decoder.xielu) decoder.activation = read_activation(config, "hidden_act", "xielu");
+  decoder.qkv_bias = decoder.output_bias = config.boolean("attention_bias", false);
+  decoder.qk_norm = QkNorm::head;
+  decoder.norms = {.before_attention = "attention_layernorm",
+                   .before_mlp = "feedforward_layernorm"};
+  decoder.layers = uniform_layers(read_num_layers(config), 0);
+  read_ropes(config, {{.default_theta = 1.2e7, .otherwise = &apertus_rope()}}, decoder);
+  return decoder;
+}
 
 DecoderConfig read_iquestcoder(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_plain(config, weights, kIQuestCoderDefaults);

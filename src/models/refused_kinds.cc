@@ -43,7 +43,7 @@ constexpr auto kReaderNames = std::to_array<std::string_view>(
      "musicgen_melody", "mvp", "plbart", "prophetnet", "trocr"});
 constexpr auto kPictureNames = std::to_array<std::string_view>(
     {"fuyu", "git", "got_ocr2", "moss_transcribe_diarize", "phi4_multimodal"});
-constexpr auto kActivationNames = std::to_array<std::string_view>({"apertus", "apertus1p5_text"});
+constexpr auto kPrunedHeadNames = std::to_array<std::string_view>({"apertus1p5_text"});
 constexpr auto kLlama4Names = std::to_array<std::string_view>({"llama4", "llama4_text"});
 constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
                                                                    "aria_text",
@@ -100,7 +100,7 @@ constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
     {kEncoderTypes, "it is an encoder, whose tokens see later ones", false},
     {kReaderNames, "its decoder attends to the output of another model", false},
     {kPictureNames, "its inputs are images or sound", false},
-    {kActivationNames, "its activation is xIELU, which has weights of its own", false},
+    {kPrunedHeadNames, "its head may have fewer tokens than its embedding", false},
     {kLlama4Names, "its attention is cut into chunks of the context", false},
     {kOtherBlockNames, "its blocks differ from those of the families that run", false},
 });

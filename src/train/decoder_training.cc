@@ -41,6 +41,10 @@ void expect_trainable(const Decoder& decoder, const Backend& backend) {
                 "trained; if its embedding is the head, set tie_word_embeddings to true in its "
                 "config.json");
   }
+  if (decoder.config().xielu) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model's activation is xIELU, whose gradient isn't computed");
+  }
   if (decoder.config().value_norm) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("train: the model's attention has norms of values ({}), whose gradient "

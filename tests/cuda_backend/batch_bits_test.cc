@@ -7,6 +7,7 @@
 #include "tests/cuda_backend/emulated_backend.h"
 #include "tests/kernels/mixture_inputs.h"
 #include "tests/kernels/op_inputs.h"
+#include "tests/test_scale.h"
 
 namespace paceline::cuda {
 namespace {
@@ -141,7 +142,7 @@ TEST(CudaBatchBits, ProductsInLessSharedMemory) {
     }
     return all;
   };
-  for (const WeightType& type : some_weight_types()) {
+  for (const WeightType& type : cases_to_run(some_weight_types(), 0, 2, 2)) {
     EXPECT_EQ(products_in(kAda, type), products_in(kMostSharedBytes, type)) << type.name;
   }
 }

@@ -53,7 +53,7 @@ void expect_rows_of(const std::string& what, Backend& backend, const PackedMatri
 TEST(CudaCodeProducts, HaveTheBitsOfUnpackedWeights) {
   EmulatedBackend cuda({.num_threads = 2});
   Memory& memory = cuda->memory();
-  for (const WeightType& type : quantised_types()) {
+  for (const WeightType& type : cases_to_run(quantised_types(), 1, 2, 2)) {
     for (const int64_t least_k : {16, 1104}) {
       const int64_t k = type.row_length(least_k), n = 75;
       const OwnedTensor x = random_tensor(memory, DType::f32, {kUnpackedRows, k}, 1);
@@ -210,7 +210,7 @@ TEST(CudaCodeProducts, FusedGates) {
   Memory& memory = cuda->memory();
   int index = 0;
   for (const WeightType& type : gated_types()) {
-    for (const int64_t inputs : {64, 1104, 3000}) {
+    for (const int64_t inputs : cases_to_run<int64_t>({64, 1104, 3000}, 1, 2, 2)) {
       for (const int64_t rows : {1, 8, 21, 70}) {
         const MixtureShape shape{.rows = rows,
                                  .experts = 1,

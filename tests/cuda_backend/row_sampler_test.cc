@@ -31,7 +31,7 @@ void expect_same_draws(EmulatedBackend& cuda, const std::vector<RandomDraw>& row
 
 TEST(CudaRowSampler, RandomRowsAreDrawnAsOnTheCpu) {
   EmulatedBackend cuda({.num_threads = 2});
-  const int num_batches = scaled(120, 6000);
+  const int num_batches = scaled(60, 6000);
   for (int batch = 0; batch < num_batches; ++batch) {
     SCOPED_TRACE(::testing::Message() << "batch " << batch);
     RandomDraws random(static_cast<uint64_t>(batch));

@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(all, CudaHybridDecodeRun, ::testing::ValuesIn(looping_h
 
 TEST(CudaDecodeRuns, GiveThePlainStepsBitsInBfloat16AndWithFewBlocks) {
   expect_same_as_plain("qwen3_tied", {DType::bf16, DType::i8}, 200);
-  expect_same_as_plain("gemma2_even", {}, 26);
+  if (is_full_scale()) expect_same_as_plain("gemma2_even", {}, 26);
 }
 
 TEST(CudaDecodeRuns, GiveThePlainStepsBitsOfMixtures) {

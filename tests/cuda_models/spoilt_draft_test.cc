@@ -15,6 +15,7 @@
 #include "tests/kernels/op_inputs.h"
 #include "tests/models/test_model.h"
 #include "tests/spec/scripted_drafters.h"
+#include "tests/test_scale.h"
 
 namespace paceline::testing {
 namespace {
@@ -106,7 +107,7 @@ class SpoiltModel {
 };
 
 TEST(CudaSpoiltDrafts, FailNobodyWhenTheyAreRejected) {
-  for (const DType kv_dtype : {DType::f32, DType::bf16, DType::i8}) {
+  for (const DType kv_dtype : cases_to_run<DType>({DType::f32, DType::bf16, DType::i8}, 1, 3, 3)) {
     SpoiltModel model(kv_dtype);
     SpeculationCounters none, drafted;
     const auto expected = model.answers(nullptr, none);

@@ -224,7 +224,7 @@ Answers ask_everything(Backend& backend, Types types, bool draws_rows = true) {
 }
 
 TEST(DeviceMemory, AnEngineReadsItThroughOperationsAlone) {
-  for (const Types types : {Types{}, Types{DType::bf16, DType::i8}}) {
+  for (const Types types : cases_to_run<Types>({{}, {DType::bf16, DType::i8}}, 0, 2, 2)) {
     ThreadPool threads(2);
     Memory memory;
     const auto plain = make_cpu_backend(choose_isa(), threads, memory);

@@ -226,6 +226,11 @@ void GuardedBackend::do_gaussian_top_k(const Tensor& x, float deviations, const 
   inner_->gaussian_top_k(x, deviations, out);
 }
 
+void GuardedBackend::do_xielu(const Tensor& x, const XieluWeights& weights, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->xielu(x, weights, out);
+}
+
 void GuardedBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
   const GuardedPages::Opened opened(pages_);
   inner_->soft_cap(x, cap, out);

@@ -49,6 +49,10 @@ std::vector<std::pair<std::string, RowOpCall>> row_op_calls() {
                            const Tensor& out) { b.scale_columns(in.x, in.weight, out); }},
       {"gaussian_top_k", [](Backend& b, const Operands& in,
                             const Tensor& out) { b.gaussian_top_k(in.x, 0.7f, out); }},
+      {"xielu",
+       [](Backend& b, const Operands& in, const Tensor& out) {
+         b.xielu(in.x, {0.9f, 1.3f, 0.5f, -1e-6f}, out);
+       }},
       {"soft_cap",
        [](Backend& b, const Operands& in, const Tensor& out) { b.soft_cap(in.x, 3.0f, out); }},
       {"log_sum_exp",

@@ -29,6 +29,7 @@ const std::map<std::string, std::string>& fields_of_family() {
       {"llama", R"("rope_theta": 500)"},
       {"iquestcoder", ""},
       {"internlm3", R"("attention_bias": true, "mlp_bias": true)"},
+      {"apertus", ""},
       {"seed_oss", ""},
       {"arcee", ""},
       {"helium", ""},

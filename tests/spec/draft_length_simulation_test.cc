@@ -154,7 +154,7 @@ void expect_nearly_the_best(const Circumstances& circumstances, const Grid& grid
   size_t first = 0;
   for (const Machine& machine : kMachines) {
     for (const double acceptance : grid.acceptances) {
-      for (const int64_t n : cases_to_run(grid.num_sequences, first++, 6)) {
+      for (const int64_t n : cases_to_run(grid.num_sequences, first++, 6, 2)) {
         double best = 0.0;
         for (int64_t k = 0; k <= kMost; ++k)
           best = std::max(best, fixed_rate(machine, acceptance, n, k));

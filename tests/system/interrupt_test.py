@@ -133,7 +133,7 @@ class InterruptTest(ProgramTest):
 
 class LoadingTest(ProgramTest):
     """A signal while a model is loaded ends every command at once, with one line."""
-    SECONDS = 0.5 if not program.IS_SANITIZED else 10
+    SECONDS = 1.5 if not program.IS_SANITIZED else 10
     MOMENTS = (0.15, 0.5, 1.0)
 
     def setUp(self):

@@ -95,7 +95,7 @@ TEST(TrainRefusals, AreByName) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainForward,
-                         ::testing::ValuesIn(cases_to_run(golden_names(), 0, 4, 2)),
+                         ::testing::ValuesIn(cases_to_run(golden_names(), 0, 8, 4)),
                          [](const auto& test) { return test.param; });
 
 // One of each kind of layer with states that is trained, or all.
@@ -432,7 +432,7 @@ INSTANTIATE_TEST_SUITE_P(
                                                    "jamba_dense",
                                                    "mamba_plain",
                                                    "nemotron_h_latent"},
-                                                  0, 3)),
+                                                  0, 6, 2)),
     [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -123,7 +123,7 @@ TEST_P(FullForward, HasTheBitsOfServingTheTrainedWeights) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FullForward,
-                         ::testing::ValuesIn(cases_to_run(full_golden_names(), 2, 4)),
+                         ::testing::ValuesIn(cases_to_run(full_golden_names(), 2, 8, 2)),
                          [](const auto& test) { return test.param; });
 
 INSTANTIATE_TEST_SUITE_P(Hybrids, FullForward,

@@ -17,7 +17,7 @@ import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 DEFAULT_OUT = Path(__file__).resolve().parents[2] / "tests" / "goldens" / "configs" / "fields.json"
-FAMILIES = ("llama", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
+FAMILIES = ("llama", "iquestcoder", "internlm3", "apertus", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
             "gemma", "qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "mellum", "cohere",
             "solar_open", "dots1", "minimax_m2", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text",
             "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text", "mistral3", "smolvlm", "phi3",

@@ -60,6 +60,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "mistral": transformers.MistralForCausalLM,
     "iquestcoder": transformers.LlamaForCausalLM,
     "internlm3": transformers.LlamaForCausalLM,
+    "apertus": transformers.ApertusForCausalLM,
     "seed_oss": transformers.SeedOssForCausalLM,
     "arcee": transformers.ArceeForCausalLM,
     "helium": transformers.HeliumForCausalLM,

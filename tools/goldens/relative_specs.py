@@ -30,6 +30,13 @@ RELATIVE_SPECS = (
         variants=("own_bias_names",),
     ),
     GoldenSpec(
+        name="apertus_bias",
+        family="apertus",
+        config={**SMALL, "attention_bias": True, "rope_parameters": llama3_rope(10_000.0)},
+        features=("attention_bias", "qk_norm", "rope_scaling"),
+        variants=(),
+    ),
+    GoldenSpec(
         name="seed_oss_output_bias",
         family="seed_oss",
         config={**SMALL, "attention_out_bias": True, "rope_parameters": plain_rope(10_000.0)},

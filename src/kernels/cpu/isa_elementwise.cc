@@ -56,6 +56,26 @@ void activation(const float* x, int64_t width, float* out) {
   });
 }
 
+// exp(x) - 1 - x: near 0, where the difference would leave few bits, its series.
+PL_INLINE Vec exp_beyond_linear(Vec x) {
+  constexpr float kTerms[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f};
+  Vec series = splat(1.0f / 40320);
+  for (const float term : kTerms) series = fma(series, x, splat(term));
+  return x > -0.5f ? series * x * x : exp(x) - 1.0f - x;
+}
+
+// Between the limit and 0, exp(limit) - 1 takes the place of exp(x) - 1. NaN stays NaN.
+void xielu(const float* x, const XieluWeights& weights, int64_t width, float* out) {
+  const Vec limit = splat(weights.limit);
+  const Vec of_limit = exp_beyond_linear(limit) + limit;
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    const Vec value = load_upto(x + i, count);
+    const Vec below = value > limit ? of_limit - value : exp_beyond_linear(value);
+    const Vec curve = value > 0.0f ? value * value * weights.positive : below * weights.negative;
+    store_upto(out + i, fma(value, splat(weights.linear), curve), count);
+  });
+}
+
 void scale(const float* x, float factor, int64_t width, float* out) {
   for_each_vector(width, [&](int64_t i, int64_t count) {
     store_upto(out + i, load_upto(x + i, count) * factor, count);
@@ -88,6 +108,7 @@ void add_elementwise_kernels(KernelTable& table) {
   table.gated_activation[4] = gated_activation<Relu>;
   table.activation[4] = activation<Relu>;
   table.gated_activation[5] = clamped_swiglu;
+  table.xielu = xielu;
   table.scale = scale;
   table.add = add;
   table.soft_cap = soft_cap;

@@ -7,6 +7,7 @@
 #include "base/state_chunk.h"
 #include "kernels/cpu/group_task.h"
 #include "kernels/packed_layout.h"
+#include "kernels/xielu.h"
 
 namespace paceline {
 
@@ -484,6 +485,7 @@ struct KernelTable {
                                             float* out);
   // Of one input; none for Activation::clamped_swiglu, which needs two.
   void (*activation[kNumActivations])(const float* x, int64_t width, float* out);
+  void (*xielu)(const float* x, const XieluWeights& weights, int64_t width, float* out);
   void (*scale)(const float* x, float factor, int64_t width, float* out);
   void (*add)(const float* x, const float* y, int64_t width, float* out);
   void (*soft_cap)(const float* x, float cap, int64_t width, float* out);

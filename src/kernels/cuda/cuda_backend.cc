@@ -61,6 +61,7 @@ BackendLimits CudaBackend::limits() const {
           .channel_decay = false,
           .scan_states = kMostScanStates,
           .num_experts = kMostExperts,
+          .xielu = false,
           .all_training = false,
           .gradient_head_dim = kMostGradientDims};
 }

@@ -375,6 +375,17 @@ void ReferenceBackend::do_scale_columns(const Tensor& x, const Tensor& factors, 
   });
 }
 
+void ReferenceBackend::do_xielu(const Tensor& x, const XieluWeights& weights, const Tensor& out) {
+  for (int64_t r = 0; r < out.size(0); ++r) {
+    for (int64_t i = 0; i < out.size(1); ++i) {
+      const double value = x.row<float>(r)[i];
+      const double below = std::expm1(std::min(value, double{weights.limit})) - value;
+      const double curve = value > 0 ? weights.positive * value * value : weights.negative * below;
+      out.row<float>(r)[i] = static_cast<float>(curve + weights.linear * value);
+    }
+  }
+}
+
 void ReferenceBackend::do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out) {
   const int64_t width = x.size(1);
   for_each_row(x, out, [&](const float* row, float* out_row) {
