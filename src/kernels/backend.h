@@ -36,8 +36,8 @@ struct BackendLimits {
   int64_t scan_states = kAny;   // elements of a channel's state in a selective scan
   int64_t num_experts = kAny;   // of a mixture
   bool xielu = true;            // Backend::xielu
-  // All that train/ does; else LoRA without dropout, moved by AdamW, beside the weights of decoders
-  // without mixtures, states and sinks.
+  // All that train/ does; else LoRA, moved by AdamW, beside the weights of decoders without
+  // mixtures, states and sinks.
   bool all_training = true;
   int64_t gradient_head_dim = kAny;  // of attention that is trained
 };

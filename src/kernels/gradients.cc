@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "kernels/backend.h"
 #include "kernels/shape_check.h"
 
@@ -239,6 +241,36 @@ void GradientOps::copy_rounded(const Tensor& x, DType dtype, const Tensor& out) 
   }
   PL_CHECK(is_float(dtype), "copy_rounded: elements are rounded to a type of floats");
   if (!out.empty()) do_copy_rounded(x, dtype, out);
+}
+
+void GradientOps::drop_elements(const DroppedElements& dropped, const Tensor& x,
+                                const Tensor& out) {
+  ShapeCheck check("drop_elements");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  if (!dropped.rows.empty()) check.dimension("rows", "rows", std::ssize(dropped.rows));
+  if (!out.empty()) do_drop_elements(dropped, x, out);
+}
+
+void GradientOps::do_drop_elements(const DroppedElements& dropped, const Tensor& x,
+                                   const Tensor& out) {
+  constexpr int64_t kDraws = 4;  // of a counter
+  const int64_t width = x.size(1);
+  const auto counters_of_row = static_cast<uint64_t>((width + kDraws - 1) / kDraws);
+  for (int64_t row = 0; row < x.size(0); ++row) {
+    const float* const from = x.row<float>(row);
+    float* const to = out.row<float>(row);
+    const int64_t drawn_row =
+        dropped.rows.empty() ? row : int64_t{dropped.rows[static_cast<size_t>(row)]};
+    uint64_t counter = static_cast<uint64_t>(dropped.first_row + drawn_row) * counters_of_row;
+    for (int64_t begin = 0; begin < width; begin += kDraws) {
+      const auto draws = philox4x32(dropped.seed, counter++, dropped.stream);
+      for (int64_t i = begin; i < std::min(width, begin + kDraws); ++i) {
+        const bool is_dropped = draws[static_cast<size_t>(i - begin)] < dropped.threshold;
+        to[i] = is_dropped ? 0.0f : from[i] * dropped.factor;
+      }
+    }
+  }
 }
 
 }  // namespace paceline

@@ -52,6 +52,18 @@ struct WeightGradient {
   Tensor dw;  // [n, k]
 };
 
+// Element (r, i) is dropped where its 32 bits are below `threshold`: number i % 4 of the draw of
+// philox4x32(seed, row * ceil(width / 4) + i / 4, stream), whose row is first_row + rows[r], or
+// first_row + r without rows. The others are multiplied by `factor`.
+struct DroppedElements {
+  uint64_t threshold = 0;
+  float factor = 1.0f;
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+  int64_t first_row = 0;
+  std::span<const int32_t> rows{};
+};
+
 struct GatedGradientInputs {
   Tensor gate, up;  // [rows, width]
   Tensor dout;      // [rows, width]
@@ -147,6 +159,9 @@ class GradientOps {
   //                                       x, out [..., width] (rank 2 or 3)
   void copy_rounded(const Tensor& x, DType dtype, const Tensor& out);
 
+  // out = x with dropped elements, in place: 0 where one is dropped.     x, out [rows, width]
+  void drop_elements(const DroppedElements& dropped, const Tensor& x, const Tensor& out);
+
  protected:
   // What becomes of the elements of dx that are there.
   enum class Former : uint8_t { replaced, added_to };
@@ -161,6 +176,8 @@ class GradientOps {
   virtual void do_gated_matmul_gradients(Activation kind, const GatedGradientInputs& in,
                                          const PackedMatrix& w, const WeightGradient* of_weights,
                                          const Tensor& dx);
+  // By default in plain loops, in the CPU's memory.
+  virtual void do_drop_elements(const DroppedElements& dropped, const Tensor& x, const Tensor& out);
 
  private:
   virtual void do_bias_gradient(const Tensor& dy, const Tensor& dbias) = 0;

@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+class GradientOps;
+
 // Of one forward and backward pass.
 struct Dropout {
   double rate = 0;  // of elements that become 0; the others are divided by 1 - rate
@@ -21,10 +23,9 @@ struct Dropout {
 
 // out = x with dropped elements, in place or not. The same for equal dropouts and `module`s,
 // whatever the micro-batch: element (r, c) depends on the seed, the step, the module, first_row + r
-// and c alone.  x, out [rows, width], rows contiguous
-void drop_elements(const Dropout& dropout, uint64_t module, const Tensor& x, const Tensor& out);
-// The same of some rows of the batch: row i of x is row batch_rows[i].
-void drop_elements(const Dropout& dropout, uint64_t module, std::span<const int32_t> batch_rows,
-                   const Tensor& x, const Tensor& out);
+// and c alone. Row i of x is row batch_rows[i] of the batch, where there are some.
+//                                       x, out [rows, width], rows contiguous
+void drop_elements(GradientOps& gradients, const Dropout& dropout, uint64_t module,
+                   std::span<const int32_t> batch_rows, const Tensor& x, const Tensor& out);
 
 }  // namespace paceline

@@ -75,7 +75,7 @@ class LinearOperation final : public BackendOperation {
   Array dropped(const LoraProjection& lora, const Array& x) const {
     if (!dropout_.is_on()) return x;
     Array kept = new_array(x, x.shape());
-    drop_elements(dropout_, lora.module, x.tensor(), kept.writable());
+    drop_elements(gradients(), dropout_, lora.module, {}, x.tensor(), kept.writable());
     return kept;
   }
 
@@ -105,7 +105,7 @@ class LinearOperation final : public BackendOperation {
     Array part = new_array(cotangent, dx.shape());
     const Tensor d_kept = part.writable();
     gradients().matmul_input_gradient(d_inner.tensor(), lora.a->packed(), d_kept);
-    drop_elements(dropout_, lora.module, d_kept, d_kept);
+    drop_elements(gradients(), dropout_, lora.module, {}, d_kept, d_kept);
     backend().add(dx, d_kept, dx);
   }
 

@@ -90,7 +90,7 @@ Tensor TrainedExperts::dropped(const LoraProjection& lora, std::span<const int32
                                const Tensor& x, OwnedTensor& kept) const {
   if (!dropout_.is_on()) return x;
   kept = new_tensor(x.size(0), x.size(1));
-  drop_elements(dropout_, lora.module, batch_rows, x, kept.view);
+  drop_elements(backend_.gradients(), dropout_, lora.module, batch_rows, x, kept.view);
   return kept.view;
 }
 
@@ -143,7 +143,7 @@ void TrainedExperts::add_pair(const LoraProjection& lora, std::span<const int32_
     return gradients.add_matmul_input_gradient(inner.view, lora.a->packed(), dx);
   }
   gradients.matmul_input_gradient(inner.view, lora.a->packed(), x);  // x is `kept`
-  drop_elements(dropout_, lora.module, batch_rows, x, x);
+  drop_elements(gradients, dropout_, lora.module, batch_rows, x, x);
   backend_.add(dx, x, dx);
 }
 

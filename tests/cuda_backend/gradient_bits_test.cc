@@ -119,7 +119,7 @@ TEST_F(CudaGradientBits, NormsOfHeadsAndGatesAreTheSameInPlace) {
   EXPECT_SAME_BITS(to_vector(up.view), to_vector(dup.view));
 }
 
-// A gate and its product as one operation, and elements rounded, have the bits of the CPU's way.
+// A gate and its product as one operation; elements rounded, and dropped, as the CPU does it.
 TEST_F(CudaGradientBits, ComposedGradientsAreThoseOfSingleOnes) {
   constexpr int64_t kRows = 5, kWidth = 20, kK = 40;
   const WeightType type = weight_types().front();
@@ -145,6 +145,20 @@ TEST_F(CudaGradientBits, ComposedGradientsAreThoseOfSingleOnes) {
     ops_.copy_rounded(gate.view, dtype, rounded.view);
     reference->gradients().copy_rounded(gate.view, dtype, known.view);
     EXPECT_SAME_BITS(to_vector(rounded.view), to_vector(known.view)) << dtype_name(dtype);
+  }
+  const std::vector<int32_t> rows = {9, 2, 5, 5, 0};
+  for (const auto& of_batch : {std::span<const int32_t>(), std::span<const int32_t>(rows)}) {
+    const DroppedElements dropped{.threshold = uint64_t{1} << 31,
+                                  .factor = 2.0f,
+                                  .seed = 4,
+                                  .stream = uint64_t{7} << 33,
+                                  .first_row = 11,
+                                  .rows = of_batch};
+    const Tensor some = gate.view.slice(1, 0, kWidth - 1);
+    const OwnedTensor kept = poison({kRows, kWidth - 1}), known = poison({kRows, kWidth - 1});
+    ops_.drop_elements(dropped, some, kept.view);
+    reference->gradients().drop_elements(dropped, some, known.view);
+    EXPECT_SAME_BITS(to_vector(kept.view), to_vector(known.view));
   }
 }
 

@@ -66,7 +66,7 @@ struct Trained {
     std::vector<float> found;
     loras.clear_gradients();
     DecoderPass(model.backend(), model.threads(), model.decoder(), loras.training(), options)
-        .run(batch(), {}, found);
+        .run(batch(), {.rate = 0.1, .seed = 3, .step = 2}, found);
     loras.complete_gradients();
     return found;
   }
@@ -98,7 +98,7 @@ TEST_P(CudaTraining, LossesAndGradientsAreNearTheCpus) {
     double gradient;
   };
   for (const auto& [dtype, of_loss, of_gradient] :
-       {Tolerance{DType::f32, 1e-5f, 1e-5}, {DType::bf16, 2e-2f, 5e-2}}) {
+       {Tolerance{DType::f32, 1e-5f, 1e-5}, {DType::bf16, 2e-2f, 1e-1}}) {
     SCOPED_TRACE(dtype_name(dtype));
     Trained cuda(GetParam(), BackendKind::cuda, dtype);
     Trained cpu(GetParam(), BackendKind::cpu, dtype);
@@ -188,14 +188,10 @@ TEST(CudaTrainingTest, WhatHasNoGradientsIsRefusedByName) {
   Trained dense("qwen3_tied", BackendKind::cuda, DType::f32);
   expect_error(ErrorCode::unsupported, {"LoRA alone", "--device cpu"},
                [&] { expect_all_trainable(dense.model.decoder(), dense.model.backend()); });
-  const auto refuse = [&](const TrainerOptions& options, const char* name) {
-    expect_error(ErrorCode::unsupported, {name, "--device cpu"}, [&] {
-      Trainer(dense.model.backend(), dense.model.threads(), dense.model.decoder(), dense.loras,
-              options);
-    });
-  };
-  refuse({.optimizer = AdamWOptions{}, .dropout = 0.1}, "--lora-dropout");
-  refuse({.optimizer = MuonOptions{}}, "--optimizer muon");
+  expect_error(ErrorCode::unsupported, {"--optimizer muon", "--device cpu"}, [&] {
+    Trainer(dense.model.backend(), dense.model.threads(), dense.model.decoder(), dense.loras,
+            {.optimizer = MuonOptions{}});
+  });
 }
 
 std::vector<std::string> trained_models() {

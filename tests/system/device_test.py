@@ -123,7 +123,7 @@ class DeviceTest(ProgramTest):
         data = self.write("data.txt", "It was a dark and stormy night. " * 20)
         command = ["train", "-m", DRAFT, "--data", data, "-o", self.directory / "run", "--device", "cuda"]
         for options, says in [(["--fine-tune-type", "full"], "leave --fine-tune-type full out"),
-                              (["--optimizer", "muon"], "--optimizer muon"), (["--lora-dropout", "0.1"], "--lora-dropout")]:
+                              (["--optimizer", "muon"], "--optimizer muon")]:
             error = self.fail_with(1, *command, *options, env=EMULATION)
             self.assertIn("train: cuda/emulation trains", error)
             self.assertIn(says, error)

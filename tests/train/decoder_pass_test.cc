@@ -374,11 +374,12 @@ TEST(TrainStates, OfManySequencesAreTheirOwn) {
 
 TEST(Dropout, DropsTheRateAndKeepsTheMean) {
   Memory memory;
+  const auto backend = make_reference_backend();
   OwnedTensor x = allocate_tensor(memory, DType::f32, {100, 101});
   OwnedTensor out = allocate_tensor(memory, DType::f32, {100, 101});
   for (int64_t i = 0; i < 10100; ++i) x.view.elements<float>()[i] = 1.0f;
   const Dropout dropout{.rate = 0.25, .seed = 1, .step = 1};
-  drop_elements(dropout, 7, x.view, out.view);
+  drop_elements(backend->gradients(), dropout, 7, {}, x.view, out.view);
   const std::span<const float> values(out.view.elements<float>(), 10100);
   const auto dropped = std::count(values.begin(), values.end(), 0.0f);
   EXPECT_NEAR(static_cast<double>(dropped) / 10100, 0.25, 0.02);
@@ -386,7 +387,7 @@ TEST(Dropout, DropsTheRateAndKeepsTheMean) {
   // Another step, another module, other rows: other elements.
   const std::vector<float> before(values.begin(), values.end());
   const auto is_same = [&](const Dropout& other, uint64_t module) {
-    drop_elements(other, module, x.view, out.view);
+    drop_elements(backend->gradients(), other, module, {}, x.view, out.view);
     return std::equal(before.begin(), before.end(), values.begin());
   };
   EXPECT_TRUE(is_same(dropout, 7));

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "kernels/cuda/code/drop_elements.h"
 #include "kernels/cuda/code/element_gradients.h"
 #include "kernels/cuda/code/loss_gradients.h"
 #include "kernels/cuda/code/weight_gradient.h"
@@ -174,6 +175,21 @@ void CudaGradients::do_copy_rounded(const Tensor& x, DType dtype, const Tensor& 
                                {heads_of(x), heads_of(out), x.size(-1)});
     }
   });
+}
+
+void CudaGradients::do_drop_elements(const DroppedElements& dropped, const Tensor& x,
+                                     const Tensor& out) {
+  const auto [rows] = staging_.upload(dropped.rows);
+  run<DropElements>(element_grid(x.size(0), divide_up(x.size(1), DropElements::kDraws)),
+                    {.x = const_rows_of(x),
+                     .out = rows_of(out),
+                     .width = x.size(1),
+                     .threshold = dropped.threshold,
+                     .factor = dropped.factor,
+                     .seed = dropped.seed,
+                     .stream = dropped.stream,
+                     .first_row = dropped.first_row,
+                     .rows = dropped.rows.empty() ? nullptr : rows});
 }
 
 void CudaGradients::do_attention_gradient(const AttentionGradientInputs& in,

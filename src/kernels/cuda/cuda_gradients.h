@@ -55,6 +55,8 @@ class CudaGradients final : public GradientOps {
   void do_cross_entropy_gradient(std::span<const int32_t> targets, std::span<const float> weights,
                                  const Tensor& logits, std::span<float> losses) override;
   void do_copy_rounded(const Tensor& x, DType dtype, const Tensor& out) override;
+  void do_drop_elements(const DroppedElements& dropped, const Tensor& x,
+                        const Tensor& out) override;
 
   template <class Kernel>
   void run(Grid grid, const typename Kernel::Params& params) {

@@ -13,6 +13,7 @@
 #include "kernels/cuda/code/decode_step.h"
 #include "kernels/cuda/code/delta_rule.h"
 #include "kernels/cuda/code/draw_rows.h"
+#include "kernels/cuda/code/drop_elements.h"
 #include "kernels/cuda/code/element_gradients.h"
 #include "kernels/cuda/code/elementwise.h"
 #include "kernels/cuda/code/embedding.h"
@@ -150,6 +151,7 @@
   X(copy_rounded_f16, CopyRounded<F16>)            \
   X(copy_rounded_f32, CopyRounded<float>)          \
   X(cross_entropy_gradient, CrossEntropyGradient)  \
+  X(drop_elements, DropElements)                   \
   X(embedding_gradient, EmbeddingGradient)         \
   X(gate_gradient, GateGradient)                   \
   X(key_gradient_64, KeyGradient<64>)              \
