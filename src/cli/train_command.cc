@@ -36,10 +36,13 @@ constexpr size_t kTrainingKvBytes = size_t{64} << 20;
 // Only the weights are needed: the cache is as small as it can be.
 LoadOptions train_load_options(const Settings& settings) {
   LoadOptions options = load_options(settings);
-  if (!options.cache_limit_bytes) options.cache_limit_bytes = kTrainingCacheBytes;
   if (options.device == "auto") options.device = "cpu";
-  // Else it would take what weights leave of a GPU's memory.
-  if (options.device != "cpu") options.kv_cache_memory_bytes = kTrainingKvBytes;
+  if (options.device != "cpu") {
+    // Else it would take what weights leave of a GPU's memory.
+    options.kv_cache_memory_bytes = kTrainingKvBytes;
+  } else if (!options.cache_limit_bytes) {  // a GPU's memory is slow to give back
+    options.cache_limit_bytes = kTrainingCacheBytes;
+  }
   options.max_num_seqs = 1;
   options.max_model_len = 32;
   options.prefix_caching = false;
@@ -319,7 +322,7 @@ int run_train(const Settings& asked, Session& session) {
   describe(data, target, settings, session);
   warn_of_idle_options(choice, data, session);
   TrainBatches batches(data.train, batch_options(choice, data), choice);
-  if (choice.dry_run) return dry_run(trainer, batches, choice, model->memory, session);
+  if (choice.dry_run) return dry_run(trainer, batches, choice, model->backend->memory(), session);
 
   // From here on there is a directory to leave in order.
   const Interrupt::Graceful graceful(session.interrupt());
