@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 
-#include "base/error.h"
 #include "kernels/cuda/code/place_heads.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/operand_views.h"
@@ -337,11 +336,6 @@ TEST(CudaCompositions, GatheredColumns) {
       }
     }
   }
-}
-
-TEST(CudaBackend, HasNoGradients) {
-  EmulatedBackend cuda;
-  EXPECT_THROW(cuda->gradients(), Error);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/error.h"
+#include "kernels/cuda/code/attention_gradient.h"
 #include "kernels/gradients.h"
 #include "tests/cuda_backend/emulated_backend.h"
 #include "tests/kernels/op_inputs.h"
@@ -97,6 +99,16 @@ TEST_F(CudaGradientBits, SequencesAreTheSameAloneAndTogether) {
   const SequenceRows alone{.first_row = 0, .num_rows = kRows - kFirst};
   EXPECT_SAME_BITS(gradients_of(std::span(&alone, 1), kFirst, kRows),
                    gradients_of(sequences, 0, kRows));
+}
+
+TEST_F(CudaGradientBits, HeadsThatAreTooLongAreRefused) {
+  const OwnedTensor heads = random({1, 1, kMostGradientDims + 1}, 1), sums = random({1, 1}, 2);
+  const Tensor& x = heads.view;
+  const SequenceRows sequence{.first_row = 0, .num_rows = 1};
+  EXPECT_THROW(ops_.attention_gradient(
+                   {.q = x, .k = x, .v = x, .out = x, .log_sum_exp = sums.view, .dout = x},
+                   std::span(&sequence, 1), {}, {.dq = x, .dk = x, .dv = x}),
+               Error);
 }
 
 TEST_F(CudaGradientBits, NormsOfHeadsAndGatesAreTheSameInPlace) {
