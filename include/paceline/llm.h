@@ -187,8 +187,8 @@ class LLM {
   ModelInfo model_info() const;
 
   // Ends what runs as cancelled, waits for the calls of other threads, and frees everything; may be
-  // called twice. Any other call afterwards throws Error invalid. Throws Error exhausted when
-  // LoadOptions::trace_file could not be written to its end.
+  // called twice, and not by a listener. Any other call afterwards throws Error invalid. Throws
+  // Error exhausted when LoadOptions::trace_file could not be written to its end.
   void close();
 
  private:

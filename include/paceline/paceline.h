@@ -91,7 +91,8 @@ PACELINE_API void paceline_load_options_init(paceline_load_options* options);
 PACELINE_API paceline_status paceline_load(const paceline_load_options* options,
                                            paceline_model** model);
 /* Ends what runs as cancelled, waits for the calls of other threads, and frees weights and cache.
- * The handle stays valid; calls with it fail as PACELINE_INVALID. May be called twice. */
+ * The handle stays valid; calls with it fail as PACELINE_INVALID. May be called twice, and not by a
+ * callback. */
 PACELINE_API paceline_status paceline_close(paceline_model* model);
 /* Closes it, and frees the handle: no thread may use it any more. */
 PACELINE_API void paceline_free_model(paceline_model* model);
@@ -260,7 +261,7 @@ typedef struct paceline_generate_options {
   const int32_t* biased_token_ids; /* their logits get token_biases added */
   const float* token_biases;
   size_t num_biased_tokens;
-  paceline_constraint constraint;
+  int32_t constraint;          /* a paceline_constraint */
   const char* constraint_text; /* a schema, an expression, a grammar */
   const char* const* choices;
   size_t num_choices;
@@ -360,9 +361,9 @@ typedef enum paceline_tool_choice {
 
 typedef struct paceline_chat_options {
   size_t size;
-  const char* tools_json;    /* an array as OpenAI's API has them; NULL: none */
-  const char* template_json; /* further variables of the template, an object; NULL: none */
-  paceline_tool_choice tool_choice;
+  const char* tools_json;       /* an array as OpenAI's API has them; NULL: none */
+  const char* template_json;    /* further variables of the template, an object; NULL: none */
+  int32_t tool_choice;          /* a paceline_tool_choice */
   const char* tool_name;        /* of PACELINE_TOOLS_NAMED */
   int32_t parallel_tool_calls;  /* 1: any number of calls */
   const char* reasoning_effort; /* "none", "low", "medium", "high"; NULL: the template's own */
@@ -494,7 +495,7 @@ typedef enum paceline_question_kind {
 } paceline_question_kind;
 
 typedef struct paceline_question {
-  paceline_question_kind kind;
+  int32_t kind; /* a paceline_question_kind */
   const char* instructions;
   const char* const* values;       /* of a choice or a score; of a predicate none */
   const char* const* descriptions; /* of the values; NULL: none */

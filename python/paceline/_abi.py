@@ -153,7 +153,7 @@ class paceline_generate_options(Structure):
         ("biased_token_ids", POINTER(c_int32)),
         ("token_biases", POINTER(c_float)),
         ("num_biased_tokens", c_size_t),
-        ("constraint", c_int),
+        ("constraint", c_int32),
         ("constraint_text", c_char_p),
         ("choices", POINTER(c_char_p)),
         ("num_choices", c_size_t),
@@ -242,7 +242,7 @@ class paceline_chat_options(Structure):
         ("size", c_size_t),
         ("tools_json", c_char_p),
         ("template_json", c_char_p),
-        ("tool_choice", c_int),
+        ("tool_choice", c_int32),
         ("tool_name", c_char_p),
         ("parallel_tool_calls", c_int32),
         ("reasoning_effort", c_char_p),
@@ -306,7 +306,7 @@ class paceline_logprobs(Structure):
 
 class paceline_question(Structure):
     _fields_ = [
-        ("kind", c_int),
+        ("kind", c_int32),
         ("instructions", c_char_p),
         ("values", POINTER(c_char_p)),
         ("descriptions", POINTER(c_char_p)),

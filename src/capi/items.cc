@@ -53,8 +53,8 @@ QuestionKind kind_of(const paceline_question& question, size_t index) {
     case PACELINE_QUESTION_SCORE:
       return QuestionKind::score;
   }
-  throw Error(ErrorCode::invalid, fmt::format("questions[{}].kind: found {}, expected 0 to 2",
-                                              index, static_cast<int>(question.kind)));
+  throw Error(ErrorCode::invalid,
+              fmt::format("questions[{}].kind: found {}, expected 0 to 2", index, question.kind));
 }
 
 std::vector<DecisionQuestion> questions_of(const paceline_question* given, size_t count) {

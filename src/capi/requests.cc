@@ -31,7 +31,7 @@ std::vector<T> array_of(const T* values, size_t count, const char* name) {
   return {values, values + count};
 }
 
-ConstraintSpec::Kind kind_of(paceline_constraint constraint) {
+ConstraintSpec::Kind kind_of(int32_t constraint) {
   switch (constraint) {
     case PACELINE_JSON_OBJECT:
       return ConstraintSpec::Kind::json_object;
@@ -46,9 +46,8 @@ ConstraintSpec::Kind kind_of(paceline_constraint constraint) {
     case PACELINE_FREE:
       break;
   }
-  throw Error(ErrorCode::invalid,
-              fmt::format("options.constraint: found {}, expected 0 to {}",
-                          static_cast<int>(constraint), static_cast<int>(PACELINE_CHOICE)));
+  throw Error(ErrorCode::invalid, fmt::format("options.constraint: found {}, expected 0 to {}",
+                                              constraint, static_cast<int>(PACELINE_CHOICE)));
 }
 
 std::optional<ConstraintSpec> constraint_of(const paceline_generate_options& options) {
@@ -174,8 +173,8 @@ ChatOptions chat_options(const paceline_chat_options& chat) {
       options.tool_name = chat.tool_name;
       break;
     default:
-      throw Error(ErrorCode::invalid, fmt::format("chat.tool_choice: found {}, expected 0 to 3",
-                                                  static_cast<int>(chat.tool_choice)));
+      throw Error(ErrorCode::invalid,
+                  fmt::format("chat.tool_choice: found {}, expected 0 to 3", chat.tool_choice));
   }
   if (chat.reasoning_effort != nullptr) options.reasoning_effort = chat.reasoning_effort;
   return options;

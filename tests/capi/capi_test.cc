@@ -349,7 +349,7 @@ TEST_F(CApi, MisuseIsAnErrorThatSaysWhatIsMissing) {
   expect_failure(paceline_generate(model_, prompt, &options, &generation), PACELINE_INVALID,
                  {"top_k"});
   options = greedy(4);
-  options.constraint = static_cast<paceline_constraint>(17);
+  options.constraint = 17;
   expect_failure(paceline_generate(model_, prompt, &options, &generation), PACELINE_INVALID,
                  {"constraint", "17"});
   expect_failure(paceline_chat(model_, "{not json", nullptr, nullptr, &generation),
@@ -380,7 +380,6 @@ TEST_F(CApi, MisuseIsAnErrorThatSaysWhatIsMissing) {
   paceline_cancel(nullptr);
   paceline_cancel_generation(nullptr);
   EXPECT_STREQ(paceline_status_name(PACELINE_NOT_FOUND), "not_found");
-  EXPECT_STREQ(paceline_status_name(static_cast<paceline_status>(99)), "unknown");
 }
 
 // Older callers have shorter structures: what they don't know keeps its default.

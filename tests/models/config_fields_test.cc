@@ -276,7 +276,7 @@ class ConfigFields : public ::testing::TestWithParam<std::string> {};
 TEST_P(ConfigFields, NoValueCrashesOrTakesMuchMemory) {
   const auto model = static_cast<size_t>(std::ranges::find(kModels, GetParam()) - kModels.begin());
   const auto all = config_fields();
-  const auto fields = cases_to_run(std::vector<ConfigField>(all.begin(), all.end()), model, 18, 6);
+  const auto fields = cases_to_run(std::vector<ConfigField>(all.begin(), all.end()), model, 9, 3);
   const auto walk_all = [&] {
     limit_memory();
     FieldWalk walk(GetParam());

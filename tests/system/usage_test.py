@@ -10,7 +10,7 @@ import program
 from program import ProgramTest
 
 COMMANDS = ["generate", "chat", "classify", "decide", "score", "embed", "batch", "serve", "render", "tokenize", "detokenize",
-            "grammar", "perplexity", "inspect", "list", "bench", "quantize", "trace", "convert", "train", "adapter", "fuse"]
+            "grammar", "perplexity", "verify", "inspect", "list", "bench", "quantize", "trace", "convert", "train", "adapter", "fuse"]
 
 
 class UsageTest(ProgramTest):

@@ -34,7 +34,7 @@ MODELS = [
     "ernie4_5_bias_tied", "cwm_window", "ministral_window", "glm_bias", "gemma_tied", "qwen2_5_vl_text",
     "qwen3_vl_text_tied", "mellum_window", "cohere_tied", "solar_open_shared", "dots1_window", "minimax_m2_partial",
     "deepseek_v2_lite", "deepseek_v3_yarn", "glm4_moe_lite_plain", "minicpm3_longrope", "mistral4_growth", "youtu_plain",
-    "gemma3n_streams", "gemma4_layer_inputs", "gemma4_prefix",
+    "gemma3n_streams", "gemma4_layer_inputs", "gemma4_prefix", "apertus_bias",
     "gpt2_tied", "gpt_bigcode_tied", "gpt_neo_window", "gptj_parallel", "opt_plain", "gpt_neox_parallel", "persimmon_norms",
     "falcon_groups", "phi_parallel", "nemotron_bias", "jais2_bias", "olmo_plain", "flex_olmo_experts", "vaultgemma_window",
     "hunyuan_v1_dense_alpha", "hunyuan_v1_moe_shared", "ernie4_5_moe_tied",

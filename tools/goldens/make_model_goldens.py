@@ -33,7 +33,7 @@ from gemma_specs import GEMMA3N_SPECS, GEMMA4_SPECS, GEMMA4_VISION
 from hybrid_specs import HYBRID_SPECS
 from latent_specs import LATENT_SPECS
 from mixture_specs import MIXTURE_SPECS
-from relative_specs import RELATIVE_SPECS, VL_VISION_SHAPE
+from relative_specs import APERTUS_SPECS, RELATIVE_SPECS, VL_VISION_SHAPE
 from model_specs import DENSE_SPECS, PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
 
 PROMPT_LENGTH = 64
@@ -443,7 +443,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS + EARLY_SPECS), ("latents", LATENT_SPECS),
-                        ("hybrids", HYBRID_SPECS), ("mixed", GEMMA4_SPECS + GEMMA3N_SPECS)):
+                        ("hybrids", HYBRID_SPECS), ("mixed", GEMMA4_SPECS + GEMMA3N_SPECS + APERTUS_SPECS)):
         records = []
         for spec in specs:
             if args.only and spec.name not in args.only:

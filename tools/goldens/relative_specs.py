@@ -14,6 +14,17 @@ VL_VISION_SHAPE: dict[str, Any] = {
     "window_size": 8, "fullatt_block_indexes": [0], "deepstack_visual_indexes": [], "num_position_embeddings": 16}
 SMALL: dict[str, Any] = {"num_hidden_layers": 2, "intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 8}
 
+# Trained nowhere, and computed by the CPU alone.
+APERTUS_SPECS = (
+    GoldenSpec(
+        name="apertus_bias",
+        family="apertus",
+        config={**SMALL, "attention_bias": True, "rope_parameters": llama3_rope(10_000.0)},
+        features=("attention_bias", "qk_norm", "rope_scaling"),
+        variants=(),
+    ),
+)
+
 RELATIVE_SPECS = (
     GoldenSpec(
         name="iquestcoder_plain",
@@ -28,13 +39,6 @@ RELATIVE_SPECS = (
         config={**SMALL, "attention_bias": True, "mlp_bias": True, "rope_parameters": linear_rope(10_000.0, 4.0)},
         features=("attention_bias", "mlp_bias", "rope_scaling"),
         variants=("own_bias_names",),
-    ),
-    GoldenSpec(
-        name="apertus_bias",
-        family="apertus",
-        config={**SMALL, "attention_bias": True, "rope_parameters": llama3_rope(10_000.0)},
-        features=("attention_bias", "qk_norm", "rope_scaling"),
-        variants=(),
     ),
     GoldenSpec(
         name="seed_oss_output_bias",
