@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,16 @@ Pipe open_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw Error(ErrorCode::exhausted, fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  return {.read_end = ends[0], .write_end = ends[1]};
+}
+
+// Of sockets: a write to a child that has ended is an error here, where one to a pipe is a signal
+// that ends the program.
+Pipe open_input() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw Error(ErrorCode::exhausted, fmt::format("socketpair: {}", std::strerror(errno)));
   }
   return {.read_end = ends[0], .write_end = ends[1]};
 }
@@ -93,7 +104,7 @@ std::string shown(std::string text) {
 
 ChildProcess::ChildProcess(std::string name, const std::vector<std::string>& arguments)
     : name_(std::move(name)) {
-  Pipe input = open_pipe(), output = open_pipe(), errors = open_pipe();
+  Pipe input = open_input(), output = open_pipe(), errors = open_pipe();
   const int problem = spawn(arguments, input, output, errors, pid_);
   close_end(input.read_end);
   close_end(output.write_end);
@@ -164,7 +175,11 @@ bool ChildProcess::read_output() {
     if (count == 0) return false;
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     unread_.append(part.data(), static_cast<size_t>(count));
-    if (unread_.size() > kLongestLine) return true;
+    if (unread_.size() > kLongestLine) {
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("{}: a line of more than {} MiB, or as much that nobody asked for",
+                              name_, kLongestLine >> 20));
+    }
   }
 }
 
@@ -178,13 +193,19 @@ void ChildProcess::wait(Wanted wanted, std::chrono::steady_clock::time_point dea
       throw Error(ErrorCode::exhausted,
                   fmt::format("{}: the child hasn't answered in time", name_));
     }
+    // What it writes meanwhile is read: else both could wait for each other.
     const bool writes = wanted == Wanted::to_write;
-    std::array<pollfd, 2> watched = {
-        pollfd{writes ? input_ : output_, static_cast<short>(writes ? POLLOUT : POLLIN), 0},
-        pollfd{errors_, POLLIN, 0}};
+    std::array<pollfd, 3> watched = {pollfd{output_, POLLIN, 0}, pollfd{errors_, POLLIN, 0},
+                                     pollfd{writes ? input_ : -1, POLLOUT, 0}};
     ::poll(watched.data(), watched.size(), static_cast<int>(kSlice.count()));
     if (watched[1].revents != 0) read_errors();
-    if (watched[0].revents != 0) return;
+    if (watched[0].revents != 0) {
+      const bool goes_on = read_output();
+      const bool has_answer = !writes && unread_.find('\n') != std::string::npos;
+      if (!goes_on && !has_answer) fail_as_ended();  // an answer may be its last words
+      if (!writes) return;
+    }
+    if (watched[2].revents != 0) return;
   }
 }
 
@@ -193,7 +214,7 @@ void ChildProcess::write_line(std::string_view line, std::chrono::milliseconds t
   const std::string whole = std::string(line) + "\n";
   std::string_view rest = whole;
   while (!rest.empty()) {
-    const ssize_t count = ::write(input_, rest.data(), rest.size());
+    const ssize_t count = ::send(input_, rest.data(), rest.size(), MSG_NOSIGNAL);
     if (count > 0) {
       rest.remove_prefix(static_cast<size_t>(count));
     } else if (errno == EAGAIN) {
@@ -216,12 +237,7 @@ std::string ChildProcess::read_line(std::chrono::milliseconds timeout,
       return line;
     }
     searched = unread_.size();
-    if (searched > kLongestLine) {
-      throw Error(ErrorCode::corrupt,
-                  fmt::format("{}: a line of more than {} MiB", name_, kLongestLine >> 20));
-    }
     wait(Wanted::to_read, deadline, cancelled);
-    if (!read_output()) fail_as_ended();
   }
 }
 

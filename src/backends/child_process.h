@@ -16,7 +16,7 @@ namespace paceline {
 // for messages.
 class ChildProcess {
  public:
-  // The longest line that is read; a longer one is an error.
+  // The longest line that is read, and the most that the child may have written unasked.
   static constexpr size_t kLongestLine = size_t{64} << 20;
 
   // `name` is the child in messages. Throws Error not_found when the program can't be started.
