@@ -121,6 +121,14 @@ def floats(pointer, count: int, owner):
     return numpy.frombuffer(numbers, dtype=numpy.float32)
 
 
+def sized_text(structure, name: str) -> str | None:
+    """The text of a member beside which there is its size: it may have zero bytes in it."""
+    address = ctypes.c_void_p.from_address(ctypes.addressof(structure) + getattr(type(structure), name).offset).value
+    if address is None:
+        return None
+    return ctypes.string_at(address, getattr(structure, name + "_size")).decode(errors="replace")
+
+
 def text(value: bytes | None) -> str | None:
     return None if value is None else value.decode(errors="replace")
 
@@ -131,4 +139,9 @@ def texts(values) -> ctypes.Array:
 
 
 def integers(values) -> ctypes.Array:
-    return (ctypes.c_int32 * len(values))(*values)
+    """Token ids; ctypes alone would cut larger numbers off."""
+    ids = [int(value) for value in values]
+    for value in ids:
+        if not -2**31 <= value < 2**31:
+            raise error_of("invalid", f"token ids: found {value}, expected a number of 32 bits")
+    return (ctypes.c_int32 * len(ids))(*ids)

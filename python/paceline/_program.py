@@ -18,6 +18,11 @@ def path() -> str:
     return found
 
 
+def environment() -> dict[str, str]:
+    """Without what is for the package alone."""
+    return {name: value for name, value in os.environ.items() if name not in ("PACELINE_LIBRARY", "PACELINE_BINARY")}
+
+
 def arguments(options: dict) -> list[str]:
     """max_model_len=64 as --max-model-len 64; True is a flag alone, a list repeats the option."""
     made: list[str] = []

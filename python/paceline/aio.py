@@ -6,7 +6,7 @@ import ctypes
 import functools
 from collections.abc import AsyncIterator, Sequence
 
-from ._library import check, library
+from ._library import Cancellation, check, library
 from .llm import LLM, Generation, Message, Prompt
 from .outputs import CompletionOutput, RequestOutput
 from .params import SamplingParams
@@ -52,6 +52,8 @@ class AsyncLLM:
 
     def _reader(self) -> _Reader:
         loop = asyncio.get_running_loop()
+        for ended in [other for other in self._readers if other.is_closed()]:
+            self._readers.pop(ended).close()
         if loop not in self._readers:
             self._readers[loop] = _Reader(loop)
         return self._readers[loop]
@@ -108,7 +110,16 @@ class AsyncLLM:
         """embed, classify, score, logprobs and decide, on threads of the loop's own."""
         if name not in ("embed", "classify", "score", "logprobs", "decide"):
             raise AttributeError(name)
-        return functools.partial(asyncio.to_thread, getattr(self.llm, name))
+
+        async def call(*arguments, **options):
+            cancellation = Cancellation()
+            try:
+                return await asyncio.to_thread(getattr(self.llm, name), *arguments, _cancellation=cancellation, **options)
+            except asyncio.CancelledError:
+                cancellation.cancel()
+                raise
+
+        return call
 
     def close(self) -> None:
         for reader in self._readers.values():

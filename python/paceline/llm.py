@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import numbers
 import random
 from collections.abc import Iterator, Sequence
 
 from . import _abi
 from ._library import Cancellation, Result, check, floats, integers, interruptible, library, result_of, text, texts
+from .errors import error_of
 from .outputs import (Answer, ClassificationOutput, CompletionOutput, Decision, EmbeddingOutput, Logprob, RequestOutput, completion_output,
                       error_in, logprobs_of, metrics_of)
 from .params import Choice, Predicate, SamplingParams, Scale, question_of, sampling_options
@@ -18,6 +20,8 @@ Message = dict  # as OpenAI's API has it
 
 def prompt_of(prompt: Prompt, keep: list) -> _abi.paceline_prompt:
     made = _abi.paceline_prompt()
+    if isinstance(prompt, dict):  # vLLM's
+        prompt = prompt["prompt_token_ids"] if "prompt_token_ids" in prompt else prompt["prompt"]
     if isinstance(prompt, str):
         data = prompt.encode()
         made.text, made.text_size = data, len(data)
@@ -29,7 +33,7 @@ def prompt_of(prompt: Prompt, keep: list) -> _abi.paceline_prompt:
 
 def as_list(prompts) -> list:
     """One prompt alone is a list of one."""
-    is_one = isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], int))
+    is_one = isinstance(prompts, (str, dict)) or (len(prompts) > 0 and isinstance(prompts[0], numbers.Integral))
     return [prompts] if is_one else list(prompts)
 
 
@@ -45,7 +49,7 @@ class Generation:
             interruptible(lambda: check(library.paceline_next_piece(self._handle, piece, size)), self.cancel)
             if piece.value is None:
                 return
-            yield piece.value.decode()
+            yield ctypes.string_at(piece, size.value).decode()
 
     def cancel(self) -> None:
         """From any thread. It ends within one step, as cancelled."""
@@ -55,7 +59,8 @@ class Generation:
         """The next piece, without waiting, and whether the end has come."""
         piece, size, progress = ctypes.c_char_p(), ctypes.c_size_t(), ctypes.c_int()
         check(library.paceline_poll_piece(self._handle, progress, piece, size))
-        return text(piece.value), progress.value == _abi.PACELINE_FINISHED
+        found = None if piece.value is None else ctypes.string_at(piece, size.value).decode()
+        return found, progress.value == _abi.PACELINE_FINISHED
 
     @property
     def output(self) -> RequestOutput:
@@ -80,6 +85,8 @@ class LLM:
                  enable_prefix_caching: bool = True, enable_lora: bool = False, chat_template: str | None = None,
                  speculative_model: str | None = None, speculative_method: str | None = None, weights_cache: str | None = None,
                  load_format: str = "auto"):
+        if load_format not in ("auto", "dummy"):
+            raise error_of("invalid", f"load_format: found {load_format!r}, expected auto or dummy")
         self._handle = ctypes.c_void_p()
         options = _abi.paceline_load_options()
         library.paceline_load_options_init(options)
@@ -104,7 +111,7 @@ class LLM:
                  lora: str | None = None, raises: bool = True) -> list[RequestOutput]:
         """Continues each prompt; outputs are in their order."""
         prompts = as_list(prompts)
-        params = sampling_params or SamplingParams()
+        params = SamplingParams() if sampling_params is None else sampling_params
         each = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
         if len(each) != len(prompts):
             raise ValueError(f"sampling_params: found {len(each)}, expected one for each of {len(prompts)} prompts")
@@ -124,14 +131,16 @@ class LLM:
             outputs[i].outputs.append(completion_output(item, k))
             if item.num_prompt_logprobs:
                 outputs[i].prompt_logprobs = logprobs_of(item.prompt_logprobs, item.num_prompt_logprobs)
+            found_tokens = outputs[i].metrics.completion_tokens
             outputs[i].metrics = metrics_of(item)
+            outputs[i].metrics.completion_tokens += found_tokens
         return _raise_first(outputs, raises)
 
     def stream(self, prompt: Prompt, sampling_params: SamplingParams | None = None, *, lora: str | None = None, _queue=None,
                _tag: int = 0) -> Generation:
         """A generation whose pieces come as they are made."""
         keep: list = []
-        options = sampling_options(sampling_params or SamplingParams(), lora, None, keep)
+        options = sampling_options(_one_choice(sampling_params), lora, None, keep)
         options.queue, options.tag = _queue, _tag
         handle = ctypes.c_void_p()
         check(library.paceline_generate(self._handle, prompt_of(prompt, keep), options, handle))
@@ -142,7 +151,7 @@ class LLM:
                     lora: str | None = None, _queue=None, _tag: int = 0) -> Generation:
         """An answer to a conversation whose pieces come as they are made."""
         keep: list = []
-        options = sampling_options(sampling_params or SamplingParams(), lora, None, keep)
+        options = sampling_options(_one_choice(sampling_params), lora, None, keep)
         options.queue, options.tag = _queue, _tag
         chat = _abi.paceline_chat_options()
         library.paceline_chat_options_init(chat)
@@ -169,19 +178,19 @@ class LLM:
         return [generation.output for generation in generations]
 
     def embed(self, prompts: Prompt | Sequence[Prompt], *, dimensions: int = 0, lora: str | None = None,
-              raises: bool = True) -> list[EmbeddingOutput]:
+              raises: bool = True, _cancellation: Cancellation | None = None) -> list[EmbeddingOutput]:
         """The texts as vectors, which aren't copied."""
-        found = self._on_prompts(prompts, lora, _abi.paceline_vectors, library.paceline_free_vectors,
+        found = self._on_prompts(prompts, lora, _cancellation, _abi.paceline_vectors, library.paceline_free_vectors,
                                  lambda array, count, options, out: library.paceline_embed(self._handle, array, count, dimensions, options, out))
         items = (found.contents.items[i] for i in range(found.contents.count))
         return _raise_first([EmbeddingOutput(floats(item.values, item.num_values, found), item.prompt_tokens, error_in(item))
                              for item in items], raises)
 
     def classify(self, prompts: Prompt | Sequence[Prompt], labels: Sequence[str] = (), *, lora: str | None = None,
-                 raises: bool = True) -> list[ClassificationOutput]:
+                 raises: bool = True, _cancellation: Cancellation | None = None) -> list[ClassificationOutput]:
         """The likeliest label of each prompt. Without labels: those of the model's head, or the next token."""
         label_array = texts(list(labels))
-        found = self._on_prompts(prompts, lora, _abi.paceline_classifications, library.paceline_free_classifications,
+        found = self._on_prompts(prompts, lora, _cancellation, _abi.paceline_classifications, library.paceline_free_classifications,
                                  lambda array, count, options, out: library.paceline_classify(
                                      self._handle, array, count, label_array, len(labels), options, out))
         outputs = []
@@ -191,10 +200,10 @@ class LLM:
                                                 None if item.token_id < 0 else item.token_id, error_in(item)))
         return _raise_first(outputs, raises)
 
-    def score(self, query: str, documents: str | Sequence[str], *, lora: str | None = None):
+    def score(self, query: str, documents: str | Sequence[str], *, lora: str | None = None, _cancellation: Cancellation | None = None):
         """How well each document answers the query."""
         documents = [documents] if isinstance(documents, str) else list(documents)
-        cancellation = Cancellation()
+        cancellation = _cancellation or Cancellation()
         options, array = self._request_options(lora, cancellation), texts(documents)
         found = interruptible(lambda: result_of(
             _abi.paceline_vectors, lambda out: library.paceline_score_pairs(self._handle, query.encode(), array, len(documents), options, out),
@@ -202,9 +211,10 @@ class LLM:
         item = found.contents.items[0]
         return floats(item.values, item.num_values, found)
 
-    def logprobs(self, prompt: Prompt, *, top: int = 0, lora: str | None = None) -> list[Logprob]:
+    def logprobs(self, prompt: Prompt, *, top: int = 0, lora: str | None = None,
+                 _cancellation: Cancellation | None = None) -> list[Logprob]:
         """The log-probability of each token of the prompt given those before it."""
-        cancellation, keep = Cancellation(), []
+        cancellation, keep = _cancellation or Cancellation(), []
         options, made = self._request_options(lora, cancellation), prompt_of(prompt, keep)
         found = interruptible(lambda: result_of(_abi.paceline_logprobs,
                                                 lambda out: library.paceline_score(self._handle, made, top, options, out),
@@ -212,10 +222,10 @@ class LLM:
         return logprobs_of(found.contents.items, found.contents.count)
 
     def decide(self, inputs: str | Sequence[str], questions: Sequence[Predicate | Choice | Scale], *, temperature: float = 1.0,
-               lora: str | None = None, raises: bool = True) -> list[Decision]:
+               lora: str | None = None, raises: bool = True, _cancellation: Cancellation | None = None) -> list[Decision]:
         """Answers the same questions about each input."""
         inputs = [inputs] if isinstance(inputs, str) else list(inputs)
-        cancellation, keep = Cancellation(), []
+        cancellation, keep = _cancellation or Cancellation(), []
         options, array = self._request_options(lora, cancellation), texts(inputs)
         asked = (_abi.paceline_question * len(questions))(*[question_of(question, keep) for question in questions])
         found = interruptible(lambda: result_of(
@@ -288,7 +298,8 @@ class LLM:
         self.close()
 
     def __del__(self):
-        library.paceline_free_model(self._handle)
+        if hasattr(self, "_handle"):
+            library.paceline_free_model(self._handle)
 
     # --- Helpers
 
@@ -301,8 +312,8 @@ class LLM:
             options.adapter = lora.encode()
         return options
 
-    def _on_prompts(self, prompts, lora: str | None, kind, free, call) -> Result:
-        prompts, cancellation, keep = as_list(prompts), Cancellation(), []
+    def _on_prompts(self, prompts, lora: str | None, given: Cancellation | None, kind, free, call) -> Result:
+        prompts, cancellation, keep = as_list(prompts), given or Cancellation(), []
         options = self._request_options(lora, cancellation)
         array = (_abi.paceline_prompt * len(prompts))(*[prompt_of(prompt, keep) for prompt in prompts])
         return interruptible(lambda: result_of(kind, lambda out: call(array, len(prompts), options, out), free), cancellation.cancel)
@@ -316,6 +327,14 @@ class LLM:
         return found
 
 
+def _one_choice(params: SamplingParams | None) -> SamplingParams:
+    """Of a stream, which has one choice."""
+    params = SamplingParams() if params is None else params
+    if params.n != 1:
+        raise error_of("invalid", f"n: found {params.n}, but a stream or a chat has one choice; generate() takes several")
+    return params
+
+
 def _with_seed(params: SamplingParams) -> SamplingParams:
     """Several choices of one request have seeds that follow each other."""
     if params.n < 1:
@@ -326,6 +345,8 @@ def _with_seed(params: SamplingParams) -> SamplingParams:
 
 
 def _request_output(prompt: Prompt) -> RequestOutput:
+    if isinstance(prompt, dict):
+        return RequestOutput(prompt.get("prompt"), prompt.get("prompt_token_ids"), [])
     if isinstance(prompt, str):
         return RequestOutput(prompt, None, [])
     return RequestOutput(None, list(prompt), [])

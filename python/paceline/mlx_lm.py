@@ -20,10 +20,11 @@ class Tokenizer:
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         return self._llm.decode(ids, skip_special_tokens=skip_special_tokens)
 
-    def apply_chat_template(self, messages: Sequence[dict], add_generation_prompt: bool = True, tokenize: bool = True, **_) -> list[int] | str:
+    def apply_chat_template(self, messages: Sequence[dict], add_generation_prompt: bool = True, tokenize: bool = True,
+                            tools: Sequence[dict] | None = None) -> list[int] | str:
         if not add_generation_prompt:
             raise NotImplementedError("apply_chat_template: add_generation_prompt=False isn't offered here")
-        text = self._llm.apply_chat_template(messages)
+        text = self._llm.apply_chat_template(messages, tools)
         return self._llm.encode(text) if tokenize else text
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _abi
-from ._library import library, text
+from ._library import library, sized_text, text
 from .errors import Error, error_of
 
 _FINISH = {_abi.PACELINE_FINISH_STOP: "stop", _abi.PACELINE_FINISH_LENGTH: "length", _abi.PACELINE_FINISH_CANCELLED: "cancelled"}
@@ -122,7 +122,7 @@ def completion_output(item: _abi.paceline_completion, index: int) -> CompletionO
     stop = text(item.stop_string) if item.stop_string is not None else (None if item.stop_token < 0 else item.stop_token)
     calls = [ToolCall(*(text(value) or "" for value in (call.id, call.name, call.arguments)))
              for call in (item.tool_calls[i] for i in range(item.num_tool_calls))]
-    return CompletionOutput(index, text(item.text), item.token_ids[:item.num_token_ids] if item.num_token_ids else [],
+    return CompletionOutput(index, sized_text(item, "text"), item.token_ids[:item.num_token_ids] if item.num_token_ids else [],
                             _FINISH.get(item.finish), stop, logprobs_of(item.logprobs, item.num_logprobs) if item.num_logprobs else None,
                             item.seed, text(item.reasoning), text(item.content), calls)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from . import _abi
 from ._library import Cancellation, integers, library, texts
+from .errors import error_of
 
 
 @dataclass
@@ -20,7 +21,7 @@ class StructuredOutputs:
     json_object: bool = False  # any JSON object
 
     def _fill(self, options, keep: list) -> None:
-        given = [name for name in ("json", "regex", "choice", "grammar", "json_object") if getattr(self, name)]
+        given = [name for name in ("json", "regex", "choice", "grammar", "json_object") if getattr(self, name) not in (None, False)]
         if len(given) != 1:
             raise ValueError(f"structured_outputs: found {' and '.join(given) or 'nothing'}, expected one of json, regex, choice, grammar "
                              "and json_object")
@@ -74,18 +75,21 @@ def sampling_options(params: SamplingParams, lora: str | None, cancellation: Can
         if getattr(params, name) is not None:
             setattr(options, name, getattr(params, name))
     if params.seed is not None:
-        options.seed = ctypes.c_int64(params.seed + choice).value
+        if not 0 <= params.seed + choice < 2**63:
+            raise error_of("invalid", f"seed: found {params.seed}, expected 0 to 2^63 - 1")
+        options.seed = params.seed + choice
     if params.logprobs is not None:
         options.num_top_logprobs = params.logprobs
     options.prompt_logprobs, options.ignore_eos = params.prompt_logprobs, params.ignore_eos
     options.skip_special_tokens, options.priority = params.skip_special_tokens, params.priority
-    stop = [params.stop] if isinstance(params.stop, str) else params.stop
+    stop = [params.stop] if isinstance(params.stop, str) else params.stop or []
+    stop_ids, allowed, biases = params.stop_token_ids or [], params.allowed_token_ids or [], params.logit_bias or {}
     options.stop, options.num_stop = texts(stop), len(stop)
-    options.stop_token_ids, options.num_stop_token_ids = integers(params.stop_token_ids), len(params.stop_token_ids)
-    options.allowed_token_ids, options.num_allowed_token_ids = integers(params.allowed_token_ids), len(params.allowed_token_ids)
-    options.biased_token_ids = integers(list(params.logit_bias))
-    options.token_biases = (ctypes.c_float * len(params.logit_bias))(*params.logit_bias.values())
-    options.num_biased_tokens = len(params.logit_bias)
+    options.stop_token_ids, options.num_stop_token_ids = integers(stop_ids), len(stop_ids)
+    options.allowed_token_ids, options.num_allowed_token_ids = integers(allowed), len(allowed)
+    options.biased_token_ids = integers(list(biases))
+    options.token_biases = (ctypes.c_float * len(biases))(*biases.values())
+    options.num_biased_tokens = len(biases)
     if params.structured_outputs is not None:
         params.structured_outputs._fill(options, keep)
     if lora is not None:

@@ -32,7 +32,8 @@ class Server:
     def start(self, timeout: float = 600) -> Server:
         """Returns when it answers."""
         self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                         text=True, errors="replace", start_new_session=True)
+                                         text=True, errors="replace", start_new_session=True,
+                                         env=_program.environment())
         threading.Thread(target=self._read_errors, daemon=True).start()
         try:
             is_ready = self._ready.wait(timeout)

@@ -17,8 +17,10 @@ def train(model: str, data: str, output: str, *, on_step: Callable[[dict], bool 
     underscores: train("model", "chats.jsonl", "my-adapter", iters=200, learning_rate=1e-4). `on_step` gets each line of the run's
     metrics; the run stops where it returns False, and can be resumed."""
     command = [_program.path(), "train", "-m", str(model), "--data", str(data), "-o", str(output), *_program.arguments(options)]
+    metrics = Path(output) / "metrics.jsonl"
+    seen = metrics.stat().st_size if metrics.exists() else 0  # of a run that is resumed
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                               errors="replace")
+                               errors="replace", env=_program.environment())
     errors: list[str] = []
 
     def read_errors():
@@ -29,10 +31,9 @@ def train(model: str, data: str, output: str, *, on_step: Callable[[dict], bool 
     reader.start()
     was_stopped = False
     try:
-        seen = 0
         while True:
             has_ended = process.poll() is not None
-            seen, goes_on = _report(Path(output) / "metrics.jsonl", seen, on_step)
+            seen, goes_on = _report(metrics, seen, on_step)
             if not goes_on and not was_stopped:
                 was_stopped = True
                 process.terminate()

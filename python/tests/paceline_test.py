@@ -142,6 +142,29 @@ class LlmTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "found 1, expected one for each of 2"):
             self.llm.generate([PROMPT, PROMPT], [GREEDY])
 
+    def test_nothing_is_cut_off_or_dropped_silently(self):
+        for wrong in (dict(seed=2**63), dict(seed=-1), dict(stop_token_ids=[2**32 + 5])):
+            with self.assertRaises(ValueError, msg=wrong):
+                self.llm.generate(PROMPT, SamplingParams(**wrong))
+        with self.assertRaisesRegex(ValueError, "4294967301"):
+            self.llm.generate([[2**32 + 5]])
+        for call in (self.llm.stream, lambda prompt, params: self.llm.chat([{"role": "user", "content": prompt}], params)):
+            with self.assertRaisesRegex(ValueError, "one choice"):
+                call(PROMPT, SamplingParams(n=2))
+        with self.assertRaisesRegex(ValueError, "found 0, expected one for each of 1"):
+            self.llm.generate(PROMPT, [])
+        with self.assertRaisesRegex(ValueError, "load_format"):
+            LLM(MODEL, load_format="bogus")
+        output = self.llm.generate(PROMPT, SamplingParams(n=3, max_tokens=4, ignore_eos=True, stop=None, logit_bias=None))[0]
+        self.assertEqual(output.metrics.completion_tokens, 12)
+        ids = self.llm.encode(PROMPT, add_special_tokens=True)
+        found = [self.llm.generate(prompt, GREEDY)[0].outputs[0].text for prompt in ({"prompt_token_ids": ids}, ids, PROMPT)]
+        self.assertEqual(found, [found[0]] * 3)
+        zero = self.llm.encode("\0")
+        params = SamplingParams(max_tokens=3, temperature=0, ignore_eos=True, allowed_token_ids=zero)
+        self.assertEqual(self.llm.generate(PROMPT, params)[0].outputs[0].text, "\0" * 3)
+        self.assertEqual("".join(self.llm.stream(PROMPT, params)), "\0" * 3)
+
     def test_threads_share_the_model(self):
         expected = self.llm.generate(PROMPT, GREEDY)[0].outputs[0].token_ids
         found, threads = [], []
