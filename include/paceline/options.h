@@ -20,6 +20,37 @@ enum class LoadFormat : uint8_t {
   dummy,  // seeded random weights from config.json alone
 };
 
+// Types of numbers. Each option's comment names those that it takes.
+enum class DataType : uint8_t { automatic, float32, float16, bfloat16, int8 };
+
+// How plain weights are quantised while they are loaded.
+enum class LoadQuantization : uint8_t {
+  none,
+  q4,  // 4 bits, affine, as mlx.core.quantize does
+  q8,  // 8 bits, symmetric
+};
+
+// The inputs of products with quantised weights.
+enum class Activations : uint8_t {
+  automatic,  // int8
+  int8,       // one scale per 32 to 256 inputs
+  bfloat16,
+  plain,  // weights are dequantised to LoadOptions::dtype when they are loaded
+};
+
+// What proposes tokens for speculative decoding.
+enum class DraftMethod : uint8_t {
+  automatic,  // model if there is a LoadOptions::speculative_model, else none
+  model,      // LoadOptions::speculative_model
+  ngram,      // what followed the longest suffix of prompt and output that occurred before
+};
+
+// Which drafted tokens stand.
+enum class SpecAccept : uint8_t {
+  coupled,    // those that the model itself draws: an output's bits are those of plain decoding
+  rejection,  // speculative sampling, which keeps the distribution only
+};
+
 // A LoRA adapter's files: a directory as PEFT or mlx-lm writes it, or a GGUF file.
 struct LoraSource {
   std::string name = {};  // as requests call it
@@ -38,21 +69,20 @@ struct LoadOptions {
   // Special tokens written in the content of messages of users and tools become tokens, as in
   // transformers; false: they are text.
   bool typed_special_tokens = false;
-  std::string dtype = "auto";  // of the weights: auto (as stored), float32, float16, bfloat16
-  // Of plain weights, while they are loaded: none, q4 (4 bits, affine) or q8 (8 bits, symmetric).
-  std::string quantize = "none";
-  // The type of inputs of products with quantised weights: auto, int8 (one scale per 32 to 256
-  // inputs), bfloat16; or plain: weights are dequantised to `dtype` when they are loaded.
-  std::string activations = "auto";
+  // Of the weights: automatic (as stored), float32, float16, bfloat16.
+  DataType dtype = DataType::automatic;
+  LoadQuantization quantize = LoadQuantization::none;
+  Activations activations = Activations::automatic;
   // A directory for packed weights, which the next load of the same files with the same settings
   // maps; created if missing. Empty: no cache.
   std::string weights_cache = {};
-  // Of stored keys and values: auto (float32 for plain float32 models, else bfloat16), float32,
-  // float16, bfloat16, or int8: 8 bits an element and a float32 scale for each token and head.
-  std::string kv_cache_dtype = "auto";
-  // Of the matrices that layers with states keep of a sequence: auto (float32), float32, or
+  // Of stored keys and values: automatic (float32 for plain float32 models, else bfloat16),
+  // float32, float16, bfloat16, or int8: 8 bits an element and a float32 scale for each token and
+  // head.
+  DataType kv_cache_dtype = DataType::automatic;
+  // Of the matrices that layers with states keep of a sequence: automatic (float32), float32, or
   // bfloat16, to which a state is rounded every 16 tokens. The CPU's alone.
-  std::string state_dtype = "auto";
+  DataType state_dtype = DataType::automatic;
   std::optional<int64_t> max_model_len =
       {};  // context in tokens; default: the model's, if the cache holds it
   std::optional<int64_t> max_kv_size =
@@ -71,10 +101,7 @@ struct LoadOptions {
   // best for throughput; kSmoothSteps: 2.5, but on a GPU a step of up to 25 ms is never too slow.
   double max_step_slowdown = 0;
   bool prefix_caching = true;  // common prefixes are computed once
-  // Speculative decoding: model (needs speculative_model), ngram (the longest suffix of prompt and
-  // output that occurred before proposes what followed it); empty: model if speculative_model is
-  // set, else none.
-  std::string speculative_method = {};
+  DraftMethod speculative_method = DraftMethod::automatic;
   std::string speculative_model = {};  // as `model`; it has the same tokenizer
   std::optional<int64_t> num_speculative_tokens =
       {};  // drafted in a step, at most: 1 to 64; default 8
@@ -82,10 +109,7 @@ struct LoadOptions {
   bool adaptive_drafts = true;
   int64_t prompt_lookup_min = 2;  // tokens of the suffix
   int64_t prompt_lookup_max = 5;
-  // coupled: a drafted token is taken if it is the one that the model draws, so an output's bits
-  // are those of plain decoding. rejection: speculative sampling, which keeps the distribution
-  // only.
-  std::string spec_accept = "coupled";
+  SpecAccept spec_accept = SpecAccept::coupled;
   // The same settings as vLLM's JSON object, which goes before the members above: {"method":
   // "ngram", "num_speculative_tokens": 4}; empty: none.
   std::string speculative_config = {};

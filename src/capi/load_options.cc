@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/option_names.h"
 #include "capi/call_status.h"
 
 namespace paceline::capi {
@@ -18,6 +19,11 @@ std::optional<size_t> bytes_or_default(int64_t bytes, const char* name) {
   return static_cast<size_t>(bytes);
 }
 
+template <class E>
+void set_named(const char* name, std::string_view where, E& member) {
+  if (name != nullptr) member = option_value<E>(name, where);
+}
+
 }  // namespace
 
 LoadOptions load_options(const paceline_load_options* given) {
@@ -29,12 +35,12 @@ LoadOptions load_options(const paceline_load_options* given) {
       .load_format = options.dummy_weights != 0 ? LoadFormat::dummy : LoadFormat::files,
       .chat_template = text_or_empty(options.chat_template),
       .weights_cache = text_or_empty(options.weights_cache)};
-  if (options.dtype != nullptr) load.dtype = options.dtype;
-  if (options.quantize != nullptr) load.quantize = options.quantize;
-  if (options.kv_cache_dtype != nullptr) load.kv_cache_dtype = options.kv_cache_dtype;
+  set_named(options.dtype, "options.dtype", load.dtype);
+  set_named(options.quantize, "options.quantize", load.quantize);
+  set_named(options.kv_cache_dtype, "options.kv_cache_dtype", load.kv_cache_dtype);
+  set_named(options.speculative_method, "options.speculative_method", load.speculative_method);
   if (options.device != nullptr) load.device = options.device;
   load.speculative_model = text_or_empty(options.speculative_model);
-  load.speculative_method = text_or_empty(options.speculative_method);
   load.num_threads = options.num_threads;
   load.enable_lora = options.enable_lora != 0;
   if (options.max_model_len != PACELINE_DEFAULT) load.max_model_len = options.max_model_len;

@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/new_directory.h"
+#include "base/option_names.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
@@ -99,11 +100,10 @@ constexpr Shape kShapes[] = {
 
 void apply_format(const std::string& format, LoadOptions& options) {
   if (format.empty()) return;
-  const bool is_quantised = format == "q8" || format == "q4";
-  options.quantize = is_quantised ? format : "none";
-  if (format == "f32") options.dtype = "float32";
-  if (format == "f16") options.dtype = "float16";
-  if (format == "bf16") options.dtype = "bfloat16";
+  options.quantize = find_option_value<LoadQuantization>(format).value_or(LoadQuantization::none);
+  if (format == "f32") options.dtype = DataType::float32;
+  if (format == "f16") options.dtype = DataType::float16;
+  if (format == "bf16") options.dtype = DataType::bfloat16;
 }
 
 // A model directory with nothing but the config.json of a shape, which is one of --shape's choices.
@@ -151,7 +151,7 @@ BenchDrafting drafting_of(const LoadOptions& asked, const ModelSource& source) {
   const LoadOptions options = with_speculative_config(asked);
   BenchDrafting drafting{.has_tokenizer = source.files().contains("tokenizer.json")};
   if (!options.speculative_model.empty()) drafting.drafter = BenchDrafter::model;
-  if (options.speculative_method == "ngram") drafting.drafter = BenchDrafter::ngram;
+  if (options.speculative_method == DraftMethod::ngram) drafting.drafter = BenchDrafter::ngram;
   drafting.longest = options.num_speculative_tokens.value_or(drafting.longest);
   return drafting;
 }
@@ -337,7 +337,8 @@ void measure_variant(const Settings& settings, const BenchVariant& variant, Benc
 }
 
 bool has_drafter(const LoadOptions& options) {
-  return !options.speculative_model.empty() || !options.speculative_method.empty() ||
+  return !options.speculative_model.empty() ||
+         options.speculative_method != DraftMethod::automatic ||
          !options.speculative_config.empty();
 }
 

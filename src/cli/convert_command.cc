@@ -5,6 +5,7 @@
 #include "cli/gguf_output.h"
 #include "cli/model_opening.h"
 #include "cli/usage_error.h"
+#include "load/chosen_types.h"
 #include "load/gguf_conversion.h"
 
 namespace paceline {
@@ -25,7 +26,9 @@ ConvertedSizes to_gguf_file(const ModelSource& source, const Settings& settings,
 ConvertedSizes to_directory(const ModelSource& source, const Settings& settings,
                             ByteProgress& progress) {
   GgufConversion conversion{.to = settings.output};
-  if (settings.load.dtype != "auto") conversion.dtype = parse_dtype(settings.load.dtype);
+  if (settings.load.dtype != DataType::automatic) {
+    conversion.dtype = choose_dtype(settings.load.dtype, DType::f32);
+  }
   conversion.progress = progress.callback();
   return convert_gguf(source, conversion);
 }

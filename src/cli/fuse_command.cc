@@ -6,6 +6,7 @@
 #include "cli/gguf_output.h"
 #include "cli/model_opening.h"
 #include "cli/usage_error.h"
+#include "load/chosen_types.h"
 #include "load/fuse_model.h"
 #include "load/model_adapter_base.h"
 
@@ -14,7 +15,9 @@ namespace {
 
 FuseOptions fuse_options(const Settings& settings) {
   FuseOptions options{.to = settings.output};
-  if (settings.load.dtype != "auto") options.dtype = parse_dtype(settings.load.dtype);
+  if (settings.load.dtype != DataType::automatic) {
+    options.dtype = choose_dtype(settings.load.dtype, DType::f32);
+  }
   if (settings.bits) {
     options.format = {.bits = static_cast<int>(*settings.bits),
                       .group_size = settings.group_size.value_or(AffineFormat().group_size)};

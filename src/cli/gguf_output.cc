@@ -6,15 +6,14 @@ namespace paceline {
 namespace {
 
 GgufFileType chosen_gguf_type(const Settings& settings, GgufFileType otherwise) {
-  const bool has_dtype = settings.load.dtype != "auto";
+  const bool has_dtype = settings.load.dtype != DataType::automatic;
   if (!settings.gguf_type.empty() && has_dtype) {
     throw UsageError("--gguf-type and --dtype both set the type: give one of them");
   }
   if (!settings.gguf_type.empty()) return parse_gguf_file_type(settings.gguf_type).value();
   if (!has_dtype) return otherwise;
-  const DType dtype = parse_dtype(settings.load.dtype).value();
-  if (dtype == DType::f32) return GgufFileType::f32;
-  return dtype == DType::f16 ? GgufFileType::f16 : GgufFileType::bf16;
+  if (settings.load.dtype == DataType::float32) return GgufFileType::f32;
+  return settings.load.dtype == DataType::float16 ? GgufFileType::f16 : GgufFileType::bf16;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
 #include "load/cache_sizing.h"
+#include "load/chosen_types.h"
 #include "load/device_choice.h"
 #include "load/device_description.h"
 #include "load/loaded_model.h"
@@ -97,10 +98,6 @@ std::vector<TensorRow> stored_tensors(const ModelSource& source) {
   return tensor_rows(source.open_weights(memory)->entries());
 }
 
-DType chosen_dtype(const std::string& name, DType automatic) {
-  return name == "auto" ? automatic : parse_dtype(name).value_or(automatic);
-}
-
 int num_threads(const LoadOptions& options) {
   return options.num_threads > 0 ? options.num_threads : usable_cores();
 }
@@ -161,7 +158,7 @@ ModelReport make_report(const Settings& settings, const cuda::CudaDevice* device
     report.parameters = model_costs(report.config).weights();
   }
   report.active_parameters = report.parameters - model_costs(report.config).idle_weights;
-  report.weight_dtype = chosen_dtype(settings.load.dtype, report.weight_dtype);
+  report.weight_dtype = choose_dtype(settings.load.dtype, report.weight_dtype);
   report.kv_dtype = choose_kv_dtype(settings.load.kv_cache_dtype,
                                     report.weight_dtype == DType::f32 ? DType::f32 : DType::bf16);
   report.state_dtype = choose_state_dtype(settings.load.state_dtype);
@@ -184,7 +181,7 @@ ModelReport make_whole_report(const Settings& settings) {
   if (settings.load.speculative_model.empty()) return report;
   Settings of_draft = settings;
   of_draft.load.model = std::exchange(of_draft.load.speculative_model, {});
-  of_draft.load.dtype = "auto";
+  of_draft.load.dtype = DataType::automatic;
   of_draft.load.max_model_len = report.memory.context;
   report.draft = std::make_unique<ModelReport>(make_report(of_draft, device.get()));
   return report;

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "base/option_names.h"
 #include "cli/option.h"
 
 namespace paceline {
@@ -63,6 +64,7 @@ inline constexpr bool kIsDuration<std::chrono::duration<Rep, Period>> = true;
 template <class T>
 consteval OptionKind kind_stored_in() {
   if (std::is_same_v<T, bool>) return OptionKind::flag;
+  if (std::is_enum_v<T>) return OptionKind::choice;
   if (std::is_same_v<T, std::string>) return OptionKind::text;
   if (std::is_same_v<T, std::vector<std::string>>) return OptionKind::texts;
   if (std::is_same_v<T, std::vector<std::vector<int32_t>>>) return OptionKind::token_id_lists;
@@ -76,7 +78,9 @@ consteval OptionKind kind_stored_in() {
 template <OptionKind kKind, class T>
 void store_option(const OptionValue& value, T& member) {
   using Value = typename StoredOption<T>::Type;
-  if constexpr (kIsDuration<Value>) {
+  if constexpr (std::is_enum_v<Value>) {
+    member = find_option_value<Value>(std::get<std::string>(value)).value();  // one of the choices
+  } else if constexpr (kIsDuration<Value>) {
     const std::chrono::duration<double> seconds(std::get<double>(value));
     member = std::chrono::duration_cast<Value>(seconds);
   } else if constexpr (kKind == OptionKind::number) {
@@ -98,7 +102,9 @@ std::string short_number(double number);
 // A default as the help says it; empty where there is nothing to say.
 template <OptionKind kKind, class T>
 std::string default_words(const T& member) {
-  if constexpr (kIsDuration<T>) {
+  if constexpr (std::is_enum_v<T>) {
+    return std::string(option_name(member));
+  } else if constexpr (kIsDuration<T>) {
     return short_number(std::chrono::duration<double>(member).count());
   } else if constexpr (std::is_floating_point_v<T>) {
     return short_number(member);

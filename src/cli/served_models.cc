@@ -116,7 +116,7 @@ void ServedModels::add(std::vector<std::string> names, const std::string& path,
     own.load.chat_template.clear();
     own.load.speculative_model.clear();
     own.load.speculative_config.clear();
-    own.load.speculative_method.clear();
+    own.load.speculative_method = DraftMethod::automatic;
     own.load.trace_file.clear();
   }
   if (own.served_model_names.empty()) own.served_model_names = std::move(names);

@@ -1,6 +1,7 @@
 // Options of speculative decoding.
 #include "cli/option_groups.h"
 #include "engine/request.h"
+#include "load/draft_model.h"
 
 namespace paceline {
 namespace {
@@ -17,7 +18,11 @@ constexpr OptionDef kSpeculationOptions[] = {
            {.aliases = "-md --model-draft",
             .placeholder = "MODEL",
             .commands = kSpeculating | set_of({inspect})}),
-    option("speculative-method", kTo<&Settings::load, &LoadOptions::speculative_method>,
+    option("speculative-method",
+           {OptionKind::text,
+            [](Settings& s, const OptionValue& v) {
+              s.load.speculative_method = read_draft_method(as_text(v), "--speculative-method");
+            }},
            "What drafts: model, or ngram, which repeats what followed the last tokens before.",
            {.placeholder = "METHOD", .default_text = "model with --speculative-model, else none"}),
     option("num-speculative-tokens", kTo<&Settings::load, &LoadOptions::num_speculative_tokens>,

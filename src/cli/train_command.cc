@@ -11,6 +11,7 @@
 #include "base/json_writer.h"
 #include "base/mapped_file.h"
 #include "base/new_file.h"
+#include "base/option_names.h"
 #include "base/time_source.h"
 #include "cli/command.h"
 #include "cli/figures.h"
@@ -173,8 +174,8 @@ RunIdentity identity_of(const Settings& settings, const LoadedModel& model, cons
   // The weights, and the types of what a pass computes with.
   add("dtype", dtype_name(model.weight_dtype));
   add("kv_cache_dtype", dtype_name(model.kv_dtype));
-  add("quantize", settings.load.quantize);
-  add("activations", settings.load.activations);
+  add("quantize", option_name(settings.load.quantize));
+  add("activations", option_name(settings.load.activations));
   if (model.weights_digest) add("weights", hex(*model.weights_digest));
   // Last, because options change it, too.
   add("data", hex(digest_of(data)));

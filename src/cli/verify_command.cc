@@ -10,6 +10,7 @@
 #include "backends/python_backend.h"
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "base/option_names.h"
 #include "cli/command.h"
 #include "cli/items.h"
 #include "cli/model_opening.h"
@@ -129,11 +130,12 @@ PythonBackendOptions backend_options(const Settings& settings, const LLM& llm,
 
 int run_verify(const Settings& settings, Session& session) {
   Settings ours = settings;
-  if (ours.load.dtype == "auto") ours.load.dtype = "float32";
+  if (ours.load.dtype == DataType::automatic) ours.load.dtype = DataType::float32;
   LLM llm = open_model(ours, session, 1);
   const auto texts = texts_of(settings, llm);
   const Interrupt::Graceful graceful(session.interrupt());  // the child ends with the program
-  PythonBackend theirs(backend_options(settings, llm, ours.load.dtype), session.stop_token());
+  PythonBackend theirs(backend_options(settings, llm, std::string(option_name(ours.load.dtype))),
+                       session.stop_token());
   std::vector<TextComparison> rows;
   double largest = 0;
   for (const VerifiedText& text : texts) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/options.h"
 #include "sampling/sampling_options.h"
 #include "state/prefix_scope.h"
 
@@ -104,12 +105,6 @@ struct GenerateRequest {
 void check_token_ids(std::span<const TokenId> ids, int64_t vocab_size, std::string_view field);
 
 constexpr int32_t kMaxChoices = 128;
-
-// Which drafted tokens become output.
-enum class SpecAccept : uint8_t {
-  coupled,    // a token equal to the model's own draw; output has the bits of plain decoding
-  rejection,  // speculative sampling: the distribution of plain decoding, not its bits
-};
 
 constexpr int64_t kMaxSpeculativeTokens = 64;
 // Drafted from a prediction, in a step, where nothing else is drafted.

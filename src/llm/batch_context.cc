@@ -227,7 +227,8 @@ BatchContext BatchContext::load(const LoadOptions& options, int64_t num_tokens) 
                 fmt::format("context of {} tokens: expected 1 to {}", num_tokens, kMost));
   }
   LoadOptions its_options = options;
-  its_options.speculative_method = its_options.speculative_model = {};
+  its_options.speculative_method = DraftMethod::automatic;
+  its_options.speculative_model = {};
   its_options.speculative_config = {};
   return BatchContext(std::make_unique<State>(load_model(its_options), its_options, num_tokens));
 }

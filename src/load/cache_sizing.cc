@@ -179,25 +179,6 @@ size_t kv_read_bytes(const DecoderConfig& config, int64_t layer_index, DType dty
   return kv_block_bytes(layer, 1, dtype);
 }
 
-DType choose_kv_dtype(const std::string& name, DType automatic) {
-  if (name == "auto") return automatic;
-  if (name == dtype_name(DType::i8)) return DType::i8;
-  const auto dtype = parse_dtype(name);
-  if (dtype && is_float(*dtype)) return *dtype;
-  throw Error(
-      ErrorCode::invalid,
-      fmt::format("--kv-cache-dtype: \"{}\", expected auto, float32, float16, bfloat16 or int8",
-                  name));
-}
-
-DType choose_state_dtype(const std::string& name) {
-  if (name == "auto") return DType::f32;
-  const auto dtype = parse_dtype(name);
-  if (dtype == DType::f32 || dtype == DType::bf16) return *dtype;
-  throw Error(ErrorCode::invalid,
-              fmt::format("--state-dtype: \"{}\", expected auto, float32 or bfloat16", name));
-}
-
 CacheSize size_cache(const DecoderConfig& config, const CacheRequest& request, size_t free_memory) {
   const size_t budget = request.memory_bytes.value_or(
       static_cast<size_t>(request.useful_share * static_cast<double>(free_memory)));

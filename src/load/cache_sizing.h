@@ -59,9 +59,4 @@ struct StateBytes {
 };
 StateBytes state_bytes_of(const DecoderConfig& config, DType dtype);
 
-// The dtype of --kv-cache-dtype `name`. Throws Error invalid for an unknown name.
-DType choose_kv_dtype(const std::string& name, DType automatic);
-// That of --state-dtype, likewise.
-DType choose_state_dtype(const std::string& name);
-
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "load/cache_sizing.h"
+#include "load/chosen_types.h"
 #include "load/device_limits.h"
 #include "load/draft_model.h"
 #include "load/load_decoder.h"
@@ -30,8 +31,7 @@ double least_bytes(const ModelSource& source, const DecoderConfig& config,
   const auto stored = reads_files ? source.open_weights(memory)
                                   : make_dummy_checkpoint(config.dtype, options.seed, memory);
   const auto entries = reads_files ? read_model_tensors(source) : stored->entries();
-  DType dtype = stored_dtype(entries, config);
-  if (options.dtype != "auto") dtype = parse_dtype(options.dtype).value_or(dtype);
+  const DType dtype = choose_dtype(options.dtype, stored_dtype(entries, config));
   const DType kv_dtype = choose_kv_dtype(options.kv_cache_dtype, DType::bf16);
   const int64_t length =
       options.max_model_len.value_or(std::min<int64_t>(config.max_position, kLength));
@@ -61,7 +61,7 @@ std::string misfit(cuda::CudaDevice& device, ThreadPool& threads, const LoadOpti
     needed = checked_least_bytes(options.model, limits, options);
     if (!options.speculative_model.empty()) {
       LoadOptions of_draft = options;
-      of_draft.dtype = "auto";
+      of_draft.dtype = DataType::automatic;
       of_draft.kv_cache_memory_bytes = 0;  // a part of the model's
       needed += checked_least_bytes(options.speculative_model, limits, of_draft);
     }

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
+#include "base/option_names.h"
 #include "kernels/backend.h"
 #include "load/load_decoder.h"
 #include "models/decoder.h"
@@ -20,8 +21,6 @@ namespace {
 
 constexpr int64_t kDefaultTokens = 8;
 
-enum class Method : uint8_t { none, model, ngram };
-
 // Drafters that are trained for one target model.
 bool is_trained_head(std::string_view name) {
   constexpr std::string_view kHeads[] = {"eagle", "eagle3",       "medusa",
@@ -29,30 +28,20 @@ bool is_trained_head(std::string_view name) {
   return std::find(std::begin(kHeads), std::end(kHeads), name) != std::end(kHeads);
 }
 
-Method method_of(const LoadOptions& options) {
-  const std::string& name = options.speculative_method;
+// Nothing: no drafts.
+std::optional<DraftMethod> method_of(const LoadOptions& options) {
+  const DraftMethod method = options.speculative_method;
   const bool has_model = !options.speculative_model.empty();
-  if (is_trained_head(name)) {
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("--speculative-method: found {}, a drafter trained for one model, which "
-                    "isn't supported; model and ngram are",
-                    name));
-  }
-  if (name == "ngram" && has_model) {
+  if (method == DraftMethod::ngram && has_model) {
     throw Error(ErrorCode::invalid,
                 "--speculative-model: only --speculative-method model has one; found ngram");
   }
-  if (name == "model" && !has_model) {
+  if (method == DraftMethod::model && !has_model) {
     throw Error(ErrorCode::invalid,
                 "--speculative-method model: needs --speculative-model, the model that drafts");
   }
-  if (name == "ngram") return Method::ngram;
-  if (name.empty()) return has_model ? Method::model : Method::none;
-  if (name == "model") return Method::model;
-  throw Error(
-      ErrorCode::invalid,
-      fmt::format("--speculative-method: found {}, expected model or ngram", json_quote(name)));
+  if (method != DraftMethod::automatic) return method;
+  return has_model ? std::optional(DraftMethod::model) : std::nullopt;
 }
 
 // What differs between the tokens of two models; empty: nothing.
@@ -100,6 +89,16 @@ ModelSource open_draft_source(const std::string& model) {
 
 }  // namespace
 
+DraftMethod read_draft_method(std::string_view name, std::string_view where) {
+  if (is_trained_head(name)) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: found {}, a drafter trained for one model, which isn't supported; "
+                            "model and ngram are",
+                            where, name));
+  }
+  return option_value<DraftMethod>(name, where);
+}
+
 LoadOptions with_speculative_config(LoadOptions options) {
   if (options.speculative_config.empty()) return options;
   constexpr std::string_view kWhere = "--speculative-config";
@@ -108,7 +107,9 @@ LoadOptions with_speculative_config(LoadOptions options) {
   const Json json = parse_json(options.speculative_config, kWhere);
   const JsonCursor object(json, std::string(kWhere));
   object.expect_keys(kKeys);
-  if (const auto method = object.find("method")) options.speculative_method = method->string();
+  if (const auto method = object.find("method")) {
+    options.speculative_method = read_draft_method(method->string(), method->name());
+  }
   if (const auto model = object.find("model")) options.speculative_model = model->string();
   if (const auto count = object.find("num_speculative_tokens")) {
     options.num_speculative_tokens = count->integer();
@@ -128,28 +129,21 @@ SpeculationLimits speculation_limits(const LoadOptions& options) {
     throw Error(ErrorCode::invalid, fmt::format("--num-speculative-tokens: {}, expected 1 to {}",
                                                 num_tokens, kMaxSpeculativeTokens));
   }
-  if (options.spec_accept != "coupled" && options.spec_accept != "rejection") {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--spec-accept: found {}, expected coupled or rejection",
-                            json_quote(options.spec_accept)));
-  }
-  const bool drafts = method_of(options) != Method::none;
-  return {
-      .num_tokens = drafts ? num_tokens : 0,
-      .accept = options.spec_accept == "rejection" ? SpecAccept::rejection : SpecAccept::coupled,
-      .adapts = options.adaptive_drafts};
+  return {.num_tokens = method_of(options) ? num_tokens : 0,
+          .accept = options.spec_accept,
+          .adapts = options.adaptive_drafts};
 }
 
 std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
                                               const LoadOptions& options) {
-  if (method_of(options) != Method::model) return nullptr;
+  if (method_of(options) != DraftMethod::model) return nullptr;
   const ModelSource source = open_draft_source(options.speculative_model);
   auto draft = std::make_unique<LoadedModel>(target.machine);
   draft->threads = target.threads;
   draft->backend = target.backend;
   draft->path = source.path();
   LoadOptions draft_options = options;
-  draft_options.dtype = "auto";
+  draft_options.dtype = DataType::automatic;
   draft_options.fingerprint = false;
   const Memory& weights_memory = target.backend->memory();
   const size_t before = weights_memory.stats().active_bytes;
@@ -172,7 +166,7 @@ std::unique_ptr<LoadedModel> load_draft_model(const LoadedModel& target,
 }
 
 std::unique_ptr<Drafter> make_ngram_drafter(const LoadOptions& options) {
-  if (method_of(options) != Method::ngram) return nullptr;
+  if (method_of(options) != DraftMethod::ngram) return nullptr;
   return std::make_unique<NgramDrafter>(PromptLookupOptions{
       .min_length = options.prompt_lookup_min, .max_length = options.prompt_lookup_max});
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "engine/request.h"
 #include "load/loaded_model.h"
@@ -9,12 +10,15 @@
 
 namespace paceline {
 
+// The method that a flag or a field names. Throws Error beginning with `where`: unsupported for
+// drafters that other engines have, else invalid.
+DraftMethod read_draft_method(std::string_view name, std::string_view where);
+
 // The options with what speculative_config sets. Throws Error invalid "--speculative-config: KEY:
 // ...".
 LoadOptions with_speculative_config(LoadOptions options);
 
-// The limits of the options. Throws Error invalid naming the option, or unsupported for a method
-// that other engines have.
+// The limits of the options. Throws Error invalid naming the option.
 SpeculationLimits speculation_limits(const LoadOptions& options);
 
 // The weights of LoadOptions::speculative_model, on the target's machine; null without one. Throws

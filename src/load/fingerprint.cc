@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/mapped_file.h"
+#include "base/option_names.h"
 #include "base/version.h"
 #include "kernels/backend.h"
 
@@ -34,11 +35,9 @@ std::string digest_of(const fs::path& path) {
   return hex(siphash128_bytes(kPublicSipKey, MappedFile(path).bytes()));
 }
 
-// One canonical name for each type of activations.
-std::string_view activations_name(std::string_view activations) {
-  if (activations == "auto") return "int8";
-  const auto dtype = parse_dtype(activations);
-  return dtype ? dtype_name(*dtype) : activations;
+// Equal settings have one name.
+std::string_view activations_name(Activations activations) {
+  return option_name(activations == Activations::automatic ? Activations::int8 : activations);
 }
 
 }  // namespace
@@ -47,13 +46,14 @@ std::string model_fingerprint(const LoadedModel& model, const ModelFiles& files,
                               const LoadOptions& options, Hash128 weights) {
   const std::string_view computes_on =
       model.machine->device ? model.backend->name() : isa_name(model.isa);
-  std::string text = fmt::format("{} {} {}\n{} {} {} {} {} {}\n", kVersion, kGitDescribe,
-                                 hex(weights), computes_on, dtype_name(model.weight_dtype),
-                                 options.quantize, activations_name(options.activations),
-                                 dtype_name(model.kv_dtype), options.max_kv_size.value_or(0));
+  std::string text =
+      fmt::format("{} {} {}\n{} {} {} {} {} {}\n", kVersion, kGitDescribe, hex(weights),
+                  computes_on, dtype_name(model.weight_dtype), option_name(options.quantize),
+                  activations_name(options.activations), dtype_name(model.kv_dtype),
+                  options.max_kv_size.value_or(0));
   for (const std::string_view name : kFiles) text += digest_of(files, name) + "\n";
   text += fmt::format("{} {}\n", options.chat_template, digest_of(options.chat_template));
-  if (options.spec_accept == "rejection") text += "rejection\n";
+  if (options.spec_accept == SpecAccept::rejection) text += "rejection\n";
   if (model.state_dtype != DType::f32) {
     text += fmt::format("states {}\n", dtype_name(model.state_dtype));
   }

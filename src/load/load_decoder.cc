@@ -11,9 +11,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/option_names.h"
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
 #include "load/cached_decoder.h"
+#include "load/chosen_types.h"
 #include "load/device_limits.h"
 #include "load/score_head.h"
 #include "load/weight_stack.h"
@@ -38,33 +40,6 @@ std::unique_ptr<Checkpoint> open_weights(const LoadOptions& options, const Model
   return make_dummy_checkpoint(dtype, options.seed, memory);
 }
 
-DType choose_dtype(const std::string& name, DType automatic) {
-  if (name == "auto") return automatic;
-  const auto dtype = parse_dtype(name);
-  if (!dtype || !is_float(*dtype)) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--dtype: \"{}\", expected auto, float32, float16 or bfloat16", name));
-  }
-  return *dtype;
-}
-
-std::optional<ActivationType> choose_activations(const std::string& name) {
-  if (name == "auto" || name == "int8") return ActivationType::int8;
-  if (parse_dtype(name) == DType::bf16) return ActivationType::bf16;
-  if (name == "plain") return std::nullopt;
-  throw Error(ErrorCode::invalid,
-              fmt::format("--activations: \"{}\", expected auto, int8, bfloat16 or plain", name));
-}
-
-LoadQuantization choose_quantization(const std::string& name) {
-  const auto quantization = parse_load_quantization(name);
-  if (!quantization) {
-    throw Error(ErrorCode::invalid,
-                fmt::format("--quantize: \"{}\", expected none, q4 or q8", name));
-  }
-  return *quantization;
-}
-
 // How published files are quantised, and whether their E4M3 stays packed: where products are those
 // of bfloat16 on the CPU, and nothing else is asked for.
 std::optional<PublishedQuantisation> find_published(const LoadedModel& model,
@@ -73,7 +48,7 @@ std::optional<PublishedQuantisation> find_published(const LoadedModel& model,
   auto published = PublishedQuantisation::find(source.files());
   if (!published) return published;
   const bool is_bf16 = choose_dtype(options.dtype, DType::bf16) == DType::bf16;
-  const bool quantizes = choose_quantization(options.quantize) != LoadQuantization::none;
+  const bool quantizes = options.quantize != LoadQuantization::none;
   published->keeps_float8 =
       is_bf16 && !quantizes && !model.machine->device && choose_activations(options.activations);
   return published;
@@ -90,7 +65,7 @@ void bound_windows(DecoderConfig& config, int64_t max_kv_size) {
 void check_quantization(const ModelSource& source, const LoadOptions& options) {
   const bool reads_files = options.load_format == LoadFormat::files;
   if (source.gguf() == nullptr || !reads_files) return;
-  if (choose_quantization(options.quantize) == LoadQuantization::none) return;
+  if (options.quantize == LoadQuantization::none) return;
   for (const GgufTensorInfo& tensor : source.gguf()->tensors()) {
     if (plain_dtype(tensor.type)) continue;
     throw Error(ErrorCode::invalid,
@@ -180,7 +155,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                            .where = where,
                            .digested = options.fingerprint || keeps_weights(options),
                            .is_dummy = options.load_format == LoadFormat::dummy,
-                           .quantization = choose_quantization(options.quantize),
+                           .quantization = options.quantize,
                            .published = published},
                           model.memory, *model.threads);
   ReportingCheckpoint reported(stack.top(), options.progress);
@@ -214,7 +189,7 @@ std::optional<Hash128> load_decoder(LoadedModel& model, const ModelSource& sourc
                      {.files = files,
                       .config = described,
                       .dtype = model.weight_dtype,
-                      .quantize = options.quantize,
+                      .quantize = option_name(options.quantize),
                       .keeps_quantised = context.activations.has_value()},
                      *model.threads);
   find_or_make_decoder(model, cache, context, config, stack);

@@ -18,6 +18,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "load/cache_sizing.h"
+#include "load/chosen_types.h"
 #include "load/device_choice.h"
 #include "load/device_description.h"
 #include "load/draft_model.h"

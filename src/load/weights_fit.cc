@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/option_names.h"
 #include "base/system_memory.h"
 #include "kernels/cuda/device.h"
 #include "models/model_costs.h"
@@ -66,8 +67,7 @@ std::string size_figure(double bytes) {
 KeptWeights kept_weights(const ModelSource& source, const StoredWeights& stored,
                          const DecoderConfig& config, DType dtype, const LoadOptions& options) {
   const auto elements = static_cast<double>(model_costs(config).weights());
-  const auto quantization = parse_load_quantization(options.quantize);
-  const bool quantizes = quantization && *quantization != LoadQuantization::none;
+  const bool quantizes = options.quantize != LoadQuantization::none;
   double needed = elements * static_cast<double>(dtype_bytes(dtype));
   // Quantised tensors keep their codes, so what is kept of them is as large as the files: at most 8
   // bits an element and its part of a scale.
@@ -76,7 +76,7 @@ KeptWeights kept_weights(const ModelSource& source, const StoredWeights& stored,
       stored_bytes(source, stored.tensors) + static_cast<double>(stored.added_bytes);
   const bool is_packed = of_files > 0 && of_files < kMostPacked * elements;
   if (is_packed) needed = std::min(needed, of_files);
-  if (quantizes) needed = std::min(needed, elements * bytes_per_code(*quantization));
+  if (quantizes) needed = std::min(needed, elements * bytes_per_code(options.quantize));
   return {.bytes = needed, .elements = elements, .is_quantised = is_packed || quantizes};
 }
 
@@ -91,8 +91,7 @@ void check_weights_fit(const LoadedModel& model, const ModelSource& source,
   for (const LoadQuantization smaller : {LoadQuantization::q8, LoadQuantization::q4}) {
     const double then = kept.elements * bytes_per_code(smaller);
     if (kept.is_quantised || then > room.bytes) continue;
-    advice = fmt::format("--quantize {} needs {}", smaller == LoadQuantization::q8 ? "q8" : "q4",
-                         size_figure(then));
+    advice = fmt::format("--quantize {} needs {}", option_name(smaller), size_figure(then));
     break;
   }
   throw Error(

@@ -48,13 +48,6 @@ int64_t group_size_for(const Extents& shape) {
 
 }  // namespace
 
-std::optional<LoadQuantization> parse_load_quantization(std::string_view name) {
-  if (name == "none") return LoadQuantization::none;
-  if (name == "q4") return LoadQuantization::q4;
-  if (name == "q8") return LoadQuantization::q8;
-  return std::nullopt;
-}
-
 std::shared_ptr<const GroupedRows> QuantizingCheckpoint::quantize(std::string_view name,
                                                                   const Extents& shape,
                                                                   int64_t group_size) {

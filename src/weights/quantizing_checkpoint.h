@@ -8,22 +8,14 @@
 #include <string_view>
 
 #include "base/thread_pool.h"
+#include "paceline/options.h"
 #include "weights/forwarding_checkpoint.h"
 
 namespace paceline {
 
-enum class LoadQuantization : uint8_t {
-  none,
-  q4,  // 4 bits, affine, like mlx.core.quantize: AffineRows
-  q8,  // 8 bits around 128: SymmetricRows
-};
-
-// "none", "q4", "q8".
-std::optional<LoadQuantization> parse_load_quantization(std::string_view name);
-
-// Uses groups of 64, or of 32 where 64 doesn't divide a row; vectors, and matrices whose rows
-// neither divides, stay plain. read() returns a matrix dequantised, rounded to its dtype. Not
-// thread-safe.
+// q4 makes AffineRows, q8 SymmetricRows (around 128). Uses groups of 64, or of 32 where 64 doesn't
+// divide a row; vectors, and matrices whose rows neither divides, stay plain. read() returns a
+// matrix dequantised, rounded to its dtype. Not thread-safe.
 class QuantizingCheckpoint : public ForwardingCheckpoint {
  public:
   // The arguments must outlive it.

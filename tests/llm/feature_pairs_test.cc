@@ -1,5 +1,6 @@
 // Every pair of request features has the same completion, to the last bit, in every way of running
 // it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "base/option_names.h"
 #include "load/loaded_model.h"
 #include "load/stored_model.h"
 #include "models/decoder_config.h"
@@ -127,7 +129,7 @@ const std::map<std::string, std::function<void(LoadOptions&)>>& executions() {
        }},
       {"drafted_from_the_text",
        [](LoadOptions& o) {
-         o.speculative_method = "ngram";
+         o.speculative_method = DraftMethod::ngram;
          o.num_speculative_tokens = 3;
          o.prompt_lookup_min = 1;
          o.adaptive_drafts = false;
@@ -349,7 +351,7 @@ TEST_P(FeaturePairs, ChangeNoBitHoweverTheyAreRun) {
 }
 
 // Weights and products in fewer bits: --quantize and --activations.
-class QuantisedPairs : public ::testing::TestWithParam<std::pair<std::string, std::string>> {};
+class QuantisedPairs : public ::testing::TestWithParam<std::pair<LoadQuantization, Activations>> {};
 
 TEST_P(QuantisedPairs, ChangeNoBitHoweverTheyAreRun) {
   LoadOptions options{.model = source_path("tests/goldens/models/qwen3_tied"),
@@ -359,7 +361,7 @@ TEST_P(QuantisedPairs, ChangeNoBitHoweverTheyAreRun) {
                       .num_threads = 1};
   cross_all(options, sixth_of_pairs(0, 12));
   LLM quantised = LLM::load(options);
-  options.quantize = "none";
+  options.quantize = LoadQuantization::none;
   LLM plain = LLM::load(options);
   // Else a drawn end of text would leave no token.
   const GenerateOptions scored{
@@ -369,16 +371,18 @@ TEST_P(QuantisedPairs, ChangeNoBitHoweverTheyAreRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, QuantisedPairs,
-                         ::testing::Values(std::pair{"q4", "int8"}, std::pair{"q8", "int8"},
-                                           std::pair{"q4", "bfloat16"},
-                                           std::pair{"q8", "bfloat16"}),
+                         ::testing::Values(std::pair{LoadQuantization::q4, Activations::int8},
+                                           std::pair{LoadQuantization::q8, Activations::int8},
+                                           std::pair{LoadQuantization::q4, Activations::bfloat16},
+                                           std::pair{LoadQuantization::q8, Activations::bfloat16}),
                          [](const auto& param) {
-                           return param.param.first + "_" + param.param.second;
+                           return fmt::format("{}_{}", option_name(param.param.first),
+                                              option_name(param.param.second));
                          });
 
 // Weights as files store them: all formats in one model, and in full runs each of them, with inputs
 // of products in bfloat16, too.
-class FormatPairs : public ::testing::TestWithParam<std::pair<testing::StoredFormat, std::string>> {
+class FormatPairs : public ::testing::TestWithParam<std::pair<testing::StoredFormat, Activations>> {
 };
 
 TEST_P(FormatPairs, ChangeNoBitHoweverTheyAreRun) {
@@ -390,20 +394,21 @@ TEST_P(FormatPairs, ChangeNoBitHoweverTheyAreRun) {
             sixth_of_pairs(1, 6));
 }
 
-std::vector<std::pair<testing::StoredFormat, std::string>> formats_with_codes() {
+std::vector<std::pair<testing::StoredFormat, Activations>> formats_with_codes() {
   const bool is_full = is_full_scale();
-  std::vector<std::pair<testing::StoredFormat, std::string>> all;
+  std::vector<std::pair<testing::StoredFormat, Activations>> all;
   for (const testing::StoredFormat& format : testing::stored_formats()) {
     if (!format.has_codes() || !(is_full || format.is_mixed())) continue;
-    all.emplace_back(format, "int8");
-    if (is_full) all.emplace_back(format, "bfloat16");
+    all.emplace_back(format, Activations::int8);
+    if (is_full) all.emplace_back(format, Activations::bfloat16);
   }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(all, FormatPairs, ::testing::ValuesIn(formats_with_codes()),
                          [](const auto& param) {
-                           return param.param.first.name + "_" + param.param.second;
+                           return fmt::format("{}_{}", param.param.first.name,
+                                              option_name(param.param.second));
                          });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -445,14 +450,14 @@ INSTANTIATE_TEST_SUITE_P(all, HybridPairs,
 // --state-dtype bfloat16: states are rounded where chunks end, whoever computes them.
 TEST(Bf16StatePairs, ChangeNoBitHoweverTheyAreRun) {
   LoadOptions options{.model = source_path("tests/goldens/hybrids/qwen3_5_text"),
-                      .state_dtype = "bfloat16",
+                      .state_dtype = DataType::bfloat16,
                       .max_num_seqs = 1,
                       .num_threads = 1};
   cross_all(options, sixth_of_pairs(3, 20),
             {"chunks_of_7", "preempted", "drafted_from_the_text", "all_together"});
   LLM rounded = LLM::load(options);
   EXPECT_EQ(rounded.model_info().state_dtype, "bfloat16");
-  options.state_dtype = "float32";
+  options.state_dtype = DataType::float32;
   LLM exact = LLM::load(options);
   const auto last = [&](LLM& llm) {
     std::vector<int32_t> ids;
@@ -469,12 +474,12 @@ class Int8CachePairs : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Int8CachePairs, ChangeNoBitHoweverTheyAreRun) {
   LoadOptions options{.model = source_path("tests/goldens/models/" + GetParam()),
-                      .kv_cache_dtype = "int8",
+                      .kv_cache_dtype = DataType::int8,
                       .max_num_seqs = 1,
                       .num_threads = 1};
   cross_all(options, sixth_of_pairs(2, 12));
   LLM codes = LLM::load(options);
-  options.kv_cache_dtype = "float32";
+  options.kv_cache_dtype = DataType::float32;
   LLM exact = LLM::load(options);
   // Else a drawn end of text would leave no token.
   const GenerateOptions scored{

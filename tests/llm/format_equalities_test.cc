@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/option_names.h"
 #include "paceline/llm.h"
 #include "tests/kernels/chosen_isa.h"
 #include "tests/llm/equalities.h"
@@ -20,14 +21,14 @@ namespace {
 constexpr int32_t kVocab = 256;
 const Prompt kPrompt = std::vector<int32_t>{5, 77, 130};
 
-std::vector<std::string> activations_of(const StoredFormat& format) {
-  if (!format.has_codes()) return {"auto"};
-  return {"int8", "bfloat16", "plain"};
+std::vector<Activations> activations_of(const StoredFormat& format) {
+  if (!format.has_codes()) return {Activations::automatic};
+  return {Activations::int8, Activations::bfloat16, Activations::plain};
 }
 
 class FormatEqualities : public ::testing::TestWithParam<StoredFormat> {
  protected:
-  static LoadOptions model(const std::string& activations) {
+  static LoadOptions model(Activations activations) {
     return {.model = stored_model(GetParam()),
             .activations = activations,
             .max_model_len = 160,
@@ -39,8 +40,8 @@ TEST_P(FormatEqualities, BatchedOrAlone) {
   const std::set<std::string> ways = {"two_threads", "chunks_of_7", "a_tight_cache"};
   const bool all_ways = is_full_scale();
   const auto requests = mixed_requests(kVocab, 20);
-  for (const std::string& activations : activations_of(GetParam())) {
-    SCOPED_TRACE(activations);
+  for (const Activations activations : activations_of(GetParam())) {
+    SCOPED_TRACE(option_name(activations));
     const auto expected = alone(model(activations), requests);
     for (const auto& [name, change] : executions()) {
       if (!all_ways && !ways.contains(name)) continue;
@@ -61,9 +62,10 @@ TEST_P(FormatEqualities, OnEveryInstructionSet) {
   requests.resize(4);
   for (const Isa isa : isas_to_run()) {
     const ChosenIsa chosen(isa);
-    for (const std::string& activations : activations_of(GetParam())) {
-      if (activations == "plain") continue;  // products of plain numbers: the other tests'
-      SCOPED_TRACE(std::string(isa_name(isa)) + " " + activations);
+    for (const Activations activations : activations_of(GetParam())) {
+      if (activations == Activations::plain)
+        continue;  // products of plain numbers: the other tests'
+      SCOPED_TRACE(std::string(isa_name(isa)) + " " + std::string(option_name(activations)));
       LoadOptions options = model(activations);
       const auto expected = alone(options, requests);
       options.max_chunk = 5;
@@ -77,7 +79,7 @@ TEST_P(FormatEqualities, OnEveryInstructionSet) {
 TEST_P(FormatEqualities, ActivationsShow) {
   std::set<float> logprobs;
   const std::vector<std::string> all = activations_of(GetParam());
-  for (const std::string& activations : all) {
+  for (const Activations activations : all) {
     LLM llm = LLM::load(model(activations));
     const Completion first =
         llm.generate(kPrompt, {.max_tokens = 1, .seed = 1, .logprobs = 1}).completion();

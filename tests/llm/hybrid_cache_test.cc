@@ -86,7 +86,7 @@ TEST_F(HybridCache, AGpuRefusesStatesThatAreRounded) {
   ::setenv("PACELINE_CUDA_EMULATION", "1", 1);
   LoadOptions on_gpu = options(true);
   on_gpu.device = "cuda";
-  on_gpu.state_dtype = "bfloat16";
+  on_gpu.state_dtype = DataType::bfloat16;
   expect_error(ErrorCode::unsupported, {"--state-dtype bfloat16", "--device cpu"},
                [&] { LLM::load(on_gpu); });
   ::unsetenv("PACELINE_CUDA_EMULATION");

@@ -154,14 +154,14 @@ TEST(Llm, MemoryControlsAndDescriptions) {
   EXPECT_GT(model.num_parameters, 0);
   EXPECT_GE(model.weight_bytes, static_cast<size_t>(model.num_parameters) * 4);
   LoadOptions codes = options;
-  codes.kv_cache_dtype = "int8";
+  codes.kv_cache_dtype = DataType::int8;
   codes.max_model_len = options.max_model_len = 64;
   const ModelInfo smaller = LLM::load(codes).model_info();
   EXPECT_EQ(smaller.kv_cache_dtype, "int8");
   EXPECT_LT(smaller.kv_cache_bytes, LLM::load(options).model_info().kv_cache_bytes / 2);
-  codes.kv_cache_dtype = "int4";
-  expect_error(ErrorCode::invalid, {"--kv-cache-dtype", "int4", "int8"}, [&] { LLM::load(codes); });
-  options.dtype = "int8";
+  codes.kv_cache_dtype = static_cast<DataType>(77);
+  expect_error(ErrorCode::invalid, {"--kv-cache-dtype", "?", "int8"}, [&] { LLM::load(codes); });
+  options.dtype = DataType::int8;
   expect_error(ErrorCode::invalid, {"--dtype", "int8", "bfloat16"}, [&] { LLM::load(options); });
   EXPECT_FALSE(model.has_tokenizer);
   EXPECT_EQ(llm.device_info().num_threads, 2);

@@ -62,7 +62,7 @@ class MlxModelGolden : public ::testing::Test {
 };
 
 std::vector<float> logits_of(const std::string& model) {
-  LLM llm = LLM::load({.model = model, .activations = "plain", .num_threads = 2});
+  LLM llm = LLM::load({.model = model, .activations = Activations::plain, .num_threads = 2});
   std::vector<int32_t> prompt;
   for (int32_t i = 0; i < 40; ++i) prompt.push_back((i * 37 + 3) % 256);
   return llm.classify(Prompt(prompt), {.with_logits = true}).logits;

@@ -55,8 +55,8 @@ struct Logits {
   ModelInfo model;
 };
 
-Logits logits_with(const std::string& model, const std::string& activations,
-                   const std::string& quantize = "none") {
+Logits logits_with(const std::string& model, Activations activations,
+                   LoadQuantization quantize = LoadQuantization::none) {
   LLM llm = LLM::load(
       {.model = model, .quantize = quantize, .activations = activations, .num_threads = 2});
   std::vector<int32_t> prompt;
@@ -80,7 +80,8 @@ TEST_P(QuantisedModelGolden, ComputesWhatItsPlainTwinDoes) {
   const std::string model = quantised_model(GetParam());
   const TestDirectory twin;
   write_plain_twin(model, twin.path());
-  const Logits found = logits_with(model, "plain"), expected = logits_with(twin.path(), "plain");
+  const Logits found = logits_with(model, Activations::plain),
+               expected = logits_with(twin.path(), Activations::plain);
   ASSERT_EQ(expected.values.size(), 256u);
   ASSERT_EQ(found.values.size(), expected.values.size());
   EXPECT_EQ(std::memcmp(found.values.data(), expected.values.data(), 256 * sizeof(float)), 0);
@@ -93,7 +94,8 @@ INSTANTIATE_TEST_SUITE_P(Models, QuantisedModelGolden, ::testing::Values("gptq_m
 
 TEST(QuantisedModels, StayPackedWhereKernelsReadThem) {
   const std::string model = quantised_model("gptq_model");
-  const Logits packed = logits_with(model, "bfloat16"), plain = logits_with(model, "plain");
+  const Logits packed = logits_with(model, Activations::bfloat16),
+               plain = logits_with(model, Activations::plain);
   EXPECT_LT(relative_distance(packed.values, plain.values), 0.02);
   // The codes of the layers, the plain embedding and head, and the matrix in another order.
   EXPECT_NE(packed.model.weight_format.find("q4x32"), std::string::npos);
@@ -118,10 +120,10 @@ TEST(QuantisedModels, OfFloatsInBfloat16KeepTheirCodesAndTheBitsOfTheirNumbers) 
   const TestDirectory model, twin, cache;
   write_in_bfloat16(quantised_model("fp8_model"), model.path());
   write_plain_twin(model.path(), twin.path());
-  const auto load = [](const fs::path& path, const std::string& activations,
+  const auto load = [](const fs::path& path, Activations activations,
                        const std::string& weights_cache = {}) {
     LLM llm = LLM::load({.model = path.string(),
-                         .dtype = "bfloat16",
+                         .dtype = DataType::bfloat16,
                          .activations = activations,
                          .weights_cache = weights_cache,
                          .num_threads = 2});
@@ -130,16 +132,17 @@ TEST(QuantisedModels, OfFloatsInBfloat16KeepTheirCodesAndTheBitsOfTheirNumbers) 
             .logits,
         llm.model_info()};
   };
-  const Logits expected = load(twin.path(), "plain");
+  const Logits expected = load(twin.path(), Activations::plain);
   for (const Logits& found :
-       {load(model.path(), "auto"), load(model.path(), "plain"),
-        load(model.path(), "auto", cache.path()), load(model.path(), "auto", cache.path())}) {
+       {load(model.path(), Activations::automatic), load(model.path(), Activations::plain),
+        load(model.path(), Activations::automatic, cache.path()),
+        load(model.path(), Activations::automatic, cache.path())}) {
     ASSERT_EQ(found.values.size(), expected.values.size());
     EXPECT_EQ(std::memcmp(found.values.data(), expected.values.data(),
                           expected.values.size() * sizeof(float)),
               0);
   }
-  const Logits kept = load(model.path(), "int8");
+  const Logits kept = load(model.path(), Activations::int8);
   EXPECT_NE(kept.model.weight_format.find("float8_e4m3"), std::string::npos);
   EXPECT_NE(kept.model.quantised_files.find("kept (float8_e4m3"), std::string::npos);
   EXPECT_LT(kept.model.weight_bytes, expected.model.weight_bytes);
@@ -149,13 +152,14 @@ TEST(QuantisedModels, OfFloatsMayBeQuantisedAgainAndPackedOnesMayNot) {
   const std::string model = quantised_model("fp8_model");
   const TestDirectory twin;
   write_plain_twin(model, twin.path());
-  const Logits found = logits_with(model, "int8", "q8");
-  const Logits expected = logits_with(twin.path(), "int8", "q8");
+  const Logits found = logits_with(model, Activations::int8, LoadQuantization::q8);
+  const Logits expected = logits_with(twin.path(), Activations::int8, LoadQuantization::q8);
   ASSERT_EQ(found.values.size(), 256u);
   EXPECT_EQ(std::memcmp(found.values.data(), expected.values.data(), 256 * sizeof(float)), 0);
   EXPECT_EQ(found.model.weight_format.find("float32"), std::string::npos);
-  expect_error(ErrorCode::invalid, {"is quantised already", "--quantize"},
-               [] { logits_with(quantised_model("gptq_model"), "plain", "q4"); });
+  expect_error(ErrorCode::invalid, {"is quantised already", "--quantize"}, [] {
+    logits_with(quantised_model("gptq_model"), Activations::plain, LoadQuantization::q4);
+  });
 }
 
 }  // namespace

@@ -68,9 +68,11 @@ void draw_model(Dice& dice, Subject& subject) {
         is_stored ? stored_model(one_of(dice, stored_formats())) : one_of(dice, tiny_models());
   }
   const bool is_packed = is_stored || subject.load.model.ends_with("mxfp4");
-  if (!is_packed && dice.one_in(5)) subject.load.quantize = dice.one_of({"q4", "q8"});
-  if (is_packed || subject.load.quantize != "none") {
-    subject.load.activations = dice.one_of({"int8", "int8", "bfloat16", "plain"});
+  if (!is_packed && dice.one_in(5))
+    subject.load.quantize = dice.one_of({LoadQuantization::q4, LoadQuantization::q8});
+  if (is_packed || subject.load.quantize != LoadQuantization::none) {
+    subject.load.activations = dice.one_of(
+        {Activations::int8, Activations::int8, Activations::bfloat16, Activations::plain});
   }
 }
 
@@ -78,9 +80,10 @@ Subject draw_subject(Dice& dice, Isa isa) {
   Subject subject{.isa = isa};
   draw_model(dice, subject);
   subject.load.max_model_len = subject.scores_pairs ? kPairContext : kContext;
-  if (dice.one_in(3)) subject.load.dtype = dice.one_of({"bfloat16", "float32"});
+  if (dice.one_in(3)) subject.load.dtype = dice.one_of({DataType::bfloat16, DataType::float32});
   if (dice.one_in(3)) {
-    subject.load.kv_cache_dtype = dice.one_of({"bfloat16", "float32", "float16", "int8", "int8"});
+    subject.load.kv_cache_dtype = dice.one_of(
+        {DataType::bfloat16, DataType::float32, DataType::float16, DataType::int8, DataType::int8});
   }
   if (dice.one_in(6)) subject.load.max_kv_size = 1 + dice.below(40);
   return subject;
@@ -97,7 +100,7 @@ void draw_engine(Dice& dice, RandomCase& drawn) {
   drawn.contexts = dice.one_of({1.0, 1.0, 1.0, 1.3, 1.7, 2.5, 4.0, 16.0});
   if (!drawn.subject.scores_pairs && dice.one_in(2)) {
     const bool by_model = dice.below(3) > 0;
-    engine.speculative_method = by_model ? "model" : "ngram";
+    engine.speculative_method = by_model ? DraftMethod::model : DraftMethod::ngram;
     if (by_model) engine.speculative_model = engine.model;
     engine.num_speculative_tokens = 1 + dice.below(8);
     engine.prompt_lookup_min = 1 + dice.below(2);
@@ -369,7 +372,7 @@ RandomCase draw_case_of(const char* folder, uint64_t seed, const std::vector<Isa
   }
   drawn.subject.load.model = drawn.engine.model = models[seed % models.size()];
   if (seed / models.size() % 3 == 0) {  // of models without states it changes nothing
-    drawn.subject.load.state_dtype = drawn.engine.state_dtype = "bfloat16";
+    drawn.subject.load.state_dtype = drawn.engine.state_dtype = DataType::bfloat16;
   }
   if (!drawn.engine.speculative_model.empty()) {
     drawn.engine.speculative_model =

@@ -299,7 +299,7 @@ TEST_F(RandomEqualities, TogetherAsAloneOnAnEmulatedGpu) {
     drawn.subject.load.device = drawn.engine.device = "cuda";
     // GPUs refuse smaller blocks, and others than powers of two (docs/gpu.md).
     const auto size = static_cast<uint64_t>(drawn.engine.block_size);
-    const uint64_t least = drawn.engine.kv_cache_dtype == "int8" ? 16 : 8;
+    const uint64_t least = drawn.engine.kv_cache_dtype == DataType::int8 ? 16 : 8;
     drawn.engine.block_size = static_cast<int64_t>(std::max(std::bit_floor(size), least));
     const std::string name = "PACELINE_SEED=" + std::to_string(seed) + ": " + drawn.text();
     SCOPED_TRACE(name);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/option_names.h"
 #include "kernels/backend.h"
 #include "load/loaded_model.h"
 #include "models/decoder.h"
@@ -60,15 +61,15 @@ double loss_of(std::span<const float> logits, int32_t target) {
 
 class TrainingFormats : public ::testing::TestWithParam<StoredFormat> {
  protected:
-  static void expect_served_bits(const std::string& activations) {
-    SCOPED_TRACE(activations);
+  static void expect_served_bits(Activations activations) {
+    SCOPED_TRACE(option_name(activations));
     const auto model = load_model({.model = stored_model(GetParam()),
                                    .activations = activations,
                                    .max_model_len = 160,
                                    .num_threads = 2});
     Backend& backend = *model->backend;
     const Decoder& decoder = *model->decoder;
-    EXPECT_EQ(model->is_quantised, GetParam().has_codes() && activations != "plain");
+    EXPECT_EQ(model->is_quantised, GetParam().has_codes() && activations != Activations::plain);
     const std::vector<int32_t> ids = training_ids();
     const std::vector<float> expected = served_logits(*model, {ids.begin(), ids.end() - 1});
 
@@ -102,10 +103,12 @@ TEST_P(TrainingFormats, HaveTheBitsOfServing) {
   for (const Isa isa : isas_to_run()) {
     SCOPED_TRACE(std::string(isa_name(isa)));
     const ChosenIsa chosen(isa);
-    expect_served_bits("auto");
+    expect_served_bits(Activations::automatic);
   }
   if (!GetParam().has_codes()) return;
-  for (const char* activations : {"int8", "bfloat16", "plain"}) expect_served_bits(activations);
+  for (const auto activations : {Activations::int8, Activations::bfloat16, Activations::plain}) {
+    expect_served_bits(activations);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(all, TrainingFormats, ::testing::ValuesIn(formats_to_run()),

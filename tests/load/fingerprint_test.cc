@@ -47,7 +47,7 @@ TEST_F(Fingerprint, IsOneNameForWhatGivesTheSameBits) {
             }),
             usual);
   EXPECT_EQ(fingerprint([&](LoadOptions& options) {
-              options.speculative_method = "ngram";
+              options.speculative_method = DraftMethod::ngram;
               options.num_speculative_tokens = 3;
               options.prompt_lookup_max = 4;
             }),
@@ -58,35 +58,40 @@ TEST_F(Fingerprint, IsOneNameForWhatGivesTheSameBits) {
 }
 
 TEST_F(Fingerprint, IsOneForAllNamesOfASetting) {
-  const auto of = [&](const std::string& activations) {
+  const auto of = [&](Activations activations) {
     return fingerprint([&](LoadOptions& options) { options.activations = activations; });
   };
-  EXPECT_EQ(of("bf16"), of("bfloat16"));
-  EXPECT_EQ(of("int8"), of("auto"));
-  EXPECT_NE(of("int8"), of("bf16"));
+  EXPECT_EQ(of(Activations::int8), of(Activations::automatic));
+  EXPECT_NE(of(Activations::int8), of(Activations::bfloat16));
 }
 
 TEST_F(Fingerprint, IsAnotherForWhatMayNot) {
   const std::string usual = fingerprint();
-  EXPECT_NE(fingerprint([](LoadOptions& options) { options.dtype = "bfloat16"; }), usual);
-  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }), usual);
-  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "int8"; }), usual);
-  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "int8"; }),
-            fingerprint([](LoadOptions& options) { options.kv_cache_dtype = "bfloat16"; }));
-  const auto of_hybrid = [&](const std::string& name, const std::string& dtype) {
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.dtype = DataType::bfloat16; }), usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = DataType::bfloat16; }),
+            usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = DataType::int8; }),
+            usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.kv_cache_dtype = DataType::int8; }),
+            fingerprint([](LoadOptions& options) { options.kv_cache_dtype = DataType::bfloat16; }));
+  const auto of_hybrid = [&](const std::string& name, DataType dtype) {
     return fingerprint([&](LoadOptions& options) {
       options.model = (fs::path(PACELINE_SOURCE_DIR) / "tests/goldens/hybrids" / name).string();
       options.state_dtype = dtype;
     });
   };
-  EXPECT_EQ(of_hybrid("qwen3_5_text", "float32"), of_hybrid("qwen3_5_text", "auto"));
-  EXPECT_NE(of_hybrid("qwen3_5_text", "float32"), of_hybrid("qwen3_5_text", "bfloat16"));
-  EXPECT_EQ(of_hybrid("lfm2_tied", "float32"), of_hybrid("lfm2_tied", "bfloat16"));
+  EXPECT_EQ(of_hybrid("qwen3_5_text", DataType::float32),
+            of_hybrid("qwen3_5_text", DataType::automatic));
+  EXPECT_NE(of_hybrid("qwen3_5_text", DataType::float32),
+            of_hybrid("qwen3_5_text", DataType::bfloat16));
+  EXPECT_EQ(of_hybrid("lfm2_tied", DataType::float32), of_hybrid("lfm2_tied", DataType::bfloat16));
   EXPECT_NE(fingerprint([](LoadOptions& options) { options.max_kv_size = 8; }), usual);
-  EXPECT_NE(fingerprint([](LoadOptions& options) { options.spec_accept = "rejection"; }), usual);
-  EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q4"; }), usual);
-  EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = "q8"; }),
-            fingerprint([](LoadOptions& options) { options.quantize = "q4"; }));
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.spec_accept = SpecAccept::rejection; }),
+            usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = LoadQuantization::q4; }),
+            usual);
+  EXPECT_NE(fingerprint([](LoadOptions& options) { options.quantize = LoadQuantization::q8; }),
+            fingerprint([](LoadOptions& options) { options.quantize = LoadQuantization::q4; }));
   const auto dummy = [&](uint64_t seed) {
     return fingerprint([seed](LoadOptions& options) {
       options.load_format = LoadFormat::dummy;

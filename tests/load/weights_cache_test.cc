@@ -165,11 +165,12 @@ TEST_F(WeightsCacheTest, EachSettingThatChangesWeightsHasAFileOfItsOwn) {
   const LoadOptions usual = options(model());
   size_t files = 0;
   const std::function<void(LoadOptions&)> changes[] = {
-      [](LoadOptions&) {}, [](LoadOptions& o) { o.dtype = "bfloat16"; },
-      [](LoadOptions& o) { o.quantize = "q4"; }, [](LoadOptions& o) { o.quantize = "q8"; },
+      [](LoadOptions&) {}, [](LoadOptions& o) { o.dtype = DataType::bfloat16; },
+      [](LoadOptions& o) { o.quantize = LoadQuantization::q4; },
+      [](LoadOptions& o) { o.quantize = LoadQuantization::q8; },
       [](LoadOptions& o) {
-        o.quantize = "q8";
-        o.activations = "plain";
+        o.quantize = LoadQuantization::q8;
+        o.activations = Activations::plain;
       }};
   for (const auto& change : changes) {
     LoadOptions options = usual;
@@ -184,9 +185,9 @@ TEST_F(WeightsCacheTest, EachSettingThatChangesWeightsHasAFileOfItsOwn) {
 
 TEST_F(WeightsCacheTest, OtherSettingsShareOne) {
   LoadOptions options = this->options(model());
-  options.quantize = "q4";
+  options.quantize = LoadQuantization::q4;
   load(options, Outcome::written);
-  options.activations = "bfloat16";
+  options.activations = Activations::bfloat16;
   const auto second = load(options, Outcome::reused);
   options.weights_cache = "";
   expect_same_matrices(*second->decoder, *load(options, Outcome::off)->decoder);
@@ -201,7 +202,7 @@ TEST_F(WeightsCacheTest, OtherSettingsShareOne) {
   options.num_threads = 1;
   options.max_kv_size = 8;
   options.block_size = 4;
-  options.kv_cache_dtype = "float32";
+  options.kv_cache_dtype = DataType::float32;
   load(options, Outcome::reused);
 }
 
