@@ -19,7 +19,7 @@ ALL_GPUS := -DPACELINE_CUDA_ARCHITECTURES=all
 # With what isn't sanitized from the release build.
 ASAN := -DPACELINE_TESTS=ON -DPACELINE_TEST_TIMEOUT_S=1800 "-DPACELINE_PLAIN_OBJECTS=$(CURDIR)/build/release"
 # What only users' own commands run: `make test` leaves it plain, `make asan` doesn't.
-PLAIN_MODULES := cli;autodiff;train;trainer;dataset
+PLAIN_MODULES := cli;autodiff;train;trainer;finetune;dataset
 
 .DEFAULT_GOAL := help
 .PHONY: help run serve train-demo train-bundled build test check test-release build-test run-test build-asan-beside test-cuda-emulated asan tsan equalities mutants cuda-mutants load fuzz bench bench-batch bench-serve bench-train bench-peers gpu-check lint format nightly install deb clean

@@ -70,8 +70,6 @@ def made() -> str:
     for body in re.findall(r"typedef enum \w+ \{(.*?)\}", text):
         parts += [f"{name} = {value}\n" for name, value in re.findall(r"(PACELINE_\w+) = (-?\d+)", body)]
     parts.append("PACELINE_DEFAULT = -(2 ** 63)\nPACELINE_DEFAULT_FLOAT = -1e30\n")
-    for result, name, arguments in re.findall(r"typedef (\w+) ?\(\*(\w+)\)\((.*?)\);", text):
-        parts.append(f"\n{name} = {callback(names, result, arguments)}\n")
     for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\} \1;", text):
         fields = []
         for declaration in filter(None, (part.strip() for part in body.split(";"))):
@@ -83,6 +81,8 @@ def made() -> str:
                 fields.append((member, names.ctype(kind)))
         lines = "".join(f'        ("{member}", {kind}),\n' for member, kind in fields)
         parts.append(f"\n\nclass {name}(Structure):\n    _fields_ = [\n{lines}    ]\n")
+    for result, name, arguments in re.findall(r"typedef (\w+) ?\(\*(\w+)\)\((.*?)\);", text):
+        parts.append(f"\n\n{name} = {callback(names, result, arguments)}\n")
     parts.append("\n\nFUNCTIONS = {\n")
     for name, prototype in sorted(make_abi_dump.functions(text).items()):
         result, arguments = re.match(rf"(.*?){name}\((.*)\)$", prototype).groups()

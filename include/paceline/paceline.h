@@ -572,6 +572,158 @@ PACELINE_API paceline_status paceline_decode_batch(paceline_context* context,
                                                    const paceline_decode_entry* entries,
                                                    size_t count, float* logits);
 
+/* --- Training -------------------------------------------------------------------------------- */
+
+typedef struct paceline_length_stage {
+  int64_t length; /* tokens of a sequence, at most */
+  double until;   /* this part of the run, above 0 to 1 */
+} paceline_length_stage;
+
+/* A number for the modules whose names end in `key`, a regular expression as PEFT's. */
+typedef struct paceline_module_number {
+  const char* key;
+  double number;
+} paceline_module_number;
+
+/* The options of `paceline train`, whose help says more about each. PACELINE_DEFAULT and
+ * PACELINE_DEFAULT_FLOAT stand for members without a value. */
+typedef struct paceline_train_options {
+  size_t size;
+  const paceline_load_options* model;
+  const char* output; /* the run's directory; NULL: nothing but a measured step */
+  int32_t resume;     /* 1: goes on after the last checkpoint in it */
+
+  const char* data;            /* JSON Lines, a JSON array, a plain text, or a directory */
+  const char* validation_data; /* NULL: the directory's, else a part of the data */
+  double validation_fraction;  /* that part */
+  const char* loss_tokens;     /* "all", "completion", "assistant" */
+  int64_t max_seq_length;      /* tokens of a row; longer examples are cut */
+  int32_t packing;             /* 1: rows hold several examples; none sees another */
+  const paceline_length_stage* sequence_lengths; /* rising */
+  size_t num_sequence_lengths;
+  const char* first_token; /* of each sequence of a plain text; NULL: the token before it */
+
+  const char* fine_tune_type;        /* "lora", "full" */
+  int32_t from_scratch;              /* 1: random weights; with "full" */
+  const char* const* target_modules; /* by the ends of their names; none: all linear ones */
+  size_t num_target_modules;
+  int64_t num_layers; /* adapts the last ones; -1: all */
+  int64_t rank;
+  double alpha; /* the matrices' product is multiplied by alpha / rank */
+  double scale; /* instead of alpha / rank */
+  const paceline_module_number* rank_pattern;
+  size_t num_rank_patterns;
+  const paceline_module_number* alpha_pattern;
+  size_t num_alpha_patterns;
+  double dropout;
+  int32_t use_rslora;          /* 1: alpha / sqrt(rank) */
+  const char* lora_dtype;      /* "auto", "float32", "bfloat16" */
+  const char* initial_adapter; /* a directory; NULL: random values */
+
+  int64_t num_steps;
+  double num_epochs;          /* instead of num_steps: passes over the data */
+  int64_t batch_size;         /* rows */
+  int64_t accumulation_steps; /* batches of a step */
+  double learning_rate;       /* the peak */
+  const char* schedule;       /* "constant", "linear", "cosine", "wsd" */
+  double decay_fraction;      /* of "wsd" */
+  int64_t warmup_steps;
+  double warmup_init; /* the first rate of the warm-up */
+  int64_t hold_steps;
+  int64_t decay_steps; /* 0: to the end of the run */
+  double final_learning_rate;
+  const char* optimizer; /* "adamw", "muon" */
+  double weight_decay;
+  double muon_momentum;
+  double adamw_learning_rate; /* beside "muon" */
+  double adamw_weight_decay;  /* beside "muon" */
+  double beta1;
+  double beta2;
+  double epsilon;
+  double max_gradient_norm; /* 0: gradients of any length */
+  int32_t checkpoints;      /* 1: activations of early layers are computed again, not kept */
+  int64_t patience;         /* evaluations without a lower loss that end the run; 0: none do */
+
+  int64_t steps_per_report;
+  int64_t steps_per_evaluation;
+  int64_t validation_batches; /* of an evaluation; -1: all */
+  int64_t steps_per_checkpoint;
+  uint64_t seed;
+} paceline_train_options;
+
+PACELINE_API void paceline_train_options_init(paceline_train_options* options);
+
+/* A run that hasn't been taken yet. One thread at a time. */
+typedef struct paceline_training paceline_training;
+
+/* Reads the model and the data, and checks every option and example; writes nothing. */
+PACELINE_API paceline_status paceline_open_training(const paceline_train_options* options,
+                                                    paceline_training** training);
+PACELINE_API void paceline_free_training(paceline_training* training);
+
+typedef struct paceline_training_plan {
+  const char* data_file;
+  const char* data_format; /* "chats", "plain text", ... */
+  int64_t num_examples;
+  int64_t num_tokens;
+  int64_t num_counted_tokens; /* of these, part of the loss */
+  int64_t num_validation_examples;
+  int64_t num_steps;
+  int64_t num_modules;      /* with LoRA matrices; 0: all weights are trained */
+  int64_t num_parameters;   /* that are trained */
+  const char* dtype;        /* of these */
+  const char* const* notes; /* what a person should read first */
+  size_t num_notes;
+} paceline_training_plan;
+
+PACELINE_API paceline_status paceline_get_training_plan(paceline_training* training,
+                                                        const paceline_training_plan** plan);
+PACELINE_API void paceline_free_training_plan(const paceline_training_plan* plan);
+
+typedef struct paceline_step_cost {
+  double loss;
+  int64_t num_tokens; /* part of the loss */
+  double seconds;
+  uint64_t peak_bytes;
+} paceline_step_cost;
+
+/* Takes a first step and keeps nothing of it. The run is then over. */
+PACELINE_API paceline_status paceline_measure_step(paceline_training* training,
+                                                   paceline_step_cost* cost);
+
+typedef struct paceline_training_point {
+  int64_t step;
+  double loss;            /* since the last report; NaN: none, before the first step */
+  double validation_loss; /* NaN: none was measured */
+  double learning_rate;
+  double gradient_norm;
+  double tokens_per_second;
+  int64_t num_tokens; /* trained so far */
+  uint64_t peak_bytes;
+} paceline_training_point;
+
+typedef enum paceline_training_end {
+  PACELINE_TRAINING_FINISHED = 0,
+  PACELINE_TRAINING_OUT_OF_PATIENCE = 1,
+  PACELINE_TRAINING_STOPPED = 2
+} paceline_training_end;
+
+typedef struct paceline_training_outcome {
+  paceline_training_end end;
+  int64_t num_steps;
+  int64_t saved_step; /* of the last checkpoint */
+} paceline_training_outcome;
+
+/* Gets every report on the calling thread; returns 0 to go on, anything else to stop. */
+typedef int (*paceline_on_point)(const paceline_training_point* point, void* user);
+
+/* Takes all steps, once; `on_point` and `cancellation` may be NULL. A stop takes effect after the
+ * step in progress, and saves a checkpoint. */
+PACELINE_API paceline_status paceline_run_training(paceline_training* training,
+                                                   paceline_on_point on_point, void* user,
+                                                   const paceline_cancellation* cancellation,
+                                                   paceline_training_outcome* outcome);
+
 #ifdef __cplusplus
 }
 #endif

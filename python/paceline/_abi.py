@@ -31,10 +31,11 @@ PACELINE_FINISHED = 2
 PACELINE_PREDICATE = 0
 PACELINE_QUESTION_CHOICE = 1
 PACELINE_QUESTION_SCORE = 2
+PACELINE_TRAINING_FINISHED = 0
+PACELINE_TRAINING_OUT_OF_PATIENCE = 1
+PACELINE_TRAINING_STOPPED = 2
 PACELINE_DEFAULT = -(2 ** 63)
 PACELINE_DEFAULT_FLOAT = -1e30
-
-paceline_on_piece = CFUNCTYPE(c_int, c_char_p, c_size_t, c_void_p)
 
 
 class paceline_load_options(Structure):
@@ -347,6 +348,135 @@ class paceline_decode_entry(Structure):
     ]
 
 
+class paceline_length_stage(Structure):
+    _fields_ = [
+        ("length", c_int64),
+        ("until", c_double),
+    ]
+
+
+class paceline_module_number(Structure):
+    _fields_ = [
+        ("key", c_char_p),
+        ("number", c_double),
+    ]
+
+
+class paceline_train_options(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("model", POINTER(paceline_load_options)),
+        ("output", c_char_p),
+        ("resume", c_int32),
+        ("data", c_char_p),
+        ("validation_data", c_char_p),
+        ("validation_fraction", c_double),
+        ("loss_tokens", c_char_p),
+        ("max_seq_length", c_int64),
+        ("packing", c_int32),
+        ("sequence_lengths", POINTER(paceline_length_stage)),
+        ("num_sequence_lengths", c_size_t),
+        ("first_token", c_char_p),
+        ("fine_tune_type", c_char_p),
+        ("from_scratch", c_int32),
+        ("target_modules", POINTER(c_char_p)),
+        ("num_target_modules", c_size_t),
+        ("num_layers", c_int64),
+        ("rank", c_int64),
+        ("alpha", c_double),
+        ("scale", c_double),
+        ("rank_pattern", POINTER(paceline_module_number)),
+        ("num_rank_patterns", c_size_t),
+        ("alpha_pattern", POINTER(paceline_module_number)),
+        ("num_alpha_patterns", c_size_t),
+        ("dropout", c_double),
+        ("use_rslora", c_int32),
+        ("lora_dtype", c_char_p),
+        ("initial_adapter", c_char_p),
+        ("num_steps", c_int64),
+        ("num_epochs", c_double),
+        ("batch_size", c_int64),
+        ("accumulation_steps", c_int64),
+        ("learning_rate", c_double),
+        ("schedule", c_char_p),
+        ("decay_fraction", c_double),
+        ("warmup_steps", c_int64),
+        ("warmup_init", c_double),
+        ("hold_steps", c_int64),
+        ("decay_steps", c_int64),
+        ("final_learning_rate", c_double),
+        ("optimizer", c_char_p),
+        ("weight_decay", c_double),
+        ("muon_momentum", c_double),
+        ("adamw_learning_rate", c_double),
+        ("adamw_weight_decay", c_double),
+        ("beta1", c_double),
+        ("beta2", c_double),
+        ("epsilon", c_double),
+        ("max_gradient_norm", c_double),
+        ("checkpoints", c_int32),
+        ("patience", c_int64),
+        ("steps_per_report", c_int64),
+        ("steps_per_evaluation", c_int64),
+        ("validation_batches", c_int64),
+        ("steps_per_checkpoint", c_int64),
+        ("seed", c_uint64),
+    ]
+
+
+class paceline_training_plan(Structure):
+    _fields_ = [
+        ("data_file", c_char_p),
+        ("data_format", c_char_p),
+        ("num_examples", c_int64),
+        ("num_tokens", c_int64),
+        ("num_counted_tokens", c_int64),
+        ("num_validation_examples", c_int64),
+        ("num_steps", c_int64),
+        ("num_modules", c_int64),
+        ("num_parameters", c_int64),
+        ("dtype", c_char_p),
+        ("notes", POINTER(c_char_p)),
+        ("num_notes", c_size_t),
+    ]
+
+
+class paceline_step_cost(Structure):
+    _fields_ = [
+        ("loss", c_double),
+        ("num_tokens", c_int64),
+        ("seconds", c_double),
+        ("peak_bytes", c_uint64),
+    ]
+
+
+class paceline_training_point(Structure):
+    _fields_ = [
+        ("step", c_int64),
+        ("loss", c_double),
+        ("validation_loss", c_double),
+        ("learning_rate", c_double),
+        ("gradient_norm", c_double),
+        ("tokens_per_second", c_double),
+        ("num_tokens", c_int64),
+        ("peak_bytes", c_uint64),
+    ]
+
+
+class paceline_training_outcome(Structure):
+    _fields_ = [
+        ("end", c_int),
+        ("num_steps", c_int64),
+        ("saved_step", c_int64),
+    ]
+
+
+paceline_on_piece = CFUNCTYPE(c_int, c_char_p, c_size_t, c_void_p)
+
+
+paceline_on_point = CFUNCTYPE(c_int, POINTER(paceline_training_point), c_void_p)
+
+
 FUNCTIONS = {
     "paceline_apply_chat_template": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(c_char_p), POINTER(c_size_t)]),
     "paceline_batch_generate": (c_int, [c_void_p, POINTER(paceline_prompt), c_size_t, POINTER(POINTER(paceline_generate_options)), POINTER(POINTER(paceline_completions))]),
@@ -379,6 +509,8 @@ FUNCTIONS = {
     "paceline_free_queue": (None, [c_void_p]),
     "paceline_free_sequence": (c_int, [c_void_p, c_int32]),
     "paceline_free_text": (None, [c_char_p]),
+    "paceline_free_training": (None, [c_void_p]),
+    "paceline_free_training_plan": (None, [POINTER(paceline_training_plan)]),
     "paceline_free_vectors": (None, [POINTER(paceline_vectors)]),
     "paceline_generate": (c_int, [c_void_p, paceline_prompt, POINTER(paceline_generate_options), POINTER(c_void_p)]),
     "paceline_generate_all": (c_int, [c_void_p, paceline_prompt, POINTER(paceline_generate_options), paceline_on_piece, c_void_p, POINTER(POINTER(paceline_completions))]),
@@ -386,21 +518,25 @@ FUNCTIONS = {
     "paceline_get_device_info": (c_int, [POINTER(paceline_load_options), POINTER(POINTER(paceline_device_info))]),
     "paceline_get_metrics": (c_int, [c_void_p, POINTER(paceline_metrics)]),
     "paceline_get_model_info": (c_int, [c_void_p, POINTER(POINTER(paceline_model_info))]),
+    "paceline_get_training_plan": (c_int, [c_void_p, POINTER(POINTER(paceline_training_plan))]),
     "paceline_last_error": (c_char_p, []),
     "paceline_load": (c_int, [POINTER(paceline_load_options), POINTER(c_void_p)]),
     "paceline_load_adapter": (c_int, [c_void_p, c_char_p, c_char_p, c_double]),
     "paceline_load_options_init": (None, [POINTER(paceline_load_options)]),
+    "paceline_measure_step": (c_int, [c_void_p, POINTER(paceline_step_cost)]),
     "paceline_memory_use": (c_int, [c_void_p, POINTER(paceline_memory)]),
     "paceline_new_cancellation": (c_void_p, []),
     "paceline_new_context": (c_int, [POINTER(paceline_load_options), c_int64, POINTER(c_void_p)]),
     "paceline_new_queue": (c_int, [POINTER(c_void_p)]),
     "paceline_new_sequence": (c_int, [c_void_p, c_int64, POINTER(c_int32)]),
     "paceline_next_piece": (c_int, [c_void_p, POINTER(c_char_p), POINTER(c_size_t)]),
+    "paceline_open_training": (c_int, [POINTER(paceline_train_options), POINTER(c_void_p)]),
     "paceline_poll_piece": (c_int, [c_void_p, POINTER(c_int), POINTER(c_char_p), POINTER(c_size_t)]),
     "paceline_prefill": (c_int, [c_void_p, c_int32, POINTER(c_int32), c_size_t, c_int64, POINTER(c_size_t), c_size_t, POINTER(c_float)]),
     "paceline_queue_descriptor": (c_int, [c_void_p]),
     "paceline_request_options_init": (None, [POINTER(paceline_request_options)]),
     "paceline_reset_peak": (c_int, [c_void_p]),
+    "paceline_run_training": (c_int, [c_void_p, paceline_on_point, c_void_p, c_void_p, POINTER(paceline_training_outcome)]),
     "paceline_score": (c_int, [c_void_p, paceline_prompt, c_int32, POINTER(paceline_request_options), POINTER(POINTER(paceline_logprobs))]),
     "paceline_score_pairs": (c_int, [c_void_p, c_char_p, POINTER(c_char_p), c_size_t, POINTER(paceline_request_options), POINTER(POINTER(paceline_vectors))]),
     "paceline_sequence_length": (c_int, [c_void_p, c_int32, POINTER(c_int64)]),
@@ -410,6 +546,7 @@ FUNCTIONS = {
     "paceline_take_ready": (c_size_t, [c_void_p, POINTER(c_int64), c_size_t]),
     "paceline_text_prompt": (paceline_prompt, [c_char_p]),
     "paceline_tokenize": (c_int, [c_void_p, c_char_p, c_size_t, c_int32, POINTER(POINTER(c_int32)), POINTER(c_size_t)]),
+    "paceline_train_options_init": (None, [POINTER(paceline_train_options)]),
     "paceline_unload_adapter": (c_int, [c_void_p, c_char_p]),
     "paceline_version": (c_char_p, []),
 }

@@ -20,6 +20,20 @@ constexpr std::pair<DraftMethod, std::string_view> kDraftMethods[] = {
 constexpr std::pair<SpecAccept, std::string_view> kSpecAccepts[] = {
     {SpecAccept::coupled, "coupled"}, {SpecAccept::rejection, "rejection"}};
 
+constexpr std::pair<FineTuneType, std::string_view> kFineTuneTypes[] = {
+    {FineTuneType::lora, "lora"}, {FineTuneType::full, "full"}};
+constexpr std::pair<LossTokens, std::string_view> kLossTokens[] = {
+    {LossTokens::all, "all"},
+    {LossTokens::completion, "completion"},
+    {LossTokens::assistant_turns, "assistant"}};
+constexpr std::pair<RateSchedule, std::string_view> kRateSchedules[] = {
+    {RateSchedule::constant, "constant"},
+    {RateSchedule::linear, "linear"},
+    {RateSchedule::cosine, "cosine"},
+    {RateSchedule::wsd, "wsd"}};
+constexpr std::pair<OptimizerKind, std::string_view> kOptimizers[] = {
+    {OptimizerKind::adamw, "adamw"}, {OptimizerKind::muon, "muon"}};
+
 }  // namespace
 
 OptionNames<DataType> option_names(DataType) { return kDataTypes; }
@@ -27,5 +41,9 @@ OptionNames<LoadQuantization> option_names(LoadQuantization) { return kQuantizat
 OptionNames<Activations> option_names(Activations) { return kActivations; }
 OptionNames<DraftMethod> option_names(DraftMethod) { return kDraftMethods; }
 OptionNames<SpecAccept> option_names(SpecAccept) { return kSpecAccepts; }
+OptionNames<FineTuneType> option_names(FineTuneType) { return kFineTuneTypes; }
+OptionNames<LossTokens> option_names(LossTokens) { return kLossTokens; }
+OptionNames<RateSchedule> option_names(RateSchedule) { return kRateSchedules; }
+OptionNames<OptimizerKind> option_names(OptimizerKind) { return kOptimizers; }
 
 }  // namespace paceline

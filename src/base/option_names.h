@@ -11,6 +11,7 @@
 
 #include "paceline/error.h"
 #include "paceline/options.h"
+#include "paceline/train_options.h"
 
 namespace paceline {
 
@@ -23,6 +24,10 @@ OptionNames<LoadQuantization> option_names(LoadQuantization);
 OptionNames<Activations> option_names(Activations);
 OptionNames<DraftMethod> option_names(DraftMethod);
 OptionNames<SpecAccept> option_names(SpecAccept);
+OptionNames<FineTuneType> option_names(FineTuneType);
+OptionNames<LossTokens> option_names(LossTokens);
+OptionNames<RateSchedule> option_names(RateSchedule);
+OptionNames<OptimizerKind> option_names(OptimizerKind);
 
 // "?" for a number that is none of the values.
 template <class E>

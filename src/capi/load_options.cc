@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/option_names.h"
 #include "capi/call_status.h"
 
 namespace paceline::capi {
@@ -17,11 +16,6 @@ std::optional<size_t> bytes_or_default(int64_t bytes, const char* name) {
                 fmt::format("{}: found {}, expected bytes or PACELINE_DEFAULT", name, bytes));
   }
   return static_cast<size_t>(bytes);
-}
-
-template <class E>
-void set_named(const char* name, std::string_view where, E& member) {
-  if (name != nullptr) member = option_value<E>(name, where);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/options.h"
+#include "paceline/train_options.h"
 #include "server/server_options.h"
 
 namespace paceline {
@@ -43,68 +44,6 @@ struct ConstraintChoice {
   bool is_given() const {
     return !json_schema_file.empty() || regex || !grammar_file.empty() || !choices.empty();
   }
-};
-
-using NamedNumbers = std::vector<std::pair<std::string, double>>;
-
-// The options of train.
-struct TrainChoice {
-  std::string data;
-  std::string validation_data;
-  std::optional<double> validation_fraction;  // 0.05 where there is no file
-  std::string loss_on;                        // all, completion or assistant; empty: all
-  bool mask_prompt = false;                   // mlx_lm's name of --loss-on completion
-  int64_t max_seq_length = 2048;
-  bool is_packed = true;
-
-  std::string sequence_lengths;  // of sequences that grow (train_data.h); empty: rows aren't cut
-  std::string first_token;       // of each sequence of a plain text; empty: the token before it
-
-  std::string fine_tune_type = "lora";
-  bool from_scratch = false;
-  std::vector<std::string> target_modules;  // empty: all linear ones
-  int64_t num_layers = -1;                  // the last ones; -1: all
-  int64_t rank = 8;
-  double alpha = 16;
-  std::optional<double> scale;  // instead of alpha: what the product is multiplied by
-  NamedNumbers rank_pattern;    // by PEFT's keys: regular expressions of the ends of module names
-  NamedNumbers alpha_pattern;
-  double dropout = 0;
-  bool use_rslora = false;
-  std::string lora_dtype = "auto";
-  std::string initial_adapter;
-
-  int64_t num_steps = 1000;
-  std::optional<double> num_epochs;  // instead of num_steps: passes over the training data
-  int64_t batch_size = 4;
-  int64_t accumulation_steps = 1;
-  double learning_rate = 1e-5;
-  std::string schedule = "constant";
-  double decay_fraction = 0.2;  // of wsd
-  int64_t warmup_steps = 0;
-  std::optional<double> warmup_init;  // the first rate of the warm-up
-  int64_t hold_steps = 0;             // at the peak, in front of the decay
-  int64_t decay_steps = 0;            // of linear and cosine; 0: to the end of the run
-  double final_learning_rate = 0;     // of schedules that fall
-  std::string optimizer = "adamw";
-  double weight_decay = 0.01;
-  double muon_momentum = 0.95;
-  std::optional<double> adamw_learning_rate;  // beside Muon; learning_rate
-  double adamw_weight_decay = 0;              // beside Muon
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double max_gradient_norm = 1.0;
-  bool checkpoints = true;  // of activations
-  int64_t patience = 0;
-
-  int64_t steps_per_report = 10;
-  int64_t steps_per_evaluation = 200;
-  int64_t validation_batches = 25;
-  int64_t steps_per_checkpoint = 100;
-  uint64_t seed = 0;
-  bool resume = false;
-  bool dry_run = false;
 };
 
 // The name of the one adapter of a run, whatever --lora calls it.
@@ -197,7 +136,8 @@ struct Settings {
   std::optional<std::string> calibrate;
 
   // train
-  TrainChoice train;
+  TrainOptions train;  // without the model and the directory, which are `load` and `output`
+  bool dry_run = false;
 
   // adapter, fuse
   std::string adapter;

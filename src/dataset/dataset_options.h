@@ -8,15 +8,9 @@
 
 #include "paceline/chat_template.h"
 #include "paceline/tokenizer.h"
+#include "paceline/train_options.h"
 
 namespace paceline {
-
-// The tokens whose prediction is part of the loss.
-enum class LossTokens : uint8_t {
-  all,              // all but the first
-  completion,       // the last message or the completion, as with mlx_lm's --mask-prompt
-  assistant_turns,  // all messages of the assistant; of prompt and completion, the completion's
-};
 
 struct DatasetOptions {
   LossTokens loss_tokens = LossTokens::all;

@@ -1,16 +1,12 @@
-// LengthStage: sequences that grow during a run.
+// How long the sequences of a step are, in runs whose sequences grow.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-namespace paceline {
+#include "paceline/train_options.h"
 
-// Sequences of at most `length` places until this part of a run.
-struct LengthStage {
-  int64_t length = 0;
-  double until = 0;
-};
+namespace paceline {
 
 // The most places of a sequence in a step of a run of `num_steps`; 0: no limit of its own.
 int64_t sequence_length_at(std::span<const LengthStage> stages, int64_t step, int64_t num_steps);

@@ -17,16 +17,16 @@ double LearningRate::at(int64_t step) const {
   const double done =
       std::clamp(static_cast<double>(step - begin) / static_cast<double>(length), 0.0, 1.0);
   switch (schedule) {
-    case Schedule::constant:
+    case RateSchedule::constant:
       return peak;
-    case Schedule::linear:
+    case RateSchedule::linear:
       return peak + (last - peak) * done;
-    case Schedule::wsd: {
+    case RateSchedule::wsd: {
       const auto left = static_cast<double>(num_steps - std::min(step, num_steps));
       const double decay = decay_fraction * static_cast<double>(num_steps);
       return left < decay ? last + (peak - last) * left / decay : peak;
     }
-    case Schedule::cosine:
+    case RateSchedule::cosine:
       break;
   }
   return last + (peak - last) * 0.5 * (1.0 + std::cos(std::numbers::pi * done));

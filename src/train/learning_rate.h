@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "paceline/train_options.h"
+
 namespace paceline {
 
 struct LearningRate {
-  enum class Schedule : uint8_t { constant, linear, cosine, wsd };
-
   double peak = 1e-5;
-  Schedule schedule = Schedule::constant;
+  RateSchedule schedule = RateSchedule::constant;
   int64_t warmup_steps = 0;  // the rate rises in a line, to the peak at the first step behind them
   std::optional<double> warmup_init = {};  // of step 0; nothing: one part of warmup_steps + 1
   int64_t hold_steps = 0;   // steps more at the peak, before linear and cosine begin to fall

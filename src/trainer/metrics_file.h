@@ -3,22 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
-namespace paceline {
+#include "paceline/train_options.h"
 
-struct TrainingPoint {
-  int64_t step = 0;
-  std::optional<double> loss;  // of training: the mean since the last report
-  std::optional<double> validation_loss;
-  double learning_rate = 0;
-  double gradient_norm = 0;
-  double tokens_per_second = 0;
-  int64_t num_tokens = 0;  // trained so far
-  uint64_t peak_bytes = 0;
-};
+namespace paceline {
 
 class MetricsFile {
  public:

@@ -72,11 +72,11 @@ void TrainingRun::finish() {
   }
 }
 
-RunOutcome TrainingRun::run(const RunData& data,
-                            const std::function<void(const TrainingPoint&)>& report,
-                            const std::stop_token& stop) {
+TrainingOutcome TrainingRun::run(const RunData& data,
+                                 const std::function<void(const TrainingPoint&)>& report,
+                                 const std::stop_token& stop) {
   metrics_ = std::make_unique<MetricsFile>(directory_ / "metrics.jsonl", trainer_.num_steps());
-  RunOutcome outcome;
+  TrainingOutcome outcome;
   Interval interval;
   int64_t num_tokens = metrics_->points().empty() ? 0 : metrics_->points().back().num_tokens;
   double best = std::numeric_limits<double>::infinity();
@@ -139,11 +139,12 @@ RunOutcome TrainingRun::run(const RunData& data,
   outcome.num_steps = trainer_.num_steps();
   outcome.saved_step = saved_step_;
   if (trainer_.num_steps() >= options_.num_steps) {
-    outcome.end = RunOutcome::End::finished;
+    outcome.end = TrainingOutcome::End::finished;
   } else {
-    outcome.end = is_patient() ? RunOutcome::End::stopped : RunOutcome::End::out_of_patience;
+    outcome.end =
+        is_patient() ? TrainingOutcome::End::stopped : TrainingOutcome::End::out_of_patience;
   }
-  if (outcome.end != RunOutcome::End::stopped) finish();
+  if (outcome.end != TrainingOutcome::End::stopped) finish();
   return outcome;
 }
 

@@ -32,13 +32,6 @@ struct RunData {
   std::vector<TrainBatch> validation;  // none: no evaluation
 };
 
-struct RunOutcome {
-  enum class End : uint8_t { finished, out_of_patience, stopped };
-  End end = End::finished;
-  int64_t num_steps = 0;
-  int64_t saved_step = 0;  // of the last checkpoint
-};
-
 class TrainingRun {
  public:
   // `directory` exists and is the run's own: checkpoints, metrics.jsonl, at last the result.
@@ -51,8 +44,8 @@ class TrainingRun {
 
   // `report` is called for each line of metrics.jsonl. A stop saves a checkpoint first. An error
   // says which step was saved last.
-  RunOutcome run(const RunData& data, const std::function<void(const TrainingPoint&)>& report,
-                 const std::stop_token& stop);
+  TrainingOutcome run(const RunData& data, const std::function<void(const TrainingPoint&)>& report,
+                      const std::stop_token& stop);
 
   const std::vector<TrainingPoint>& points() const { return metrics_->points(); }
 

@@ -4,13 +4,16 @@
 
 #include <atomic>
 #include <cmath>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "paceline/llm.h"
 #include "paceline/paceline.h"
+#include "paceline/training.h"
 #include "tests/source_path.h"
+#include "tests/test_directory.h"
 
 namespace paceline {
 namespace {
@@ -471,6 +474,125 @@ TEST(CApiContext, TheCallersLoopHasTheTokensOfTheEngine) {
                  {"context"});
   paceline_free_context(context);
   paceline_free_context(nullptr);
+}
+
+// Training in C has the points and the files of training in C++.
+class CTraining : public testing::Test {
+ protected:
+  CTraining() {
+    std::ofstream(data_) << "{\"text\": \"Once upon a time\"}\n{\"text\": \"there was a hen\"}\n";
+    paceline_load_options_init(&model_);
+    model_.model = path_.c_str();
+    model_.num_threads = 1;
+    paceline_train_options_init(&options_);
+    options_.model = &model_;
+    options_.output = output_.c_str();
+    options_.data = data_.c_str();
+    options_.validation_fraction = 0;
+    options_.rank = 2;
+    options_.num_steps = 3;
+    options_.batch_size = 1;
+    options_.learning_rate = 1e-3;
+    options_.steps_per_report = 1;
+  }
+
+  const TestDirectory directory_;
+  const std::string path_ = source_path("models/paceline-draft-1m");
+  const std::string data_ = directory_.path() / "train.jsonl";
+  const std::string output_ = directory_.path() / "run";
+  paceline_load_options model_;
+  paceline_train_options options_;
+};
+
+TEST_F(CTraining, HasThePointsOfCpp) {
+  paceline_training* training = nullptr;
+  ASSERT_EQ(paceline_open_training(&options_, &training), PACELINE_OK) << paceline_last_error();
+  const paceline_training_plan* plan = nullptr;
+  ASSERT_EQ(paceline_get_training_plan(training, &plan), PACELINE_OK);
+  EXPECT_EQ(plan->num_steps, 3);
+  EXPECT_EQ(plan->num_examples, 2);
+  EXPECT_STREQ(plan->data_format, "texts");
+  paceline_free_training_plan(plan);
+  std::vector<double> losses;
+  const auto keep = [](const paceline_training_point* point, void* user) {
+    if (!std::isnan(point->loss)) static_cast<std::vector<double>*>(user)->push_back(point->loss);
+    return 0;
+  };
+  paceline_training_outcome outcome;
+  ASSERT_EQ(paceline_run_training(training, keep, &losses, nullptr, &outcome), PACELINE_OK)
+      << paceline_last_error();
+  EXPECT_EQ(outcome.end, PACELINE_TRAINING_FINISHED);
+  expect_failure(paceline_run_training(training, keep, &losses, nullptr, &outcome),
+                 PACELINE_INVALID, {"taken already"});
+  paceline_free_training(training);
+
+  std::vector<double> expected;
+  Training::open({.model = {.model = path_, .num_threads = 1},
+                  .output = output_ + "2",
+                  .data = data_,
+                  .validation_fraction = 0.0,
+                  .rank = 2,
+                  .num_steps = 3,
+                  .batch_size = 1,
+                  .learning_rate = 1e-3,
+                  .steps_per_report = 1})
+      .run([&](const TrainingPoint& point) {
+        if (point.loss) expected.push_back(*point.loss);
+      });
+  EXPECT_EQ(losses, expected);
+}
+
+TEST_F(CTraining, StopsWhenTheCallerSaysSo) {
+  paceline_training* training = nullptr;
+  ASSERT_EQ(paceline_open_training(&options_, &training), PACELINE_OK) << paceline_last_error();
+  paceline_training_outcome outcome;
+  const auto stop = [](const paceline_training_point*, void*) { return 1; };
+  ASSERT_EQ(paceline_run_training(training, stop, nullptr, nullptr, &outcome), PACELINE_OK)
+      << paceline_last_error();
+  EXPECT_EQ(outcome.end, PACELINE_TRAINING_STOPPED);
+  EXPECT_LT(outcome.num_steps, 3);
+  paceline_free_training(training);
+
+  // A cancellation that came before stops it at once.
+  options_.resume = 1;
+  paceline_cancellation* cancellation = paceline_new_cancellation();
+  paceline_cancel(cancellation);
+  ASSERT_EQ(paceline_open_training(&options_, &training), PACELINE_OK) << paceline_last_error();
+  ASSERT_EQ(paceline_run_training(training, nullptr, nullptr, cancellation, &outcome), PACELINE_OK);
+  EXPECT_EQ(outcome.end, PACELINE_TRAINING_STOPPED);
+  paceline_free_training(training);
+  paceline_free_cancellation(cancellation);
+}
+
+TEST_F(CTraining, WrongOptionsAreNamed) {
+  paceline_training* training = nullptr;
+  const auto refuses = [&](const std::vector<std::string>& parts) {
+    expect_failure(paceline_open_training(&options_, &training), PACELINE_INVALID, parts);
+    EXPECT_EQ(training, nullptr);
+  };
+  const paceline_train_options usual = options_;
+  options_.schedule = "parabola";
+  refuses({"options.schedule", "parabola", "cosine"});
+  options_ = usual;
+  options_.fine_tune_type = "some";
+  refuses({"options.fine_tune_type", "some", "lora, full"});
+  options_ = usual;
+  options_.num_target_modules = 1;
+  refuses({"options.target_modules"});
+  options_ = usual;
+  options_.rank = 0;
+  refuses({"--lora-rank", "found 0"});
+  options_ = usual;
+  options_.data = nullptr;
+  refuses({"options.data"});
+  options_ = usual;
+  options_.size = 0;
+  refuses({"options.size"});
+  expect_failure(paceline_run_training(nullptr, nullptr, nullptr, nullptr, nullptr),
+                 PACELINE_INVALID, {"outcome"});
+  expect_failure(paceline_open_training(nullptr, &training), PACELINE_INVALID, {"options"});
+  paceline_free_training(nullptr);
+  paceline_free_training_plan(nullptr);
 }
 
 }  // namespace

@@ -86,12 +86,12 @@ class MlxConfigTest : public testing::Test {
 
 TEST_F(MlxConfigTest, TheExampleIsRead) {
   const Settings settings = read(kExample);
-  const TrainChoice& train = settings.train;
+  const TrainOptions& train = settings.train;
   EXPECT_EQ(settings.load.model, "models/small");
   EXPECT_EQ(settings.output, "adapters");
   EXPECT_EQ(train.data, "data/chats");
-  EXPECT_EQ(train.fine_tune_type, "lora");
-  EXPECT_EQ(train.optimizer, "adamw");
+  EXPECT_EQ(train.fine_tune_type, FineTuneType::lora);
+  EXPECT_EQ(train.optimizer, OptimizerKind::adamw);
   EXPECT_EQ(train.beta1, 0.9);
   EXPECT_EQ(train.beta2, 0.98);
   EXPECT_EQ(train.epsilon, 1e-6);
@@ -118,37 +118,38 @@ TEST_F(MlxConfigTest, TheExampleIsRead) {
 TEST_F(MlxConfigTest, FullFineTuningHasNoLora) {
   std::string text(kExample);
   text.replace(text.find("fine_tune_type: lora"), 20, "fine_tune_type: full");
-  const TrainChoice train = read(text).train;
-  EXPECT_EQ(train.fine_tune_type, "full");
+  const TrainOptions train = read(text).train;
+  EXPECT_EQ(train.fine_tune_type, FineTuneType::full);
   EXPECT_THAT(train.target_modules, testing::IsEmpty());
   EXPECT_FALSE(train.scale.has_value());
   EXPECT_EQ(train.dropout, 0);
 }
 
 TEST_F(MlxConfigTest, FlagsWinAndAnAlphaReplacesAScale) {
-  const TrainChoice train = read(kExample, {"--lora-alpha", "12", "--iters", "3"}).train;
+  const TrainOptions train = read(kExample, {"--lora-alpha", "12", "--iters", "3"}).train;
   EXPECT_EQ(train.num_steps, 3);
   EXPECT_EQ(train.alpha, 12);
   EXPECT_FALSE(train.scale.has_value());
 }
 
 TEST_F(MlxConfigTest, OptionsMayStandBesideMlxKeysInBothNotations) {
-  const TrainChoice yaml = read(
-                               "rank_pattern:\n  q_proj: 16\n  'layers\\.0\\..*': 2\n"
-                               "alpha_pattern: {q_proj: 32}\n"
-                               "lr_schedule: cosine\nwarmup_steps: 5\nmask_prompt: yes\n"
-                               "resume_adapter_file: a/adapters.safetensors\n")
-                               .train;
+  const TrainOptions yaml = read(
+                                "rank_pattern:\n  q_proj: 16\n  'layers\\.0\\..*': 2\n"
+                                "alpha_pattern: {q_proj: 32}\n"
+                                "lr_schedule: cosine\nwarmup_steps: 5\nmask_prompt: yes\n"
+                                "resume_adapter_file: a/adapters.safetensors\n")
+                                .train;
   EXPECT_THAT(yaml.rank_pattern, ElementsAre(Pair("q_proj", 16), Pair("layers\\.0\\..*", 2)));
   EXPECT_THAT(yaml.alpha_pattern, ElementsAre(Pair("q_proj", 32)));
-  EXPECT_EQ(yaml.schedule, "cosine");
-  EXPECT_TRUE(yaml.mask_prompt);
+  EXPECT_EQ(yaml.schedule, RateSchedule::cosine);
+  EXPECT_EQ(yaml.loss_tokens, LossTokens::completion);
   EXPECT_EQ(yaml.initial_adapter, "a");
-  const TrainChoice toml = read(
-                               "iters = 5\n[lora_parameters]\nkeys = ['mlp.up_proj']\nscale = 2.5\n"
-                               "[rank_pattern]\nup_proj = 3\n[train]\nbatch_size = 1\n",
-                               {}, "options.toml")
-                               .train;
+  const TrainOptions toml =
+      read(
+          "iters = 5\n[lora_parameters]\nkeys = ['mlp.up_proj']\nscale = 2.5\n"
+          "[rank_pattern]\nup_proj = 3\n[train]\nbatch_size = 1\n",
+          {}, "options.toml")
+          .train;
   EXPECT_THAT(toml.target_modules, ElementsAre("up_proj"));
   EXPECT_EQ(toml.scale, 2.5);
   EXPECT_THAT(toml.rank_pattern, ElementsAre(Pair("up_proj", 3)));
@@ -156,12 +157,12 @@ TEST_F(MlxConfigTest, OptionsMayStandBesideMlxKeysInBothNotations) {
 }
 
 TEST_F(MlxConfigTest, SchedulesAreObeyed) {
-  const TrainChoice cosine = read(
-                                 "learning_rate: 1e-3\nlr_schedule:\n  name: cosine_decay\n"
-                                 "  warmup: 100\n  warmup_init: 1e-7\n"
-                                 "  arguments: [1e-5, 1000, 1e-6]\n")
-                                 .train;
-  EXPECT_EQ(cosine.schedule, "cosine");
+  const TrainOptions cosine = read(
+                                  "learning_rate: 1e-3\nlr_schedule:\n  name: cosine_decay\n"
+                                  "  warmup: 100\n  warmup_init: 1e-7\n"
+                                  "  arguments: [1e-5, 1000, 1e-6]\n")
+                                  .train;
+  EXPECT_EQ(cosine.schedule, RateSchedule::cosine);
   EXPECT_EQ(cosine.learning_rate, 1e-5) << "mlx_lm reads no learning_rate beside a schedule";
   EXPECT_EQ(cosine.warmup_steps, 100);
   EXPECT_EQ(cosine.warmup_init, 1e-7);
@@ -170,19 +171,19 @@ TEST_F(MlxConfigTest, SchedulesAreObeyed) {
   EXPECT_EQ(cosine.final_learning_rate, 1e-6);
   EXPECT_EQ(read("lora_parameters: {rank: 3, scale: 2}\n").train.rank, 3);
   EXPECT_EQ(read("optimizer_config: {adamw: {eps: 1e-5}}\n").train.epsilon, 1e-5);
-  const TrainChoice plain =
+  const TrainOptions plain =
       read("lr_schedule: {name: cosine_decay, warmup: 0, arguments: [1e-5, 1000]}\n").train;
   EXPECT_EQ(plain.warmup_steps, 0);
   EXPECT_FALSE(plain.warmup_init.has_value());
   EXPECT_EQ(plain.hold_steps, 0);
   EXPECT_EQ(plain.decay_steps, 1000);
   EXPECT_EQ(plain.final_learning_rate, 0);
-  const TrainChoice linear = read(
-                                 "lr_schedule:\n  arguments: [1e-4, 1e-5, 8]\n  warmup: 3\n"
-                                 "  name: linear_schedule\n",
-                                 {"--learning-rate", "2e-4"})
-                                 .train;
-  EXPECT_EQ(linear.schedule, "linear");
+  const TrainOptions linear = read(
+                                  "lr_schedule:\n  arguments: [1e-4, 1e-5, 8]\n  warmup: 3\n"
+                                  "  name: linear_schedule\n",
+                                  {"--learning-rate", "2e-4"})
+                                  .train;
+  EXPECT_EQ(linear.schedule, RateSchedule::linear);
   EXPECT_EQ(linear.learning_rate, 2e-4) << "the command line wins";
   EXPECT_EQ(linear.warmup_init, 0);
   EXPECT_EQ(linear.hold_steps, 1);
@@ -209,7 +210,7 @@ TEST_F(MlxConfigTest, SchedulesThatAreNotObeyedAreRefused) {
 
 TEST_F(MlxConfigTest, EpochsReplaceTheStepsOfAWeakerSource) {
   EXPECT_EQ(read(kExample, {"--epochs", "2.5"}).train.num_epochs, 2.5);
-  const TrainChoice steps = read("epochs: 3\n", {"--iters", "7"}).train;
+  const TrainOptions steps = read("epochs: 3\n", {"--iters", "7"}).train;
   EXPECT_FALSE(steps.num_epochs.has_value());
   EXPECT_EQ(steps.num_steps, 7);
   EXPECT_THAT(error_of("epochs: 3\niters: 7\n"),

@@ -11,6 +11,7 @@
 #include "cli/help.h"
 #include "cli/option_value.h"
 #include "cli/words.h"
+#include "finetune/option_faults.h"
 
 namespace paceline {
 namespace {
@@ -21,6 +22,8 @@ using testing::HasSubstr;
 std::string sample_text(const OptionDef& option) {
   if (option.placeholder.ends_with("DIR:SCALE")) return "a=b:0.5";
   if (option.placeholder.starts_with("NAME=DIR")) return "a=b";
+  if (option.placeholder == "N:X,...") return "64:0.5";
+  if (option.placeholder == "METHOD") return "ngram";
   switch (option.kind) {
     case OptionKind::flag:
     case OptionKind::boolean:
@@ -199,6 +202,28 @@ TEST(OptionsDump, IsOneObjectAnOptionAndCommand) {
                         R"("env":"PACELINE_MAX_TOKENS",)"));
   EXPECT_THAT(dump, HasSubstr(R"("placeholder":"FORMAT","value":"choice","choices":["none",)"));
   EXPECT_THAT(dump, HasSubstr(R"("placeholder":"DIR","value":"directory","choices":[])"));
+}
+
+// Programs that use the library are refused what the flags refuse.
+TEST(OptionTable, RangesOfTrainingAreTheLibrarys) {
+  int num_checked = 0;
+  for (const OptionDef& option : option_table()) {
+    const bool is_training =
+        option.group == OptionGroup::training || option.group == OptionGroup::data;
+    const bool is_number = option.kind == OptionKind::integer || option.kind == OptionKind::number;
+    if (!is_training || !is_number || option.limits.max > 1e12) continue;
+    Settings settings;
+    settings.train.data = "train.jsonl";
+    const double beyond = option.limits.max + 1;
+    option.apply(settings, option.kind == OptionKind::number
+                               ? OptionValue(beyond)
+                               : OptionValue(static_cast<int64_t>(beyond)));
+    const auto fault = find_option_fault(settings.train);
+    ASSERT_TRUE(fault) << option.name;
+    EXPECT_TRUE(fault->starts_with(fmt::format("--{}", option.name))) << *fault;
+    ++num_checked;
+  }
+  EXPECT_GE(num_checked, 30);
 }
 
 }  // namespace

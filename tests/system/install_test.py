@@ -106,6 +106,29 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(failed.returncode, 1)
         self.assertRegex(failed.stderr, "^load: not_found: model /nowhere")
 
+    def built_example(self, name):
+        """The program that examples/cpp/NAME.cc is, as a project outside builds it."""
+        source = self.top / name
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(PROJECT)
+        shutil.copy(ROOT / f"examples/cpp/{name}.cc", source / "main.cc")
+        run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+        run("cmake", "--build", source / "build")
+        return source / "build/outside"
+
+    def test_an_adapter_that_a_program_in_cpp_trains_is_served_by_the_program(self):
+        trains, model = self.built_example("train_lora"), ROOT / "models/paceline-draft-1m"
+        data, adapter, prompt = self.top / "data.jsonl", self.top / "adapter", "Who is it?"
+        data.write_text('{"prompt": "Who is it?", "completion": " It is Ada Lovelace."}\n' * 4)
+        answer = run(trains, model, data, adapter, prompt)
+        self.assertIn("Ada", answer)
+        self.assertEqual(run(BINARY, "generate", "-m", model, "--lora", f"mine={adapter}", "-p", prompt,
+                             "--max-tokens", "16", "--temp", "0").strip(), answer.strip())
+        failed = subprocess.run([trains, model, data, adapter, prompt], capture_output=True, text=True)
+        self.assertEqual(failed.returncode, 1)
+        self.assertRegex(failed.stderr, "invalid: .*has files already")
+
     @unittest.skipUnless(shutil.which("go"), "Go isn't installed")
     def test_the_example_in_go_says_what_the_program_says(self):
         cflags, libs = self.flags_of_library()

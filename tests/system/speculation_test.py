@@ -308,7 +308,7 @@ class CommandTest(ProgramTest):
 
     def test_methods_of_other_engines_are_refused(self):
         for method in ("eagle3", "medusa", "mtp"):
-            self.assertIn(f"found {method}", self.fail_with(1, "serve", "--port", 0, "-m", BUNDLED,
+            self.assertIn(f"found {method}", self.fail_with(2, "serve", "--port", 0, "-m", BUNDLED,
                                                             "--speculative-method", method).replace('"', ""))
 
     def test_inspect_counts_both_models(self):

@@ -52,7 +52,7 @@ TEST(AdamW, ItsStepsArePyTorchs) {
 
 TEST(LearningRate, RisesAndFallsAsItsScheduleSays) {
   const LearningRate cosine{.peak = 1.0,
-                            .schedule = LearningRate::Schedule::cosine,
+                            .schedule = RateSchedule::cosine,
                             .warmup_steps = 3,
                             .num_steps = 13,
                             .last = 0.1};
@@ -63,12 +63,12 @@ TEST(LearningRate, RisesAndFallsAsItsScheduleSays) {
   EXPECT_DOUBLE_EQ(cosine.at(13), 0.1);
   EXPECT_DOUBLE_EQ(cosine.at(99), 0.1);
   LearningRate linear = cosine;
-  linear.schedule = LearningRate::Schedule::linear;
+  linear.schedule = RateSchedule::linear;
   EXPECT_DOUBLE_EQ(linear.at(8), 0.55);
   EXPECT_DOUBLE_EQ(linear.at(10), 1.0 - 0.9 * 0.7);
   EXPECT_DOUBLE_EQ(LearningRate{.peak = 2.0}.at(50), 2.0);
   LearningRate wsd{.peak = 1.0,
-                   .schedule = LearningRate::Schedule::wsd,
+                   .schedule = RateSchedule::wsd,
                    .warmup_steps = 3,
                    .num_steps = 20,
                    .last = 0.1,
@@ -93,7 +93,7 @@ TEST(LearningRate, IsThatOfMlxLmsSchedules) {
     }
   };
   expect_rates({.peak = 1e-5,
-                .schedule = LearningRate::Schedule::cosine,
+                .schedule = RateSchedule::cosine,
                 .warmup_steps = 4,
                 .warmup_init = 1e-7,
                 .hold_steps = 1,
@@ -105,7 +105,7 @@ TEST(LearningRate, IsThatOfMlxLmsSchedules) {
                 5.49999959e-06, 4.10942312e-06, 2.85496662e-06, 1.85942349e-06, 1.22024528e-06,
                 9.99999997e-07, 9.99999997e-07});
   expect_rates({.peak = 1e-4,
-                .schedule = LearningRate::Schedule::linear,
+                .schedule = RateSchedule::linear,
                 .warmup_steps = 3,
                 .warmup_init = 0.0,
                 .hold_steps = 1,

@@ -80,8 +80,8 @@ TEST_F(TrainingRunTest, LearnsAndLeavesAnAdapter) {
   TrainingRunOptions options = kShort;
   options.num_steps = 60;
   Run one(directory_, options, 2e-2);
-  const RunOutcome outcome = one.run.run(data(), [](const TrainingPoint&) {}, {});
-  EXPECT_EQ(outcome.end, RunOutcome::End::finished);
+  const TrainingOutcome outcome = one.run.run(data(), [](const TrainingPoint&) {}, {});
+  EXPECT_EQ(outcome.end, TrainingOutcome::End::finished);
   const auto& points = one.run.points();
   EXPECT_FALSE(points.front().loss.has_value()) << "before the first step";
   EXPECT_LT(*points.back().loss, 0.6 * *points[1].loss);
@@ -114,9 +114,9 @@ TEST_F(TrainingRunTest, AResumedRunEqualsAnUnbrokenOneToTheBit) {
                                return std::vector{batch_of(step)};
                              },
                          .validation = {batch_of(0)}};
-    const RunOutcome outcome = one.run.run(
+    const TrainingOutcome outcome = one.run.run(
         source, [](const TrainingPoint&) {}, stop.get_token());
-    EXPECT_EQ(outcome.end, RunOutcome::End::stopped);
+    EXPECT_EQ(outcome.end, TrainingOutcome::End::stopped);
     EXPECT_EQ(outcome.saved_step, stop_at);
   }
   Run last(broken, kShort);
@@ -168,8 +168,8 @@ TEST_F(TrainingRunTest, ARunWithoutProgressRunsOutOfPatience) {
   options.steps_per_evaluation = 1;
   options.patience = 3;
   Run one(directory_, options, 1e-30);
-  const RunOutcome outcome = one.run.run(data(), [](const TrainingPoint&) {}, {});
-  EXPECT_EQ(outcome.end, RunOutcome::End::out_of_patience);
+  const TrainingOutcome outcome = one.run.run(data(), [](const TrainingPoint&) {}, {});
+  EXPECT_EQ(outcome.end, TrainingOutcome::End::out_of_patience);
   EXPECT_EQ(outcome.num_steps, 3);
   EXPECT_TRUE(fs::exists(directory_ / "adapter_model.safetensors"));
 }

@@ -1,4 +1,4 @@
-#include "cli/train_data.h"
+#include "cli/length_stages.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-TEST(TrainLengths, AreReadAsLengthsAndParts) {
+TEST(LengthStages, AreReadAsLengthsAndParts) {
   const auto stages = parse_length_stages("256:0.45,512:.85,1024:1", "--sequence-lengths");
   ASSERT_EQ(stages.size(), 3u);
   EXPECT_EQ(stages[1].length, 512);
@@ -15,7 +15,7 @@ TEST(TrainLengths, AreReadAsLengthsAndParts) {
   EXPECT_DOUBLE_EQ(stages[2].until, 1.0);
 }
 
-TEST(TrainLengths, NameWhatIsWrong) {
+TEST(LengthStages, NameWhatIsWrong) {
   for (const char* const text :
        {"", "256", "256:", ":0.5", "256:0.5,", "256:0.5,128:0.7", "256:0.5,512:0.5", "0:0.5",
         "256:1.5", "256:nan", "256:-1", "256:0.5x", "2a:0.5", "99999999999999999999:0.5"}) {

@@ -1,4 +1,4 @@
-#include "cli/lora_shapes.h"
+#include "finetune/lora_shapes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,14 +15,14 @@
 namespace paceline {
 namespace {
 
-LoraShapes shapes_of(const TrainChoice& choice) {
+LoraShapes shapes_of(const TrainOptions& choice) {
   const ModelSource source(source_path("tests/goldens/models/qwen3_tied"));
   return lora_shapes(choice, read_model_config(source, LoadFormat::files),
                      read_adapter_base(source).peft_prefixes);
 }
 
 TEST(LoraShapes, OfTheTargetsInTheLastLayers) {
-  TrainChoice choice{.target_modules = {"v_proj", "up_proj"}, .num_layers = 1};
+  TrainOptions choice{.target_modules = {"v_proj", "up_proj"}, .num_layers = 1};
   choice.rank = 4;
   choice.alpha = 12;
   const LoraShapes shapes = shapes_of(choice);
@@ -38,14 +38,14 @@ TEST(LoraShapes, OfTheTargetsInTheLastLayers) {
 
 // The keys of PEFT: ends of names behind a dot, whole names, regular expressions; the first counts.
 TEST(LoraShapes, PatternsAreMatchedAsPeftDoes) {
-  const TrainChoice choice{.rank = 4,
-                           .alpha = 8,
-                           .rank_pattern = {{"model.layers.1.self_attn.q_proj", 2},
-                                            {"q_proj", 16},
-                                            {"layers\\.[01]\\.mlp\\..*", 3},
-                                            {"proj", 1}},  // no module's name has it behind a dot
-                           .alpha_pattern = {{"self_attn.q_proj", 32}}};
-  TrainChoice fitting = choice;
+  const TrainOptions choice{.rank = 4,
+                            .alpha = 8,
+                            .rank_pattern = {{"model.layers.1.self_attn.q_proj", 2},
+                                             {"q_proj", 16},
+                                             {"layers\\.[01]\\.mlp\\..*", 3},
+                                             {"proj", 1}},  // no module's name has it behind a dot
+                            .alpha_pattern = {{"self_attn.q_proj", 32}}};
+  TrainOptions fitting = choice;
   fitting.rank_pattern.pop_back();
   const LoraShapes shapes = shapes_of(fitting);
   EXPECT_EQ(shapes.at("layers.0.self_attn.q_proj").rank, 16);
@@ -63,7 +63,7 @@ TEST(LoraShapes, ExpertsAreTargetsByName) {
   const ModelSource source(source_path("tests/goldens/models/qwen2_moe_sparse_step"));
   const DecoderConfig config = read_model_config(source, LoadFormat::files);
   const auto shapes_of_targets = [&](std::vector<std::string> targets) {
-    TrainChoice choice{.target_modules = std::move(targets)};
+    TrainOptions choice{.target_modules = std::move(targets)};
     return lora_shapes(choice, config, {});
   };
   const auto num_chosen = [](const LoraShapes& shapes) {
@@ -87,7 +87,7 @@ TEST(LoraShapes, ExpertsAreTargetsByName) {
 }
 
 TEST(LoraShapes, AScaleIsTheFactorWhateverTheRank) {
-  TrainChoice choice{.rank = 4, .scale = 20.0, .rank_pattern = {{"q_proj", 16}}};
+  TrainOptions choice{.rank = 4, .scale = 20.0, .rank_pattern = {{"q_proj", 16}}};
   const LoraShapes shapes = shapes_of(choice);
   EXPECT_EQ(shapes.at("layers.0.self_attn.q_proj").alpha, 320);
   EXPECT_EQ(shapes.at("layers.0.self_attn.k_proj").alpha, 80);
@@ -96,7 +96,7 @@ TEST(LoraShapes, AScaleIsTheFactorWhateverTheRank) {
 }
 
 TEST(LoraShapes, WrongPatternsAreNamed) {
-  const auto refuses = [](const TrainChoice& choice, const std::vector<std::string>& parts) {
+  const auto refuses = [](const TrainOptions& choice, const std::vector<std::string>& parts) {
     expect_error(ErrorCode::invalid, parts, [&] { shapes_of(choice); });
   };
   refuses({.rank_pattern = {{"q_proj", 2.5}}}, {"--rank-pattern", "2.5", "an integer"});

@@ -1,4 +1,4 @@
-#include "cli/lora_shapes.h"
+#include "finetune/lora_shapes.h"
 
 #include <fmt/format.h>
 
@@ -52,18 +52,18 @@ int64_t checked_rank(double rank) {
   throw error_of(ErrorCode::invalid, "--rank-pattern: found {}, expected an integer", rank);
 }
 
-double usual_alpha(const TrainChoice& choice, int64_t rank) {
-  if (!choice.scale) return choice.alpha;
+double usual_alpha(const TrainOptions& options, int64_t rank) {
+  if (!options.scale) return options.alpha;
   const auto divisor = static_cast<double>(rank);
-  return *choice.scale * (choice.use_rslora ? std::sqrt(divisor) : divisor);
+  return *options.scale * (options.use_rslora ? std::sqrt(divisor) : divisor);
 }
 
-bool is_target(const TrainChoice& choice, int64_t num_layers, std::string_view module) {
+bool is_target(const TrainOptions& options, int64_t num_layers, std::string_view module) {
   const int64_t first_layer =
-      choice.num_layers < 0 ? 0 : std::max<int64_t>(num_layers - choice.num_layers, 0);
+      options.num_layers < 0 ? 0 : std::max<int64_t>(num_layers - options.num_layers, 0);
   const auto layer = split_layer_module(module);
   if (!layer || layer->layer < first_layer) return false;
-  const auto& targets = choice.target_modules;
+  const auto& targets = options.target_modules;
   const std::string_view name = module.substr(module.rfind('.') + 1);
   const auto is_named = [&](std::string_view one) {
     return std::ranges::find(targets, one) != targets.end();
@@ -74,21 +74,21 @@ bool is_target(const TrainChoice& choice, int64_t num_layers, std::string_view m
 
 }  // namespace
 
-LoraShapes lora_shapes(const TrainChoice& choice, const DecoderConfig& config,
+LoraShapes lora_shapes(const TrainOptions& options, const DecoderConfig& config,
                        const ModulePrefixes& prefixes) {
-  PatternOption ranks("rank-pattern", choice.rank_pattern);
-  PatternOption alphas("alpha-pattern", choice.alpha_pattern);
+  PatternOption ranks("rank-pattern", options.rank_pattern);
+  PatternOption alphas("alpha-pattern", options.alpha_pattern);
   MatchBudget budget(kMatchingTime);
   LoraShapes shapes;
   std::vector<std::string> modules = linear_modules(config);
   for (std::string& module : expert_modules(config)) modules.push_back(std::move(module));
   for (const std::string& module : modules) {
-    if (!is_target(choice, config.num_stored_layers(), module)) continue;
+    if (!is_target(options, config.num_stored_layers(), module)) continue;
     const std::string name = prefixed(prefixes, module);
     const int64_t rank =
-        checked_rank(ranks.value_of(name, budget, static_cast<double>(choice.rank)));
+        checked_rank(ranks.value_of(name, budget, static_cast<double>(options.rank)));
     shapes[module] = {.rank = rank,
-                      .alpha = alphas.value_of(name, budget, usual_alpha(choice, rank))};
+                      .alpha = alphas.value_of(name, budget, usual_alpha(options, rank))};
   }
   ranks.refuse_unused(shapes);
   alphas.refuse_unused(shapes);

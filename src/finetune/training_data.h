@@ -5,19 +5,17 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/siphash.h"
-#include "cli/settings.h"
 #include "dataset/batch_plan.h"
 #include "dataset/dataset.h"
-#include "dataset/length_stage.h"
 #include "load/loaded_model.h"
+#include "paceline/train_options.h"
 
 namespace paceline {
 
-struct TrainData {
+struct TrainingData {
   std::vector<Example> train;
   std::vector<Example> validation;
   DatasetReport report;
@@ -26,18 +24,18 @@ struct TrainData {
 };
 
 // Throws Error naming the file and line. `now`: the clock of chat templates, or nothing.
-TrainData read_train_data(const TrainChoice& choice, const LoadedModel& model,
-                          const std::optional<std::string>& now);
+TrainingData read_training_data(const TrainOptions& options, const LoadedModel& model,
+                                const std::optional<std::string>& now);
 
 // A digest of all examples: their tokens, and which of these count for the loss.
-Hash128 digest_of(const TrainData& data);
+Hash128 digest_of(const TrainingData& data);
 
 // The batches of steps in turn, epoch after epoch.
 class TrainBatches {
  public:
   // `examples` must outlive it.
-  TrainBatches(const std::vector<Example>& examples, const BatchOptions& options,
-               const TrainChoice& choice);
+  TrainBatches(const std::vector<Example>& examples, const BatchOptions& batches,
+               const TrainOptions& options);
 
   // Of step `number`, counted over all epochs.
   std::vector<TrainBatch> step(int64_t number);
@@ -54,20 +52,13 @@ class TrainBatches {
   std::unique_ptr<BatchPlan> plan_;
 };
 
-// "256:0.45,512:0.85": lengths and the parts of the run until which they hold, both rising. Throws
-// UsageError beginning with `where`.
-std::vector<LengthStage> parse_length_stages(std::string_view text, std::string_view where);
-
-// Those of --sequence-lengths. Throws UsageError when they aren't valid.
-std::vector<LengthStage> length_stages(const TrainChoice& choice);
-
-BatchOptions batch_options(const TrainChoice& choice, const TrainData& data);
+BatchOptions batch_options(const TrainOptions& options, const TrainingData& data);
 
 // The steps of the run: those asked for, or those of --epochs. A part of an epoch has that part of
 // its steps, rounded up.
-int64_t num_run_steps(const TrainChoice& choice, const TrainData& data);
+int64_t num_run_steps(const TrainOptions& options, const TrainingData& data);
 
 // The first batches of the validation's examples, each counted token with the same weight.
-std::vector<TrainBatch> validation_batches(const TrainData& data, const TrainChoice& choice);
+std::vector<TrainBatch> validation_batches(const TrainingData& data, const TrainOptions& options);
 
 }  // namespace paceline

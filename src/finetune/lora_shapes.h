@@ -5,8 +5,8 @@
 #include <string>
 
 #include "adapters/adapter_base.h"
-#include "cli/settings.h"
 #include "models/decoder_config.h"
+#include "paceline/train_options.h"
 #include "train/lora_set.h"
 
 namespace paceline {
@@ -16,7 +16,7 @@ using LoraShapes = std::map<std::string, LoraShape, std::less<>>;  // by canonic
 // Keys of rank_pattern and alpha_pattern are matched as PEFT matches them, with the names that
 // `prefixes` make. Throws Error invalid for a rank that is no integer, and for a key that is no
 // regular expression or that no adapted module uses.
-LoraShapes lora_shapes(const TrainChoice& choice, const DecoderConfig& config,
+LoraShapes lora_shapes(const TrainOptions& options, const DecoderConfig& config,
                        const ModulePrefixes& prefixes);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
 // How many steps a run has.
-#include "cli/train_data.h"
+#include "finetune/training_data.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@ namespace paceline {
 namespace {
 
 // Examples of 2 to 41 tokens.
-TrainData examples(int64_t count) {
-  TrainData data;
+TrainingData examples(int64_t count) {
+  TrainingData data;
   for (int64_t i = 0; i < count; ++i) {
     const auto length = static_cast<size_t>(2 + i % 40);
     data.train.push_back(
@@ -18,11 +18,11 @@ TrainData examples(int64_t count) {
 }
 
 TEST(TrainSteps, AreThoseOfTheEpochs) {
-  const TrainData data = examples(50);
-  TrainChoice choice;
+  const TrainingData data = examples(50);
+  TrainOptions choice;
   choice.num_steps = 9;
   EXPECT_EQ(num_run_steps(choice, data), 9);
-  choice.is_packed = false;
+  choice.packing = false;
   const auto steps = [&](double epochs) {
     choice.num_epochs = epochs;
     return num_run_steps(choice, data);
@@ -38,8 +38,8 @@ TEST(TrainSteps, AreThoseOfTheEpochs) {
 
 // Packed, epochs differ in their steps: the run ends where its last epoch does.
 TEST(TrainSteps, OfPackedEpochsEndWithAnEpoch) {
-  const TrainData data = examples(97);
-  TrainChoice choice;
+  const TrainingData data = examples(97);
+  TrainOptions choice;
   choice.max_seq_length = 64;
   choice.batch_size = 3;
   for (const double epochs : {1.0, 2.0, 5.0}) {
