@@ -78,7 +78,7 @@ TEST_P(FormatEqualities, OnEveryInstructionSet) {
 // Else one of them would be tested twice.
 TEST_P(FormatEqualities, ActivationsShow) {
   std::set<float> logprobs;
-  const std::vector<std::string> all = activations_of(GetParam());
+  const std::vector<Activations> all = activations_of(GetParam());
   for (const Activations activations : all) {
     LLM llm = LLM::load(model(activations));
     const Completion first =

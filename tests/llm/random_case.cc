@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/option_names.h"
 #include "tests/llm/stored_formats.h"
 #include "text/generation_options.h"
 
@@ -280,8 +281,9 @@ std::string Subject::name() const {
   return fmt::format(
       "{} on {}, dtype {}, quantize {}, activations {}, kv_cache_dtype {}, state_dtype {}, "
       "max_kv_size {}",
-      fs::path(load.model).filename().string(), isa_name(isa), load.dtype, load.quantize,
-      load.activations, load.kv_cache_dtype, load.state_dtype, load.max_kv_size.value_or(0));
+      fs::path(load.model).filename().string(), isa_name(isa), option_name(load.dtype),
+      option_name(load.quantize), option_name(load.activations), option_name(load.kv_cache_dtype),
+      option_name(load.state_dtype), load.max_kv_size.value_or(0));
 }
 
 std::string RandomRequest::text() const {
@@ -339,9 +341,9 @@ std::string RandomCase::text() const {
       subject.name(), engine.num_threads, engine.block_size, engine.max_chunk,
       engine.max_num_batched_tokens, engine.max_num_seqs, engine.prefix_caching, contexts,
       on_thread ? "on a thread" : "stepped", engine.batch_timeout_ms, engine.batch_size);
-  if (!engine.speculative_method.empty()) {
+  if (engine.speculative_method != DraftMethod::automatic) {
     text += fmt::format(", drafts by {} of {}, lookup from {}, adaptive {}",
-                        engine.speculative_method, *engine.num_speculative_tokens,
+                        option_name(engine.speculative_method), *engine.num_speculative_tokens,
                         engine.prompt_lookup_min, engine.adaptive_drafts);
   }
   for (const RandomRequest& request : requests) text += "\n- " + request.text();
