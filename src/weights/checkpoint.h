@@ -20,6 +20,8 @@ struct CheckpointEntry {
   std::string name;
   DType dtype = DType::f32;
   Extents shape;
+  // What the file's metadata says of the tensor that this one is a part of: JSON of torchao's.
+  std::string note = {};
 };
 
 // A matrix that a checkpoint quantises while it loads, as it is computed with or as it was before.

@@ -85,6 +85,58 @@ class ByteCodes : public CodeSource {
   uint8_t flipped_;
 };
 
+class NibbleCodes : public CodeSource {
+ public:
+  explicit NibbleCodes(const Tensor& bytes)
+      : bytes_(static_cast<const uint8_t*>(bytes.raw())), row_bytes_(bytes.size(-1)) {
+    PL_CHECK(bytes.is_contiguous() && dtype_bytes(bytes.dtype()) == 1, "a matrix of bytes");
+  }
+
+  void read_row(int64_t row, std::span<uint8_t> codes) const override {
+    const uint8_t* from = bytes_ + row * row_bytes_;
+    for (size_t i = 0; i + 1 < codes.size(); i += 2, ++from) {
+      codes[i] = (*from & 0x0F) ^ 8;
+      codes[i + 1] = (*from >> 4) ^ 8;
+    }
+  }
+
+ private:
+  const uint8_t* bytes_;
+  int64_t row_bytes_;
+};
+
+// A lane has a row and, in every 8 columns, two neighbours. A word has those of two tiles of 16
+// columns: the first of each pair in its lower half, the second in its upper one.
+class TileCodes : public CodeSource {
+ public:
+  explicit TileCodes(const Tensor& words)
+      : words_(static_cast<const uint32_t*>(words.raw())), tiles_of_row_(words.size(1)) {
+    PL_CHECK(words.is_contiguous() && words.rank() == 4 && words.size(2) == kLanes &&
+                 words.size(3) == kWords && dtype_bytes(words.dtype()) == 4,
+             "tiles of words");
+  }
+
+  void read_row(int64_t row, std::span<uint8_t> codes) const override {
+    const int64_t first = row / kWarpTileRows * tiles_of_row_;
+    for (size_t i = 0; i < codes.size(); ++i) {
+      const auto column = static_cast<int64_t>(i);
+      const int64_t in_tile = column % kWarpTileColumns;
+      const int64_t lane = row % kWarpTileRows * 4 + in_tile % 8 / 2;
+      const int64_t word = in_tile / 32;
+      const int64_t shift = in_tile % 2 * 16 + in_tile % 32 / 8 * 4;
+      const int64_t tile = first + column / kWarpTileColumns;
+      codes[i] = words_[(tile * kLanes + lane) * kWords + word] >> shift & 0x0F;
+    }
+  }
+
+ private:
+  static constexpr int64_t kLanes = 32;
+  static constexpr int64_t kWords = 4;
+
+  const uint32_t* words_;
+  int64_t tiles_of_row_;
+};
+
 class E2m1Codes : public CodeSource {
  public:
   explicit E2m1Codes(const Tensor& bytes)
@@ -116,6 +168,14 @@ std::unique_ptr<CodeSource> codes_in_words(const Tensor& words, WordPacking pack
 
 std::unique_ptr<CodeSource> codes_in_bytes(const Tensor& bytes) {
   return std::make_unique<ByteCodes>(bytes);
+}
+
+std::unique_ptr<CodeSource> codes_in_nibbles(const Tensor& bytes) {
+  return std::make_unique<NibbleCodes>(bytes);
+}
+
+std::unique_ptr<CodeSource> codes_in_tiles(const Tensor& words) {
+  return std::make_unique<TileCodes>(words);
 }
 
 std::unique_ptr<CodeSource> e2m1_codes(const Tensor& bytes) {

@@ -41,6 +41,17 @@ std::unique_ptr<CodeSource> codes_in_words(const Tensor& words, WordPacking pack
 // One byte for each: uint8, or int8 plus 128.  bytes [rows, row length]
 std::unique_ptr<CodeSource> codes_in_bytes(const Tensor& bytes);
 
+// Signed codes of 4 bits plus 8, two in a byte, the lower half first.
+//   bytes [rows, row length / 2] of int8 or uint8
+std::unique_ptr<CodeSource> codes_in_nibbles(const Tensor& bytes);
+
+// Codes of 4 bits in the tiles of tinygemm: 8 rows of 128 columns, as 4 words for each of the 32
+// lanes of a warp (matrix_to_m16n8k16_Bint4_layout of PyTorch's ATen/native/cuda/int4mm.cu).
+//   words [row tiles, column tiles, 32, 4] of int32
+std::unique_ptr<CodeSource> codes_in_tiles(const Tensor& words);
+constexpr int64_t kWarpTileRows = 8;
+constexpr int64_t kWarpTileColumns = 128;
+
 // Numbers E2M1, two in a byte, the lower half first: a code is 12 plus twice the number.
 //   bytes [rows, row length / 2] of uint8
 std::unique_ptr<CodeSource> e2m1_codes(const Tensor& bytes);

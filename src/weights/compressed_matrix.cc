@@ -122,9 +122,11 @@ QuantisedMatrix byte_matrix(const ModuleParts& parts, const PublishedQuantisatio
       parts.scales(is_bitsandbytes ? "SCB" : "weight_scale", shape, settings.block);
   std::optional<ScalePart> zeros;
   if (parts.has("weight_zero_point")) {
-    if (is_float(parts.at("weight_zero_point").dtype)) {
+    const bool are_floats = is_float(parts.at("weight_zero_point").dtype);
+    if (are_floats && parts.torchao_tensor().type.empty()) {
       parts.unsupported("weight_zero_point",
-                        "zero points of floats beside int8 (torchao's int4) can't be read");
+                        "zero points of floats beside int8 can't be read without the metadata that "
+                        "torchao writes to the file, which names what they belong to");
     }
     zeros = parts.scales("weight_zero_point", shape, settings.block);
     if (!(parts.at("weight_zero_point").shape == parts.at(scales.part).shape)) {

@@ -84,10 +84,24 @@ QuantisedMatrix make_float8_matrix(const ModuleParts& parts, const PublishedQuan
   return made;
 }
 
+// Of NVFP4 (E4M3, groups of 16) and of MXFP4.
+ScalePart e2m1_scales(const ModuleParts& parts, const Extents& matrix) {
+  if (!parts.torchao_tensor().has_swizzled_scales) {
+    return parts.scales("weight_scale", matrix, {}, DType::f8_e8m0);
+  }
+  const bool is_nvfp4 = parts.has("weight_scale", DType::f8_e4m3);
+  return parts.tiled_scales("weight_scale", matrix, is_nvfp4 ? kShortGroup : 2 * kShortGroup,
+                            DType::f8_e8m0);
+}
+
 }  // namespace
 
 QuantisedMatrix float8_matrix(const ModuleParts& parts, const PublishedQuantisation& settings) {
   const Extents matrix = parts.stack_shape("weight", kFloat8Types);
+  if (parts.torchao_tensor().has_swizzled_scales) {  // MXFP8
+    const auto tiled = parts.tiled_scales("weight_scale", matrix, 2 * kShortGroup, DType::f8_e8m0);
+    return make_float8_matrix(parts, settings, matrix, tiled, parts.at("weight").dtype);
+  }
   const std::string_view part = parts.has("weight_scale_inv") ? "weight_scale_inv" : "weight_scale";
   return make_float8_matrix(parts, settings, matrix,
                             parts.scales(part, matrix, settings.block, DType::f8_e8m0),
@@ -98,7 +112,7 @@ QuantisedMatrix e2m1_matrix(const ModuleParts& parts, const PublishedQuantisatio
   const std::string_view elements = parts.has("weight_packed") ? "weight_packed" : "weight";
   Extents matrix = parts.stack_shape(elements, kFloatBytes);
   matrix[1] *= 2;
-  const ScalePart scales = parts.scales("weight_scale", matrix, {}, DType::f8_e8m0);
+  const ScalePart scales = e2m1_scales(parts, matrix);
   const ScaleLayout& layout = scales.layout;
   const bool are_groups =
       layout.block_columns == kShortGroup || layout.block_columns == 2 * kShortGroup;

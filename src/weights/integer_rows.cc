@@ -45,8 +45,9 @@ IntegerRows::IntegerRows(IntegerMatrix matrix) : matrix_(std::move(matrix)) {
 
 IntegerRows::Groups IntegerRows::read_groups(int64_t row) const {
   const auto count = static_cast<size_t>(num_groups(matrix_));
-  Groups groups{std::vector<float>(count), std::vector<float>(count)};
+  Groups groups{std::vector<float>(count), std::vector<float>(count), std::vector<float>(count)};
   matrix_.scales.read_row(row, groups.scales);
+  if (matrix_.offset_grid) matrix_.offset_grid->read_row(row, groups.offsets);
   if (matrix_.zero_grid) matrix_.zero_grid->read_row(row, groups.zeros);
   std::vector<uint8_t> codes(count);
   if (matrix_.zero_codes) matrix_.zero_codes->read_row(row, codes);
@@ -58,6 +59,7 @@ IntegerRows::Groups IntegerRows::read_groups(int64_t row) const {
 
 // Symmetric formats store the same zero point for every group.
 std::optional<int> IntegerRows::common_zero() const {
+  if (matrix_.offset_grid) return std::nullopt;
   if (!matrix_.zero_codes && !matrix_.zero_grid) return matrix_.zero;
   std::optional<float> common;
   for (int64_t row = 0; row < matrix_.rows; ++row) {
@@ -80,7 +82,7 @@ void IntegerRows::read_codes(int64_t row, std::span<uint8_t> codes, std::span<fl
       static_cast<size_t>(matrix_.scales.layout().block_columns / grouping_.group_size);
   for (size_t i = 0; i < scales.size(); ++i) {
     scales[i] = groups.scales[i / parts];
-    offsets[i] = -groups.zeros[i / parts] * scales[i];
+    offsets[i] = groups.offsets[i / parts] - groups.zeros[i / parts] * scales[i];
   }
 }
 
@@ -92,7 +94,8 @@ void IntegerRows::read_values(int64_t row, std::span<float> values) const {
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t group =
         matrix_.group_of.empty() ? i / size : static_cast<size_t>(matrix_.group_of[i]);
-    values[i] = (static_cast<float>(codes[i]) - groups.zeros[group]) * groups.scales[group];
+    values[i] = (static_cast<float>(codes[i]) - groups.zeros[group]) * groups.scales[group] +
+                groups.offsets[group];
   }
   round_values(matrix_.dtype, values);
 }

@@ -24,13 +24,14 @@ struct IntegerMatrix {
   int zero = 0;
   std::shared_ptr<const CodeSource> zero_codes = nullptr;  // [rows, groups]
   std::optional<ScaleGrid> zero_grid = {};                 // laid out like the scales
+  std::optional<ScaleGrid> offset_grid = {};  // likewise: what is added to every element
   // The group of each column, where groups aren't neighbouring columns (GPTQ's act-order).
   std::vector<int32_t> group_of = {};
   DType dtype = DType::bf16;  // of the values
 };
 
-// Element i of a row is scale * (code - zero point), computed in float32 and rounded once to the
-// dtype.
+// Element i of a row is scale * (code - zero point) + offset, computed in float32 and rounded once
+// to the dtype.
 class IntegerRows : public GroupedRows {
  public:
   explicit IntegerRows(IntegerMatrix matrix);
@@ -51,9 +52,9 @@ class IntegerRows : public GroupedRows {
   std::vector<std::span<const std::byte>> stored_bytes() const override { return {}; }
 
  private:
-  // The scale and zero point of each stored group of a row.
+  // The scale, zero point and offset of each stored group of a row.
   struct Groups {
-    std::vector<float> scales, zeros;
+    std::vector<float> scales, zeros, offsets;
   };
   Groups read_groups(int64_t row) const;
   std::optional<int> common_zero() const;

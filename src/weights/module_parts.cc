@@ -84,6 +84,12 @@ const CheckpointEntry& ModuleParts::at(std::string_view part) const {
   return *at->second;
 }
 
+TorchaoTensor ModuleParts::torchao_tensor() const {
+  const auto weight = parts_.find("weight");
+  if (weight == parts_.end() || weight->second->note.empty()) return {};
+  return TorchaoTensor::parse(weight->second->note, place_of("weight") + ": metadata");
+}
+
 Extents ModuleParts::matrix_shape(std::string_view part, std::span<const DType> dtypes) const {
   const Extents& shape = at(part).shape;
   if (shape.rank() == 3) {
@@ -143,6 +149,42 @@ ScalePart ModuleParts::scales(std::string_view part, const Extents& matrix,
   return {.part = std::string(part),
           .layout = {block_rows, block_columns, of_columns, 1},
           .bytes_are = are_bytes ? bytes_are : std::nullopt};
+}
+
+ScalePart ModuleParts::tiled_scales(std::string_view part, const Extents& matrix,
+                                    int64_t group_size, std::optional<DType> bytes_are) const {
+  const CheckpointEntry& entry = at(part);
+  const bool are_bytes = entry.dtype == DType::u8 && bytes_are;
+  const int64_t row_tiles = divide_up(matrix[0], ScaleLayout::kTileRows);
+  const int64_t tiles = divide_up(matrix[1], group_size * ScaleLayout::kTileGroups);
+  uint64_t count = 1;  // the file holds them: no overflow
+  for (const int64_t size : entry.shape) count *= static_cast<uint64_t>(size);
+  const auto needed =
+      static_cast<uint64_t>(row_tiles * tiles * ScaleLayout::kTileRows * ScaleLayout::kTileGroups);
+  if (count != needed || (!is_float8(entry.dtype) && !are_bytes)) {
+    corrupt(part, fmt::format("holds {} of {}, expected {} scales of 8 bits in tiles of 128 x 4 "
+                              "for a matrix {}",
+                              to_string(entry.shape), dtype_name(entry.dtype), needed,
+                              to_string(matrix)));
+  }
+  return {.part = std::string(part),
+          .layout = {.block_columns = group_size, .tiles_of_row = tiles},
+          .bytes_are = are_bytes ? bytes_are : std::nullopt};
+}
+
+std::vector<float> ModuleParts::read_factors(std::string_view part, int64_t count) const {
+  const CheckpointEntry& entry = at(part);
+  const Tensor stored = read(part);
+  if (!is_float(entry.dtype) || stored.num_elements() != count) {
+    corrupt(part, fmt::format("holds {} of {}, expected {} floats", to_string(entry.shape),
+                              dtype_name(entry.dtype), count));
+  }
+  std::vector<float> factors(static_cast<size_t>(count));
+  copy_elements(stored.reshape({count}), Tensor(factors.data(), DType::f32, {count}));
+  if (!std::ranges::all_of(factors, [](float factor) { return std::isfinite(factor); })) {
+    corrupt(part, "has a factor that isn't a finite number");
+  }
+  return factors;
 }
 
 Tensor ModuleParts::read(std::string_view part) const {

@@ -12,6 +12,7 @@
 
 #include "weights/checkpoint.h"
 #include "weights/scale_grid.h"
+#include "weights/torchao_tensor.h"
 
 namespace paceline {
 
@@ -40,6 +41,9 @@ class ModuleParts {
   bool has(std::string_view part, DType dtype) const;
   // Throws Error corrupt when the part is missing.
   const CheckpointEntry& at(std::string_view part) const;
+  // What the file says of a tensor of torchao's: of no type where it says nothing. Throws Error
+  // corrupt.
+  TorchaoTensor torchao_tensor() const;
   // The shape [rows, columns] of a part. Throws Error corrupt for another rank, another dtype and
   // for an empty one.
   Extents matrix_shape(std::string_view part, std::span<const DType> dtypes) const;
@@ -58,6 +62,12 @@ class ModuleParts {
   // The part as it is stored; matrices of a stack as one matrix.
   Tensor read(std::string_view part) const;
   Tensor read_matrix(std::string_view part) const;
+  // A scale for each row and group of `group_size` columns, in tiles of 128 rows and 4 groups
+  // (scale_grid.h).
+  ScalePart tiled_scales(std::string_view part, const Extents& matrix, int64_t group_size,
+                         std::optional<DType> bytes_are = {}) const;
+  // One number for each column of a part; of floats. Throws Error corrupt where one isn't finite.
+  std::vector<float> read_factors(std::string_view part, int64_t count) const;
   // Throws Error corrupt when a scale isn't finite.
   ScaleGrid read_scales(const ScalePart& scales) const { return read_scales(scales, 1.0f, 1.0f); }
   ScaleGrid read_scales(const ScalePart& scales, float factor, float divisor) const;

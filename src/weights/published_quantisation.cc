@@ -161,8 +161,8 @@ constexpr ToolFile kToolFiles[] = {
 
 // What ModelOpt's algorithms are read as; empty: they aren't read.
 std::string_view method_of(std::string_view name) {
-  if (is_one_of(name, {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "MXFP8",
-                       "MIXED_PRECISION"})) {
+  if (is_one_of(name, {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "NVFP4_AWQ",
+                       "W4A16_NVFP4", "MXFP8", "MIXED_PRECISION"})) {
     return "modelopt";
   }
   return name;

@@ -60,8 +60,11 @@ constexpr std::array kHqqParts = std::to_array<std::string_view>({
     "W_q",
 });
 // What torchao calls the parts of `weight`.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTorchaoParts = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTorchaoParts = {{
     {"_weight_qdata", "weight"},
+    {"_weight_scale_and_zero", "weight_scale_and_zero"},
+    {"_weight_per_tensor_scale", "weight_scale_2"},
+    {"_weight_act_pre_scale", "pre_quant_scale"},
     {"_weight_scale", "weight_scale"},
     {"_weight_zero_point", "weight_zero_point"},
 }};
@@ -80,6 +83,9 @@ constexpr std::array kUnused = std::to_array<std::string_view>({
     "k_zero_point",
     "v_zero_point",
     "input_scale_ub",
+    "_weight_act_quant_scale",
+    "_weight_act_quant_zero_point",
+    "_weight_act_per_tensor_scale",
 });
 
 // The part of a tensor's name among `known`, with a module in front; empty: none.

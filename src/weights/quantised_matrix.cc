@@ -1,5 +1,9 @@
 #include "weights/quantised_matrix.h"
 
+#include <utility>
+
+#include "weights/scaled_columns.h"
+
 namespace paceline {
 namespace {
 
@@ -7,6 +11,7 @@ using MatrixFormat = QuantisedMatrix (*)(const ModuleParts&, const PublishedQuan
 
 // Null for tensors that are plain, or of MLX's affine format, or unknown.
 MatrixFormat find_format(const ModuleParts& parts, const PublishedQuantisation& settings) {
+  if (!parts.torchao_tensor().type.empty()) return torchao_matrix;
   if (parts.has("qweight")) return settings.words_are_awq ? awq_matrix : gptq_matrix;
   if (parts.has("weight_packed")) {
     return parts.has("weight_packed", DType::u8) ? e2m1_matrix : packed_integer_matrix;
@@ -22,6 +27,19 @@ MatrixFormat find_format(const ModuleParts& parts, const PublishedQuantisation& 
   return nullptr;
 }
 
+// The columns of the matrix are multiplied by what the tool multiplies the inputs by.
+QuantisedMatrix with_input_scales(MatrixFormat format, const ModuleParts& parts,
+                                  PublishedQuantisation settings) {
+  const DType dtype = std::exchange(settings.dtype, DType::f32);
+  settings.keeps_float8 = false;
+  QuantisedMatrix matrix = format(parts, settings);
+  const auto factors = parts.read_factors("pre_quant_scale", matrix.shape[matrix.shape.rank() - 1]);
+  matrix.format += ", with scales of inputs";
+  matrix.numbers = [=]() { return std::make_shared<ScaledColumns>(matrix.open(), factors, dtype); };
+  matrix.packed = nullptr;
+  return matrix;
+}
+
 }  // namespace
 
 std::optional<QuantisedMatrix> find_quantised_matrix(const ModuleParts& parts,
@@ -32,15 +50,14 @@ std::optional<QuantisedMatrix> find_quantised_matrix(const ModuleParts& parts,
     if (is_word) parts.unsupported("weight", "holds integers in a form that can't be read");
     return std::nullopt;
   }
-  if (parts.has("pre_quant_scale")) {
-    parts.unsupported("pre_quant_scale", "scales of inputs (ModelOpt's AWQ) can't be read");
-  }
-  const bool is_weight = format == bitsandbytes_matrix || format == float8_matrix ||
-                         format == byte_matrix || format == mlx_float_matrix ||
+  const bool is_weight = format == torchao_matrix || format == bitsandbytes_matrix ||
+                         format == float8_matrix || format == byte_matrix ||
+                         format == mlx_float_matrix ||
                          (format == e2m1_matrix && !parts.has("weight_packed"));
   if (!is_weight && parts.has("weight")) {
     parts.corrupt("weight", "stands beside the parts of the same matrix, quantised");
   }
+  if (parts.has("pre_quant_scale")) return with_input_scales(format, parts, settings);
   return format(parts, settings);
 }
 

@@ -44,6 +44,8 @@ QuantisedMatrix e2m1_matrix(const ModuleParts& parts, const PublishedQuantisatio
 QuantisedMatrix mlx_float_matrix(const ModuleParts& parts, const PublishedQuantisation& settings);
 QuantisedMatrix bitsandbytes_matrix(const ModuleParts& parts,
                                     const PublishedQuantisation& settings);
+// By the class that the file's metadata names.
+QuantisedMatrix torchao_matrix(const ModuleParts& parts, const PublishedQuantisation& settings);
 QuantisedMatrix hqq_matrix(const ModuleParts& parts, const PublishedQuantisation& settings);
 
 }  // namespace paceline

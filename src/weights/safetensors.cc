@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -78,12 +79,31 @@ std::span<const std::byte> header_bytes(std::span<const std::byte> file, std::st
   return header;
 }
 
+using Metadata = std::map<std::string, std::string_view, std::less<>>;
+
 // mlx.core.save_safetensors writes null without metadata, which the reference implementation reads.
-void check_metadata(const DocumentCursor& metadata) {
-  if (metadata.is_null()) return;
+Metadata read_metadata(const DocumentCursor& metadata) {
+  Metadata read;
+  if (metadata.is_null()) return read;
   for (const auto& [key, value] : metadata.members()) {
     if (!value.is_string()) metadata.entry(key, value).mismatch("a string");
+    read.emplace(key, value.string());
   }
+  return read;
+}
+
+// The metadata of the tensor that torchao calls NAME's parts after: "M._weight_qdata" is one of
+// "M.weight" (flatten_tensor_state_dict of torchao/prototype/safetensors). Empty: there is none.
+std::string_view note_of(const Metadata& metadata, std::string_view name) {
+  if (!metadata.contains("tensor_names")) return {};
+  const size_t dot = name.rfind('.');
+  if (dot == name.npos || name.substr(dot + 1, 1) != "_") return {};
+  const std::string_view module = name.substr(0, dot + 1), part = name.substr(dot + 2);
+  for (size_t end = part.rfind('_'); end != part.npos && end > 0; end = part.rfind('_', end - 1)) {
+    const auto at = metadata.find(std::string(module).append(part.substr(0, end)));
+    if (at != metadata.end()) return at->second;
+  }
+  return {};
 }
 
 DType read_dtype(const DocumentCursor& field) {
@@ -232,9 +252,10 @@ std::vector<SafetensorsTensor> parse_safetensors_header(std::span<const std::byt
                               ErrorCode::corrupt, HugeIntegers::refused);
   const DocumentCursor root = document.root();
   std::vector<TensorClaim> claims;
+  Metadata metadata;
   for (const auto& [name, entry] : root.members()) {
     if (name == kMetadataKey) {
-      check_metadata(root.below(name, entry));
+      metadata = read_metadata(root.below(name, entry));
     } else {
       claims.push_back(read_claim(name, entry, where));
     }
@@ -246,7 +267,8 @@ std::vector<SafetensorsTensor> parse_safetensors_header(std::span<const std::byt
   for (const TensorClaim& claim : claims) {
     tensors.push_back({std::string(claim.name), claim.dtype, claim.shape,
                        data.subspan(static_cast<size_t>(claim.begin),
-                                    static_cast<size_t>(claim.end - claim.begin))});
+                                    static_cast<size_t>(claim.end - claim.begin)),
+                       std::string(note_of(metadata, claim.name))});
   }
   return tensors;
 }

@@ -22,6 +22,9 @@ struct SafetensorsTensor {
   Extents shape;
   // Inside the file, with exactly shape times dtype bytes. Not aligned.
   std::span<const std::byte> bytes;
+  // The metadata of the tensor that torchao has taken apart, which this one is a part of:
+  // M._weight_qdata of M.weight. Mostly empty.
+  std::string note = {};
 };
 
 // The tensors of the safetensors file whose whole content is `file`, sorted by name.

@@ -29,7 +29,21 @@ decltype(auto) with_elements(const Tensor& values, Use&& use) {
 
 }  // namespace
 
+int64_t ScaleGrid::tiled_place(int64_t row, int64_t group) const {
+  constexpr int64_t kRows = ScaleLayout::kTileRows, kGroups = ScaleLayout::kTileGroups;
+  const int64_t tile = row / kRows * layout_.tiles_of_row + group / kGroups;
+  const int64_t in_tile = row % 32 * (kRows / 32) + row % kRows / 32;
+  return (tile * kRows + in_tile) * kGroups + group % kGroups;
+}
+
 void ScaleGrid::read_row(int64_t row, std::span<float> scales) const {
+  if (layout_.tiles_of_row != 0) {
+    with_elements(values_, [&](const auto& element) {
+      int64_t group = 0;
+      for (float& scale : scales) scale = element(tiled_place(row, group++)) * factor / divisor;
+    });
+    return;
+  }
   const int64_t first = row / layout_.block_rows * layout_.row_stride;
   with_elements(values_, [&](const auto& element) {
     int64_t at = first;

@@ -15,6 +15,12 @@ struct ScaleLayout {
       1;                   // neighbouring columns that do; the last block of a row may be shorter
   int64_t row_stride = 0;  // between the scales of neighbouring blocks of rows, in elements
   int64_t column_stride = 1;  // the same of blocks of columns
+  // Not 0: the scales of blocks of columns and of single rows lie in this many tiles of 128 rows
+  // and 4 blocks side by side. In a tile rows are in the order 0, 32, 64, 96, 1, 33, ... (cuBLAS,
+  // "1D block scaling factors layout").
+  int64_t tiles_of_row = 0;
+  static constexpr int64_t kTileRows = 128;
+  static constexpr int64_t kTileGroups = 4;
 };
 
 class ScaleGrid {
@@ -38,6 +44,8 @@ class ScaleGrid {
   bool all_of(bool (*holds)(float scale)) const;
 
  private:
+  int64_t tiled_place(int64_t row, int64_t group) const;
+
   Tensor values_;
   ScaleLayout layout_;
 };

@@ -81,7 +81,8 @@ SafetensorsCheckpoint::SafetensorsCheckpoint(fs::path directory, const std::vect
                               quoted_name(tensor.name), file_of(entries_.size() - 1),
                               files_[file_index].path().filename().string()));
     }
-    entries_.push_back({std::move(tensor.name), tensor.dtype, tensor.shape});
+    entries_.push_back(
+        {std::move(tensor.name), tensor.dtype, tensor.shape, std::move(tensor.note)});
     locations_.push_back({file_index, tensor.bytes});
   }
 }

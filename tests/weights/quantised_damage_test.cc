@@ -70,7 +70,7 @@ std::vector<HeldTensor> golden_tensors(const std::string& name) {
   std::vector<HeldTensor> tensors;
   for (const SafetensorsTensor& tensor : parse_safetensors_header(file.bytes(), name)) {
     const auto* const bytes = reinterpret_cast<const char*>(tensor.bytes.data());
-    tensors.push_back({{tensor.name, tensor.dtype, tensor.shape},
+    tensors.push_back({{tensor.name, tensor.dtype, tensor.shape, tensor.note},
                        std::vector<char>(bytes, bytes + tensor.bytes.size())});
   }
   return tensors;
@@ -177,7 +177,7 @@ TEST_P(QuantisedDamage, IsReadOrRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, QuantisedDamage,
                          testing::Values("fp8", "compressed_tensors", "gptq", "awq", "bitsandbytes",
-                                         "hqq", "modelopt", "mlx", "torchao"),
+                                         "hqq", "modelopt", "mlx", "torchao", "torchao_described"),
                          [](const auto& param) { return param.param; });
 
 // The tensor of this name of a golden, changed.
@@ -246,6 +246,41 @@ TEST(QuantisedDamageMessages, NameThePartAndWhatIsExpected) {
   expect_refused("mlx", "model.layers.0.mxfp4_proj.scales",
                  [](HeldTensor& held) { held.bytes[3] = static_cast<char>(255); },
                  {"mxfp4_proj.scales", "isn't a finite number"});
+}
+
+TEST(QuantisedDamageMessages, MetadataOfTorchaoIsChecked) {
+  const std::string q = "model.layers.0.q_proj._weight_", o = "model.layers.0.o_proj._weight_";
+  const auto noting = [](const std::string& note) {
+    return [note](HeldTensor& held) { held.entry.note = note; };
+  };
+  expect_refused("torchao_described", q + "qdata", noting("{"), {q + "qdata", "metadata"});
+  expect_refused("torchao_described", q + "qdata", noting("{\"_data\": {}}"), {"_type"});
+  expect_refused("torchao_described", q + "qdata",
+                 noting(R"({"_type": "Int4Tensor", "_data": {"shape": [8, -1]}})"),
+                 {q + "qdata", "_data.shape", "sizes of at least 1"});
+  // A shape that the tiles don't hold.
+  expect_refused("torchao_described", o + "qdata",
+                 noting(R"({"_type": "Int4TilePackedTo4dTensor", "_data": {"shape": [17, 160]}})"),
+                 {o + "qdata", "[2, 8, 32, 4]", "[17, 160]"});
+  expect_refused("torchao_described", o + "scale_and_zero", remove_tensor,
+                 {"weight_scale_and_zero", "is missing"});
+  expect_refused("torchao_described", "model.layers.1.k_proj._weight_scale",
+                 [](HeldTensor& held) {
+                   held.entry.shape = {64, 31};
+                   resize(held);
+                 },
+                 {"k_proj._weight_scale", "[64, 31]", "tiles of 128 x 4"});
+  expect_refused("torchao_described", "model.layers.0.v_proj._weight_act_pre_scale",
+                 with_element<uint16_t>(3, 0x7F80), {"act_pre_scale", "isn't a finite number"});
+  EXPECT_FALSE(reads(
+      [] {
+        auto tensors = golden_tensors("torchao_described");
+        for (HeldTensor& held : tensors) {
+          if (!held.entry.note.empty()) held.entry.note = R"({"_type": "Int4PreshuffledTensor"})";
+        }
+        return tensors;
+      }(),
+      golden_settings("torchao_described")));
 }
 
 TEST(QuantisedDamageMessages, AnIndexOfGroupsThatIsNotUsedIsLeftOut) {

@@ -110,7 +110,8 @@ TEST_P(QuantisedGolden, PackedMatricesHaveTheSameValues) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, QuantisedGolden,
                          testing::Values("fp8", "compressed_tensors", "gptq", "gptq_v2", "awq",
-                                         "bitsandbytes", "hqq", "modelopt", "mlx", "torchao"),
+                                         "bitsandbytes", "hqq", "modelopt", "mlx", "torchao",
+                                         "torchao_described"),
                          [](const auto& param) { return param.param; });
 
 // What a kernel reads as it is packed, and what it doesn't.
@@ -134,11 +135,20 @@ TEST(QuantisedGoldenForms, AreDescribed) {
             "packed (4 bits in groups of 32), 1 matrix packed (4 bits with a scale for each row), "
             "1 matrix packed (8 bits in groups of 32), 1 matrix packed (8 bits in groups of 64)");
   EXPECT_EQ(description_of("modelopt"),
-            "modelopt: 1 matrix expanded to bfloat16 (float8_e4m3 with one scale), 1 matrix packed "
-            "(floats of 4 bits in groups of 16)");
+            "modelopt: 1 matrix expanded to bfloat16 (float8_e4m3 with one scale), 1 matrix "
+            "expanded to bfloat16 (floats of 4 bits in groups of 16, with scales of inputs), 1 "
+            "matrix packed (floats of 4 bits in groups of 16)");
   EXPECT_EQ(description_of("modelopt", true),
-            "modelopt: 1 matrix kept (float8_e4m3 with one scale), 1 matrix packed (floats of 4 "
-            "bits in groups of 16)");
+            "modelopt: 1 matrix expanded to bfloat16 (floats of 4 bits in groups of 16, with "
+            "scales of inputs), 1 matrix kept (float8_e4m3 with one scale), 1 matrix packed "
+            "(floats of 4 bits in groups of 16)");
+  EXPECT_EQ(description_of("torchao_described", true),
+            "torchao: 1 matrix expanded to bfloat16 (4 bits in groups of 32, with scales of "
+            "inputs), 2 matrices kept (float8_e4m3 with blocks of 1 x 32), 1 matrix kept "
+            "(float8_e4m3 with blocks of 1 x 64), 3 matrices packed (4 bits in groups of 32), 1 "
+            "matrix packed (8 bits in groups of 32), 1 matrix packed (8 bits with a scale for "
+            "each row), 2 matrices packed (floats of 4 bits in groups of 16), 1 matrix packed "
+            "(floats of 4 bits in groups of 32)");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ Fp8Dequantize of transformers (finegrained_fp8.py), the compressors of compresse
 dequantize_4bit of bitsandbytes, Quantizer of hqq, mlx.core.dequantize. GPTQ's and AWQ's tools need
 GPUs: their matrices are packed and computed here by the formulas of AutoGPTQ's qlinear_cuda.py
 (zeros are stored less one; scale * (code - zero)) and of AutoAWQ's packing_utils.py (the order of
-eight codes in a word). A module named near_* may differ by a rounding. gptq_model and fp8_model are
+eight codes in a word). torchao's int4 is packed for GPUs too (in_tiles, int4_tensor). A module named near_* may differ by a rounding. gptq_model and fp8_model are
 whole models.
 """
 
@@ -39,6 +39,7 @@ class Folder:
         self.random = torch.Generator().manual_seed(SEED)
         self.stored: Tensors = {}
         self.expected: Tensors = {}
+        self.metadata: dict[str, str] = {}
 
     def matrix(self, rows: int, columns: int) -> torch.Tensor:
         return torch.randn(rows, columns, generator=self.random) * 0.05
@@ -55,7 +56,7 @@ class Folder:
 
     def write(self, out: Path, config: dict, files: dict[str, dict] | None = None) -> None:
         out.mkdir(parents=True, exist_ok=True)
-        save_file(self.stored, out / "model.safetensors")
+        save_file(self.stored, out / "model.safetensors", metadata=self.metadata or None)
         save_file(self.expected, out / "expected.safetensors")
         named = {"config.json": {"dtype": str(self.dtype).removeprefix("torch.")} | config} | (files or {})
         for name, content in named.items():
@@ -303,26 +304,103 @@ def write_modelopt(out: Path) -> None:
         "weight": nibbles(codes), "weight_scale": scales, "weight_scale_2": second,
         "input_scale": torch.tensor(0.1)}, E2M1[codes] * (scales.float() * second).repeat_interleave(16, 1))
     folder.stored["model.layers.0.k_proj.k_scale"] = torch.tensor(1.0)
+    # Inputs are multiplied before the product (NVFP4_AWQ).
+    codes, factors = folder.codes(4, 64, 4), torch.rand(64, generator=folder.random).bfloat16()
+    folder.add("model.layers.0.v_proj", {
+        "weight": nibbles(codes), "weight_scale": scales.clone(), "weight_scale_2": second.clone(),
+        "pre_quant_scale": factors},
+        E2M1[codes] * (scales.float() * second).repeat_interleave(16, 1) * factors)
     folder.write(out, {}, {"hf_quant_config.json": {
         "producer": {"name": "modelopt"},
         "quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}}})
 
 
+def in_tiles(codes: torch.Tensor) -> torch.Tensor:
+    """Codes [rows, columns] as words [rows / 8, columns / 128, 32, 4], by the places of
+    matrix_to_m16n8k16_Bint4_layout in PyTorch's ATen/native/cuda/int4mm.cu, which needs a GPU."""
+    rows, columns = codes.shape
+    words = np.zeros((rows // 8, columns // 128, 32, 4), np.uint32)
+    for row in range(rows):
+        for column in range(columns):
+            pair, lane = column % 32 // 8, row % 8 * 4 + column % 8 // 2
+            shift = 16 * (column % 2) + 4 * pair
+            words[row // 8, column // 128, lane, column % 128 // 32] |= np.uint32(int(codes[row, column]) << shift)
+    return torch.from_numpy(words.view(np.int32))
+
+
+def int4_tensor(folder: Folder, rows: int, columns: int, size: int, pre_scale: bool = False):
+    """torchao's Int4Tensor, whose tool needs a GPU, and its values by FBGEMM's quantize.py."""
+    from torchao.quantization import Int4Tensor
+
+    codes = folder.codes(rows, columns, 4) - 8
+    shape = (columns // size, rows)
+    scales = (torch.rand(shape, generator=folder.random) * 0.01 + 1e-3).bfloat16()
+    zeros = (torch.randn(shape, generator=folder.random) * 0.02).bfloat16()
+    packed = ((codes[:, 0::2] & 15) | (codes[:, 1::2] << 4)).to(torch.int8)
+    factors = (torch.rand(columns, generator=folder.random) + 0.5).bfloat16() if pre_scale else None
+    groups = torch.arange(columns) // size
+    values = codes * scales.float()[groups].T + zeros.float()[groups].T
+    tensor = Int4Tensor(packed, scales, zeros, [1, size], torch.Size((rows, columns)), act_pre_scale=factors)
+    return tensor, values if factors is None else values * factors.float()
+
+
+def tiled_tensor(folder: Folder, rows: int, columns: int, size: int):
+    """torchao's Int4TilePackedTo4dTensor, padded to 8 rows and 1024 columns."""
+    from torchao.quantization import Int4TilePackedTo4dTensor
+    from torchao.quantization.quant_primitives import _dequantize_affine_tinygemm
+    from torchao.quantization.utils import pack_tinygemm_scales_and_zeros
+
+    padded, length = -(-rows // 8) * 8, -(-columns // 1024) * 1024
+    codes = folder.codes(padded, length, 4)
+    scales = (torch.rand(padded, length // size, generator=folder.random) * 0.01 + 1e-3).bfloat16()
+    zeros = (torch.randn(padded, length // size, generator=folder.random) * 0.02).bfloat16()
+    values = _dequantize_affine_tinygemm(codes.to(torch.int32), (1, size), scales.float(), zeros.float(), torch.int32,
+                                         0, 15, output_dtype=torch.float32)
+    tensor = Int4TilePackedTo4dTensor(in_tiles(codes), pack_tinygemm_scales_and_zeros(scales, zeros), [1, size],
+                                      torch.Size((rows, columns)))
+    return tensor, values[:rows, :columns]
+
+
 def write_torchao(out: Path) -> None:
+    from torchao.prototype.mx_formats.mx_tensor import MXTensor
+    from torchao.prototype.mx_formats.nvfp4_tensor import NVFP4Tensor
     from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
     from torchao.quantization import Float8WeightOnlyConfig, Int8WeightOnlyConfig, IntxWeightOnlyConfig, quantize_
     from torchao.quantization.granularity import PerGroup
 
-    folder = Folder(torch.bfloat16)
-    for module, config in {"q_proj": Int8WeightOnlyConfig(), "o_proj": Float8WeightOnlyConfig(),
-                           "k_proj": IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32))}.items():
+    folder, described = Folder(torch.bfloat16), Folder(torch.bfloat16)
+
+    def add(to: Folder, module: str, tensor: torch.Tensor, values: torch.Tensor | None = None) -> None:
+        parts, metadata = flatten_tensor_state_dict({f"{module}.weight": tensor})
+        values = tensor.dequantize() if values is None else values
+        to.add(module, {name.removeprefix(f"{module}."): part for name, part in parts.items()}, values)
+        if to is described:
+            names = json.loads(to.metadata.get("tensor_names", "[]"))
+            to.metadata |= metadata | {"tensor_names": json.dumps([*names, f"{module}.weight"])}
+
+    configs = {"q_proj": Int8WeightOnlyConfig(), "o_proj": Float8WeightOnlyConfig(),
+               "k_proj": IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32))}
+    for module, config in configs.items():
         linear = torch.nn.Linear(64, 8, bias=False)
         linear.weight.data = folder.matrix(8, 64)
         quantize_(linear.bfloat16(), config)
-        parts, _ = flatten_tensor_state_dict({f"model.{module}.weight": linear.weight})
-        folder.add(f"model.{module}", {name.removeprefix(f"model.{module}."): part for name, part in parts.items()},
-                   linear.weight.dequantize())
-    folder.write(out, {"quantization_config": {"quant_method": "torchao"}})
+        add(folder, f"model.{module}", linear.weight)
+        add(described, f"model.{module}", linear.weight)
+    folder.write(out / "torchao", {"quantization_config": {"quant_method": "torchao"}})
+    add(described, "model.layers.0.q_proj", *int4_tensor(described, 8, 64, 32))
+    # A square of scales, whose orientation the shapes don't say.
+    add(described, "model.layers.0.k_proj", *int4_tensor(described, 4, 128, 32))
+    add(described, "model.layers.0.v_proj", *int4_tensor(described, 8, 96, 32, pre_scale=True))
+    add(described, "model.layers.0.o_proj", *tiled_tensor(described, 10, 160, 32))
+    weight = described.matrix(130, 96).bfloat16()
+    second = torch.tensor(0.37)
+    add(described, "model.layers.1.q_proj", NVFP4Tensor.to_nvfp4(weight, per_tensor_scale=second))
+    add(described, "model.layers.1.k_proj", NVFP4Tensor.to_nvfp4(weight, is_swizzled_scales=True))
+    for module, element, swizzled in (("q_proj", torch.float8_e4m3fn, False), ("k_proj", torch.float8_e4m3fn, True),
+                                      ("v_proj", torch.float4_e2m1fn_x2, True)):
+        tensor = MXTensor.to_mx(weight, element, 32, is_swizzled_scales=swizzled)
+        add(described, f"model.layers.2.{module}", tensor)
+    described.write(out / "torchao_described", {"quantization_config": {"quant_method": "torchao"}})
 
 
 def from_mlx(tensor: mx.array) -> torch.Tensor:
@@ -394,7 +472,7 @@ def main() -> None:
     write_hqq(out / "hqq")
     write_modelopt(out / "modelopt")
     write_mlx(out / "mlx")
-    write_torchao(out / "torchao")
+    write_torchao(out)
     write_models(goldens, out)
 
 
