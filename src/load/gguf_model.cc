@@ -27,6 +27,34 @@ bool is_behind(std::string_view name, int64_t layers) {
   return parsed.ec == std::errc() && layer >= layers;
 }
 
+// Of NVFP4: NAME.scale multiplies NAME.weight, and NAME.input_scale is for inputs that are rounded
+// to 4 bits (llama.cpp's conversion/base.py).
+constexpr std::string_view kWeightEnd = ".weight", kScaleEnd = ".scale",
+                           kInputScaleEnd = ".input_scale";
+
+std::string with_end(std::string_view name, std::string_view end, std::string_view other) {
+  return std::string(name.substr(0, name.size() - end.size())).append(other);
+}
+
+bool is_nvfp4(const GgufFile& file, const std::string& name) {
+  const GgufTensorInfo* const tensor = file.find_tensor(name);
+  return tensor != nullptr && tensor->type == GgufType::nvfp4;
+}
+
+bool is_scale_of_nvfp4(const GgufFile& file, std::string_view name) {
+  for (const std::string_view end : {kInputScaleEnd, kScaleEnd}) {
+    if (name.ends_with(end)) return is_nvfp4(file, with_end(name, end, kWeightEnd));
+  }
+  return false;
+}
+
+// Empty where the matrix has none.
+std::string multipliers_of(const GgufFile& file, const GgufTensorInfo& tensor) {
+  if (tensor.type != GgufType::nvfp4 || !tensor.name.ends_with(kWeightEnd)) return {};
+  std::string name = with_end(tensor.name, kWeightEnd, kScaleEnd);
+  return file.find_tensor(name) == nullptr ? std::string() : name;
+}
+
 }  // namespace
 
 ModelFiles gguf_model_files(std::shared_ptr<const GgufFile> file) {
@@ -83,7 +111,10 @@ std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> fi
   std::vector<GgufTensorName> names;
   for (const GgufTensorInfo& tensor : file->tensors()) {
     if (drops_further && is_behind(tensor.name, num_layers)) continue;
-    if (auto name = gguf_tensor_name(architecture, sizes, tensor.name)) {
+    auto name = gguf_tensor_name(architecture, sizes, tensor.name);
+    if (name && name->name == tensor.name && is_scale_of_nvfp4(*file, tensor.name)) continue;
+    if (name) {
+      name->multipliers = multipliers_of(*file, tensor);
       names.push_back(std::move(*name));
     }
   }

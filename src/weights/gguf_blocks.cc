@@ -1,5 +1,6 @@
 // The blocks' layouts are those of ggml (ggml-common.h) as gguf-py's quants.py reads them. A block
-// of 32 elements is one group; one of 256 has groups of 16 or 32 that share one or two half floats.
+// of 32 elements is one group, one of 64 has four of 16; one of 256 has groups of 16 or 32 that
+// share one or two half floats.
 #include "weights/gguf_blocks.h"
 
 #include <algorithm>
@@ -77,8 +78,8 @@ void unpack_iq4(const uint8_t* __restrict bytes, uint8_t* __restrict codes) {
   }
 }
 
-// Twice the 16 numbers E2M1 of MXFP4, plus 12.
-constexpr uint8_t kMxfp4Codes[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+// Twice the 16 numbers E2M1 of MXFP4 and NVFP4, plus 12.
+constexpr uint8_t kE2m1Codes[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
 struct Q40 {
   static constexpr GgufType kType = GgufType::q4_0;
@@ -259,8 +260,32 @@ struct Mxfp4 {
   static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
     to.factors[0] = std::ldexp(1.0f, block[0] - 128);
     for (int i = 0; i < 16; ++i) {
-      codes[i] = kMxfp4Codes[block[1 + i] & 0x0F];
-      codes[16 + i] = kMxfp4Codes[block[1 + i] >> 4];
+      codes[i] = kE2m1Codes[block[1 + i] & 0x0F];
+      codes[16 + i] = kE2m1Codes[block[1 + i] >> 4];
+    }
+  }
+};
+
+// A number E4M3 whose sign counts for nothing. 127 is 0, and 255 isn't a NaN, in ggml.
+float unsigned_e4m3(uint8_t byte) {
+  if (byte == 0x7F) return 0.0f;
+  const int exponent = byte >> 3 & 0x0F, fraction = byte & 7;
+  return exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
+                       : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
+}
+
+// Scales [4] E4M3, then the nibbles [8] of each group of 16. Doubled numbers have half the scale.
+struct Nvfp4 {
+  static constexpr GgufType kType = GgufType::nvfp4;
+  static constexpr Grouping kGrouping{.bits = 6, .group_size = 16, .zero_point = 12};
+  static void decode(const uint8_t* block, uint8_t* __restrict codes, GgufScales to) {
+    for (int group = 0; group < 4; ++group) {
+      to.factors[group] = 0.5f * unsigned_e4m3(block[group]);
+      for (int i = 0; i < 8; ++i) {
+        const uint8_t pair = block[4 + 8 * group + i];
+        codes[16 * group + i] = kE2m1Codes[pair & 0x0F];
+        codes[16 * group + 8 + i] = kE2m1Codes[pair >> 4];
+      }
     }
   }
 };
@@ -341,14 +366,15 @@ constexpr GgufBlockFormat format_of() {
           [](const std::byte* blocks, size_t num_blocks, uint8_t* codes, GgufScales scales) {
             constexpr GgufTypeLayout kLayout = layout_of(Format::kType);
             constexpr Grouping kGrouping = Format::kGrouping;
-            static_assert(kLayout.block_elements == static_cast<size_t>(kGrouping.factor_length()));
+            constexpr size_t kFactors = kLayout.block_elements / kGrouping.factor_length();
+            static_assert(kLayout.block_elements == kFactors * kGrouping.factor_length());
             const auto* block = reinterpret_cast<const uint8_t*>(blocks);
             for (size_t i = 0; i < num_blocks; ++i) {
               Format::decode(block, codes, scales);
               block += kLayout.block_bytes;
               codes += kLayout.block_elements;
-              ++scales.factors;
-              if (!kGrouping.zero_point) ++scales.offset_factors;
+              scales.factors += kFactors;
+              if (!kGrouping.zero_point) scales.offset_factors += kFactors;
               if (!kGrouping.has_multiples()) continue;
               scales.scales += kGrouping.groups_per_factor;
               if (!kGrouping.zero_point) scales.offsets += kGrouping.groups_per_factor;
@@ -356,11 +382,11 @@ constexpr GgufBlockFormat format_of() {
           }};
 }
 
-constexpr std::array kFormats = {format_of<Q40>(),   format_of<Q41>(),    format_of<Q50>(),
-                                 format_of<Q51>(),   format_of<Q80>(),    format_of<Q2K>(),
-                                 format_of<Q3K>(),   format_of<Q4K>(),    format_of<Q5K>(),
-                                 format_of<Q6K>(),   format_of<Iq4Nl>(),  format_of<Iq4Xs>(),
-                                 format_of<Mxfp4>(), format_of<Iq3Xxs>(), format_of<Iq3S>()};
+constexpr std::array kFormats = {
+    format_of<Q40>(),   format_of<Q41>(),    format_of<Q50>(),   format_of<Q51>(),
+    format_of<Q80>(),   format_of<Q2K>(),    format_of<Q3K>(),   format_of<Q4K>(),
+    format_of<Q5K>(),   format_of<Q6K>(),    format_of<Iq4Nl>(), format_of<Iq4Xs>(),
+    format_of<Mxfp4>(), format_of<Iq3Xxs>(), format_of<Iq3S>(),  format_of<Nvfp4>()};
 
 }  // namespace
 

@@ -12,8 +12,8 @@ namespace paceline {
 
 // Scales and offsets of the groups of blocks. Without `scales` a factor is a group's scale.
 struct GgufScales {
-  float* factors = nullptr;         // [blocks]
-  float* offset_factors = nullptr;  // [blocks], where there is no zero point
+  float* factors = nullptr;         // [blocks], or [groups] where a block has several
+  float* offset_factors = nullptr;  // likewise, where there is no zero point
   int8_t* scales = nullptr;         // [groups], where groups share factors
   int8_t* offsets = nullptr;        // [groups], where they have both
 };

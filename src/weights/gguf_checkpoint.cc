@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <unordered_map>
 
@@ -17,6 +18,7 @@ namespace {
 // An entry's tensor in the file; parallel to the entries.
 struct Source {
   const GgufTensorInfo* tensor = nullptr;
+  const GgufTensorInfo* multipliers = nullptr;
   GgufRowOrder order;
   std::optional<GgufHeadGroups> columns;  // null: as in the file
   bool is_reordered = false;
@@ -66,6 +68,7 @@ class GgufCheckpoint : public Checkpoint {
  private:
   void add(GgufTensorName&& name);
   void set_order(const GgufTensorName& name, Source& source) const;
+  void set_multipliers(const GgufTensorName& name, Source& source) const;
   [[noreturn]] void fail(ErrorCode code, std::string_view name, const std::string& what) const;
   std::optional<size_t> find(std::string_view name) const;
   size_t find(std::string_view name, const Extents& shape) const;
@@ -96,6 +99,7 @@ void GgufCheckpoint::add(GgufTensorName&& name) {
   }
   Source source{.tensor = tensor};
   set_order(name, source);
+  set_multipliers(name, source);
   const Extents shape = shape_in_checkpoint(name, tensor->extents);
   entries_.push_back({.name = std::move(name.name),
                       .dtype = plain_dtype(tensor->type).value_or(DType::f32),
@@ -133,6 +137,27 @@ void GgufCheckpoint::set_order(const GgufTensorName& name, Source& source) const
   }
 }
 
+void GgufCheckpoint::set_multipliers(const GgufTensorName& name, Source& source) const {
+  if (name.multipliers.empty()) return;
+  const GgufTensorInfo* const found = file_->find_tensor(name.multipliers);
+  if (found == nullptr) fail(ErrorCode::not_found, name.multipliers, "is missing");
+  const Extents& extents = source.tensor->extents;
+  const bool is_one = found->extents == Extents{1};
+  const bool is_of_stack = extents.rank() == 3 && found->extents == Extents{extents[0]};
+  if (found->type != GgufType::f32 || (!is_one && !is_of_stack)) {
+    fail(ErrorCode::corrupt, name.multipliers,
+         fmt::format("holds {} of {}, expected [1] of F32, or one for each matrix of {} {}",
+                     to_string(found->extents), gguf_type_name(found->type),
+                     quoted_name(name.file_name), to_string(extents)));
+  }
+  const auto* const values = reinterpret_cast<const float*>(found->bytes.data());  // aligned
+  for (int64_t i = 0; i < found->extents[0]; ++i) {
+    if (std::isfinite(values[i])) continue;
+    fail(ErrorCode::corrupt, name.multipliers, "has a scale that isn't a finite number");
+  }
+  source.multipliers = found;
+}
+
 void GgufCheckpoint::fail(ErrorCode code, std::string_view name, const std::string& what) const {
   throw Error(code, fmt::format("{}: tensor {} {}", origin(), quoted_name(name), what));
 }
@@ -164,7 +189,7 @@ std::optional<Extents> GgufCheckpoint::shape_of(std::string_view name) const {
 Buffer GgufCheckpoint::copy_of(const Source& source) const {
   const GgufTensorInfo& tensor = *source.tensor;
   if (const GgufBlockFormat* format = find_block_format(tensor.type)) {
-    const GgufRows rows(tensor, *format, source.order);
+    const GgufRows rows(tensor, *format, source.order, source.multipliers);
     const auto length = static_cast<size_t>(rows.row_length());
     const auto num_rows = static_cast<size_t>(rows.num_rows());
     Buffer copy(memory_, num_rows * length * sizeof(float));
@@ -211,7 +236,7 @@ std::shared_ptr<const GroupedRows> GgufCheckpoint::read_grouped(std::string_view
   const Source& source = sources_[find(name, shape)];
   const GgufBlockFormat* format = find_block_format(source.tensor->type);
   if (format == nullptr || shape.rank() < 2) return nullptr;
-  auto rows = std::make_shared<GgufRows>(*source.tensor, *format, source.order);
+  auto rows = std::make_shared<GgufRows>(*source.tensor, *format, source.order, source.multipliers);
   if (!source.columns) return rows;
   return ReorderedColumns::make(std::move(rows), *source.columns);
 }

@@ -28,6 +28,9 @@ struct GgufTensorName {
   // all columns of a matrix.
   std::optional<GgufHeadGroups> row_groups = {};
   std::optional<GgufHeadGroups> column_groups = {};
+  // The file's tensor of NVFP4's second scales: one for the matrix, or one for each of a stack;
+  // empty: none.
+  std::string multipliers = {};
 };
 
 // For matrices in block formats read() returns numbers and read_grouped() codes, or null where

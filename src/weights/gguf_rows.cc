@@ -1,16 +1,38 @@
 #include "weights/gguf_rows.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 
 namespace paceline {
-GgufRows::GgufRows(const GgufTensorInfo& tensor, const GgufBlockFormat& format, GgufRowOrder order)
+GgufRows::GgufRows(const GgufTensorInfo& tensor, const GgufBlockFormat& format, GgufRowOrder order,
+                   const GgufTensorInfo* multipliers)
     : bytes_(tensor.bytes), format_(format), layout_(layout_of(tensor.type)), order_(order) {
   PL_CHECK(tensor.extents.rank() >= 1 && tensor.type == format.type, "no rows of this format");
   row_length_ = tensor.extents[tensor.extents.rank() - 1];
   num_rows_ = 1;
   for (int i = 0; i + 1 < tensor.extents.rank(); ++i) num_rows_ *= tensor.extents[i];
+  if (multipliers == nullptr) return;
+  multipliers_ = multipliers->bytes;
+  const auto count = static_cast<int64_t>(multipliers_.size() / sizeof(float));
+  PL_CHECK(multipliers->type == GgufType::f32 && count > 0 && num_rows_ % count == 0 &&
+               !format.grouping.has_multiples(),
+           "multipliers of a matrix or of those of a stack");
+}
+
+float GgufRows::multiplier_of(int64_t row) const {
+  if (multipliers_.empty()) return 1.0f;
+  const auto count = static_cast<int64_t>(multipliers_.size() / sizeof(float));
+  const auto index = static_cast<size_t>(row / (num_rows_ / count));
+  float multiplier = 0;
+  std::memcpy(&multiplier, multipliers_.data() + index * sizeof(float), sizeof(float));
+  return multiplier;
+}
+
+std::vector<std::span<const std::byte>> GgufRows::stored_bytes() const {
+  if (multipliers_.empty()) return {bytes_};
+  return {bytes_, multipliers_};
 }
 
 const std::byte* GgufRows::row_bytes(int64_t row) const {
@@ -52,6 +74,10 @@ void GgufRows::read_codes(int64_t row, std::span<uint8_t> codes, std::span<float
     std::copy_n(part.scales, count, scales.data() + group);
     std::copy_n(part.offsets, count, offsets.data() + group);
   });
+  if (multipliers_.empty()) return;
+  const float multiplier = multiplier_of(row);
+  for (float& scale : scales) scale *= multiplier;
+  for (float& offset : offsets) offset *= multiplier;
 }
 
 void GgufRows::read_multiples(int64_t row, std::span<uint8_t> codes,
@@ -79,6 +105,9 @@ void GgufRows::read_values(int64_t row, std::span<float> values) const {
                      part.offsets[i / group_size], values.data() + part.begin + i);
     }
   });
+  if (multipliers_.empty()) return;
+  const float multiplier = multiplier_of(row);
+  for (float& value : values) value *= multiplier;
 }
 
 }  // namespace paceline

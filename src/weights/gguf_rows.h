@@ -16,7 +16,10 @@ class GgufRows : public GroupedRows {
  public:
   // The file that `tensor` views must outlive it. The extents are [..., row length]; the product of
   // the others is the number of rows.
-  GgufRows(const GgufTensorInfo& tensor, const GgufBlockFormat& format, GgufRowOrder order);
+  //   multipliers  float32: one for all elements, or one for each matrix of a stack; null: none.
+  //                Of formats whose groups don't share factors.
+  GgufRows(const GgufTensorInfo& tensor, const GgufBlockFormat& format, GgufRowOrder order,
+           const GgufTensorInfo* multipliers = nullptr);
 
   int64_t num_rows() const override { return num_rows_; }
   int64_t row_length() const override { return row_length_; }
@@ -27,7 +30,7 @@ class GgufRows : public GroupedRows {
   void read_multiples(int64_t row, std::span<uint8_t> codes,
                       const ScaleMultiples& multiples) const override;
   void read_values(int64_t row, std::span<float> values) const override;
-  std::vector<std::span<const std::byte>> stored_bytes() const override { return {bytes_}; }
+  std::vector<std::span<const std::byte>> stored_bytes() const override;
 
  private:
   static constexpr size_t kMaxBlockElements = 256;
@@ -45,8 +48,10 @@ class GgufRows : public GroupedRows {
   void for_each_part(int64_t row, const Use& use) const;
 
   const std::byte* row_bytes(int64_t row) const;
+  float multiplier_of(int64_t row) const;
 
   std::span<const std::byte> bytes_;
+  std::span<const std::byte> multipliers_;
   const GgufBlockFormat& format_;
   GgufTypeLayout layout_;
   GgufRowOrder order_;

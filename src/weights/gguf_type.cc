@@ -8,12 +8,12 @@ namespace paceline {
 namespace {
 
 // Present and former types of ggml that aren't supported.
-constexpr std::array<std::pair<uint32_t, std::string_view>, 22> kUnreadable = {{
-    {4, "Q4_2"},      {5, "Q4_3"},        {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"},
-    {17, "IQ2_XS"},   {19, "IQ1_S"},      {22, "IQ2_S"}, {24, "I8"},    {25, "I16"},
-    {26, "I32"},      {27, "I64"},        {28, "F64"},   {29, "IQ1_M"}, {31, "Q4_0_4_4"},
-    {32, "Q4_0_4_8"}, {33, "Q4_0_8_8"},   {34, "TQ1_0"}, {35, "TQ2_0"}, {40, "NVFP4"},
-    {41, "Q1_0"},     {36, "IQ4_NL_4_4"},
+constexpr std::array<std::pair<uint32_t, std::string_view>, 21> kUnreadable = {{
+    {4, "Q4_2"},        {5, "Q4_3"},      {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"},
+    {17, "IQ2_XS"},     {19, "IQ1_S"},    {22, "IQ2_S"}, {24, "I8"},    {25, "I16"},
+    {26, "I32"},        {27, "I64"},      {28, "F64"},   {29, "IQ1_M"}, {31, "Q4_0_4_4"},
+    {32, "Q4_0_4_8"},   {33, "Q4_0_8_8"}, {34, "TQ1_0"}, {35, "TQ2_0"}, {41, "Q1_0"},
+    {36, "IQ4_NL_4_4"},
 }};
 
 }  // namespace

@@ -31,6 +31,7 @@ enum class GgufType : uint32_t {
   iq4_xs = 23,
   bf16 = 30,
   mxfp4 = 39,
+  nvfp4 = 40,
 };
 
 struct GgufTypeLayout {
@@ -41,7 +42,7 @@ struct GgufTypeLayout {
 };
 
 // Elements and bytes per block as in ggml (ggml-common.h: block_q4_0 and so on).
-inline constexpr std::array<GgufTypeLayout, 18> kGgufTypes = {{
+inline constexpr std::array<GgufTypeLayout, 19> kGgufTypes = {{
     {GgufType::f32, "F32", 1, 4},
     {GgufType::f16, "F16", 1, 2},
     {GgufType::q4_0, "Q4_0", 32, 18},
@@ -60,6 +61,7 @@ inline constexpr std::array<GgufTypeLayout, 18> kGgufTypes = {{
     {GgufType::iq4_xs, "IQ4_XS", 256, 136},
     {GgufType::bf16, "BF16", 1, 2},
     {GgufType::mxfp4, "MXFP4", 32, 17},
+    {GgufType::nvfp4, "NVFP4", 64, 36},
 }};
 
 // Nothing for the number of an unsupported type.

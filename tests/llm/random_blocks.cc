@@ -11,8 +11,9 @@ namespace paceline::testing {
 namespace {
 
 // The half floats of a block: one that multiplies all its elements, and in some types another that
-// is added; in MXFP4 an exponent. Their offsets are from ggml-common.h. With these values and
-// random other bytes, elements are around zero with a spread of about 0.1.
+// is added; in MXFP4 an exponent, in NVFP4 four floats of 8 bits. Their offsets are from
+// ggml-common.h. With these values and random other bytes, elements are around zero with a spread
+// of about 0.1.
 struct BlockScales {
   GgufType type;
   size_t scale_at;
@@ -20,7 +21,7 @@ struct BlockScales {
   size_t offset_at = 0;  // where there is an offset
   float offset = 0.0f;
 };
-constexpr std::array<BlockScales, 15> kBlockScales = {{
+constexpr std::array<BlockScales, 16> kBlockScales = {{
     {GgufType::q4_0, 0, 0.02f},
     {GgufType::q4_1, 0, 0.02f, 2, -0.15f},
     {GgufType::q5_0, 0, 0.01f},
@@ -36,10 +37,11 @@ constexpr std::array<BlockScales, 15> kBlockScales = {{
     {GgufType::mxfp4, 0, 0.04f},
     {GgufType::iq3_xxs, 0, 0.00035f},
     {GgufType::iq3_s, 0, 0.00036f},
+    {GgufType::nvfp4, 0, 0.04f},
 }};
 
-constexpr std::array<GgufType, 18> kTypes = [] {
-  std::array<GgufType, 18> all = {GgufType::f32, GgufType::f16, GgufType::bf16};
+constexpr std::array<GgufType, 19> kTypes = [] {
+  std::array<GgufType, 19> all = {GgufType::f32, GgufType::f16, GgufType::bf16};
   for (size_t i = 0; i < kBlockScales.size(); ++i) all[3 + i] = kBlockScales[i].type;
   return all;
 }();
@@ -79,6 +81,10 @@ std::string random_blocks(GgufType type, size_t count, std::mt19937_64& random) 
     if (type == GgufType::mxfp4) {
       const int exponent = std::ilogb(factor * scales->scale);
       put(bytes, block + scales->scale_at, static_cast<uint8_t>(127 + exponent));
+      continue;
+    }
+    if (type == GgufType::nvfp4) {  // scales E4M3: 2^-5 to 2^-4
+      for (size_t i = 0; i < 4; ++i) put(bytes, block + i, static_cast<uint8_t>(16 + random() % 9));
       continue;
     }
     put(bytes, block + scales->scale_at, to_float16(factor * scales->scale));

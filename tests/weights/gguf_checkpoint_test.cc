@@ -96,6 +96,53 @@ TEST(GgufCheckpoint, HeadsThatDontDivideTheRowsAreRefused) {
   });
 }
 
+// Scales of 1 (E4M3's 0x38), whose halves multiply twice the numbers: every element is 1.5.
+std::string nvfp4_blocks(size_t count) {
+  std::string block = std::string(4, '\x38') + std::string(32, '\x33');
+  std::string bytes;
+  for (size_t i = 0; i < count; ++i) bytes += block;
+  return bytes;
+}
+
+TEST(GgufCheckpoint, SecondScalesMultiplyNvfp4) {
+  OnDisk disk(GgufWriter()
+                  .tensor({"up.weight", GgufType::nvfp4, {2, 64}, nvfp4_blocks(2)})
+                  .floats("up.scale", {1}, {0.5f})
+                  .tensor({"exps.weight", GgufType::nvfp4, {2, 3, 64}, nvfp4_blocks(6)})
+                  .floats("exps.scale", {2}, {2.0f, -4.0f}));
+  const auto checkpoint =
+      disk.named({{.name = "up", .file_name = "up.weight", .multipliers = "up.scale"},
+                  {.name = "exps", .file_name = "exps.weight", .multipliers = "exps.scale"}});
+  EXPECT_EQ(checkpoint->read("up", {2, 64}).elements<float>()[65], 0.75f);
+  const Tensor experts = checkpoint->read("exps", {2, 3, 64});
+  EXPECT_EQ(experts.elements<float>()[3 * 64 - 1], 3.0f);
+  EXPECT_EQ(experts.elements<float>()[3 * 64], -6.0f);
+  const auto rows = checkpoint->read_grouped("exps", {2, 3, 64});
+  ASSERT_NE(rows, nullptr);
+  EXPECT_EQ(rows->stored_bytes().size(), 2u);
+  std::vector<uint8_t> codes(64);
+  std::vector<float> scales(4), offsets(4);
+  rows->read_codes(3, codes, scales, offsets);
+  EXPECT_EQ(scales[3] * static_cast<float>(codes[63]) + offsets[3], -6.0f);
+}
+
+TEST(GgufCheckpoint, SecondScalesThatDontFitAreNamed) {
+  OnDisk disk(GgufWriter()
+                  .tensor({"up.weight", GgufType::nvfp4, {2, 64}, nvfp4_blocks(2)})
+                  .floats("two", {2}, {1, 1})
+                  .floats("scalar", {}, {1})
+                  .floats("infinite", {1}, {INFINITY}));
+  const auto open_with = [&](const std::string& scales) {
+    disk.named({{.name = "up", .file_name = "up.weight", .multipliers = scales}});
+  };
+  expect_error(ErrorCode::corrupt, {"tensor \"two\" holds [2] of F32", "\"up.weight\" [2, 64]"},
+               [&] { open_with("two"); });
+  expect_error(ErrorCode::corrupt, {"tensor \"scalar\" holds []"}, [&] { open_with("scalar"); });
+  expect_error(ErrorCode::corrupt, {"tensor \"infinite\" has a scale that isn't a finite number"},
+               [&] { open_with("infinite"); });
+  expect_error(ErrorCode::not_found, {"tensor \"none\" is missing"}, [&] { open_with("none"); });
+}
+
 // Two groups of two heads of two; the file has heads 0, 2, 1 and 3.
 TEST(GgufCheckpoint, GroupsOfHeadsComeTogether) {
   const std::vector<float> in_file = {8, 0, 1, 4, 5, 2, 3, 6, 7};

@@ -24,6 +24,7 @@ std::string small_file() {
       .floats("output_norm.weight", {4}, {1, 2, 3, 4})
       .tensor({"token_embd.weight", GgufType::q4_0, {3, 64}, std::string(6 * 18, '\x21')})
       .tensor({"blk.0.ffn_up.weight", GgufType::q6_k, {1, 256}, std::string(210, '\x12')})
+      .tensor({"blk.0.ffn_down.weight", GgufType::nvfp4, {1, 64}, std::string(36, '\x34')})
       .file();
 }
 

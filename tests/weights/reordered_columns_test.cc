@@ -66,7 +66,8 @@ TEST_F(ReorderedColumnsTest, CodesScalesAndValuesMoveWithTheirHeads) {
       const auto rows = ReorderedColumns::make(in_file, order);
       ASSERT_NE(rows, nullptr);
       const Grouping grouping = rows->grouping();
-      EXPECT_EQ(grouping.factor_length(), is_long ? 128 : 32);
+      EXPECT_EQ(grouping.factor_length(),
+                format.grouping.has_multiples() ? 128 : format.grouping.factor_length());
       EXPECT_EQ(grouping.group_size, format.grouping.group_size);
       const ReadRow read(*rows);
       for (int64_t i = 0; i < rows->row_length(); ++i) {

@@ -57,6 +57,14 @@ def random_mxfp4(rows: int, blocks: int) -> np.ndarray:
     return stored.reshape(rows, blocks * 17)
 
 
+def random_nvfp4(rows: int, blocks: int) -> np.ndarray:
+    """Four scales and 32 bytes each. All 256 scales occur: subnormal ones, 127, and those with a sign."""
+    rng = np.random.default_rng(SEED + 3)
+    stored = rng.integers(0, 256, (rows * blocks, 36), dtype=np.uint8)
+    stored[:64, :4] = np.arange(256).reshape(64, 4)
+    return stored.reshape(rows, blocks * 36)
+
+
 def interleaved(rows: np.ndarray, heads: int) -> np.ndarray:
     """LlamaModel.permute of llama.cpp's convert_hf_to_gguf.py."""
     halves = rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:])
@@ -94,6 +102,7 @@ def write_formats(path: Path) -> dict[str, np.ndarray]:
     add("random.MXFP4", random_mxfp4(3, 7), Type.MXFP4)
     for kind in LATER:
         add(f"random.{kind.name}", random_blocks(kind, 4, 768, np.random.default_rng(SEED + 2)), kind)
+    add("random.NVFP4", random_nvfp4(6, 12), Type.NVFP4)
     add("quantised.MXFP4", gguf.quants.quantize(numbers, Type.MXFP4), Type.MXFP4)
     finish(writer)
     return values
