@@ -159,9 +159,15 @@ void check_grouped_parts(std::span<const GroupedRows* const> parts) {
                k % grouping.factor_length() == 0,
            fmt::format("pack_groups: {} bits in {} groups of {} in rows of {}", grouping.bits,
                        grouping.groups_per_factor, size, k));
+  const std::span<const int32_t> order = parts[0]->column_order();
+  PL_CHECK(order.empty() || is_permutation(order, k), "pack_groups: an order of all columns");
+  PL_CHECK(order.empty() || !(grouping.is_float8() || grouping.has_multiples()),
+           "pack_groups: ordered columns of integers with scales of their own");
   for (const GroupedRows* const part : parts) {
     PL_CHECK(part->grouping() == grouping && part->row_length() == k && part->num_rows() > 0,
              "pack_groups: parts of different groupings or lengths");
+    PL_CHECK(std::ranges::equal(part->column_order(), order),
+             "pack_groups: parts of different orders");
   }
 }
 

@@ -197,6 +197,13 @@ std::pair<const GroupedRows*, int64_t> find_row(std::span<const GroupedRows* con
   check_failed("find_row", __FILE__, __LINE__, "row beyond the parts");
 }
 
+void store_order(std::span<const int32_t> order, PackedMatrix& matrix) {
+  if (order.empty()) return;
+  auto* const behind =
+      static_cast<uint8_t*>(matrix.storage.get()) + matrix.num_panels() * matrix.panel_bytes();
+  std::memcpy(behind, order.data(), order.size_bytes());
+}
+
 }  // namespace
 
 PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationType activations,
@@ -204,8 +211,11 @@ PackedMatrix pack_groups(std::span<const GroupedRows* const> parts, ActivationTy
   int64_t n = 0;
   for (const GroupedRows* const part : parts) n += part->num_rows();
   const Grouping grouping = parts[0]->grouping();
-  PackedMatrix matrix = make_matrix({grouping, activations_of(grouping, activations)}, n,
-                                    parts[0]->row_length(), memory);
+  const std::span<const int32_t> order = parts[0]->column_order();
+  PackedMatrix matrix =
+      make_matrix({grouping, activations_of(grouping, activations), !order.empty()}, n,
+                  parts[0]->row_length(), memory);
+  store_order(order, matrix);
   threads.parallel_for(matrix.num_panels(), 1, [&](int64_t begin, int64_t end, int) {
     ColumnPacker packer(matrix);
     const auto panel_bytes = static_cast<size_t>(matrix.panel_bytes());
@@ -227,6 +237,7 @@ PackedMatrix gather_group_columns(const PackedMatrix& matrix, std::span<const in
   PackedMatrix gathered =
       make_matrix(groups, static_cast<int64_t>(columns.size()), matrix.k, memory);
   std::memset(gathered.storage.get(), 0, static_cast<size_t>(gathered.bytes()));
+  store_order(matrix.input_order(), gathered);
   for (int64_t i = 0; i < gathered.n; ++i) {
     const int64_t n = columns[static_cast<size_t>(i)];
     const int64_t from = n % kPanelWidth, to = i % kPanelWidth;
@@ -299,10 +310,13 @@ void unpack_group_row(const PackedMatrix& matrix, int64_t n, float* out) {
   if (matrix.groups->grouping.is_float8()) return unpack_float8_row(matrix, n, out);
   const GroupColumn column = unpack_group_column(matrix, n);
   const int64_t size = matrix.groups->grouping.group_size;
+  const std::span<const int32_t> order = matrix.input_order();
   for (int64_t k = 0; k < matrix.k; ++k) {
     const auto g = static_cast<size_t>(k / size);
-    out[k] = std::fma(column.scales[g], static_cast<float>(column.codes[static_cast<size_t>(k)]),
-                      column.offsets[g]);
+    const int64_t input = order.empty() ? k : order[static_cast<size_t>(k)];
+    out[input] =
+        std::fma(column.scales[g], static_cast<float>(column.codes[static_cast<size_t>(k)]),
+                 column.offsets[g]);
   }
 }
 

@@ -12,8 +12,8 @@ PackedMatrix gather_group_columns(const PackedMatrix& matrix, std::span<const in
                                   Memory& memory);
 void unpack_group_row(const PackedMatrix& matrix, int64_t n, float* out);
 
-// One column of a panel of integers: its codes [k], and its scales and offsets [groups], multiplied
-// by the column's factor.
+// One column of a panel of integers, in the order of the panel: its codes [k], and its scales and
+// offsets [groups], multiplied by the column's factor.
 struct GroupColumn {
   std::vector<uint8_t> codes;
   std::vector<float> scales;

@@ -59,6 +59,8 @@ constexpr int64_t shared_inputs(const Grouping& grouping, int64_t k) {
 struct PackedGroups {
   Grouping grouping;
   ActivationType activations = ActivationType::int8;
+  // K isn't in the order of the inputs: PackedMatrix::input_order().
+  bool has_input_order = false;
 
   bool has_offsets() const { return !grouping.zero_point; }
   int64_t scale_bytes() const { return kPanelWidth * number_bytes() * (has_offsets() ? 2 : 1); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/error.h"
 #include "kernels/group_packing.h"
@@ -92,6 +93,16 @@ std::string PackedMatrix::format_name() const {
   if (!groups) return std::string(dtype_name(dtype));
   if (groups->grouping.is_float8()) return std::string(dtype_name(DType::f8_e4m3));
   return fmt::format("q{}x{}", groups->grouping.bits, groups->grouping.group_size);
+}
+
+bool is_permutation(std::span<const int32_t> order, int64_t count) {
+  if (std::ssize(order) != count) return false;
+  std::vector<bool> seen(order.size());
+  for (const int32_t index : order) {
+    if (index < 0 || index >= count || seen[static_cast<size_t>(index)]) return false;
+    seen[static_cast<size_t>(index)] = true;
+  }
+  return true;
 }
 
 PackedMatrix empty_matrix(DType dtype, int64_t n, int64_t k, Memory& memory) {

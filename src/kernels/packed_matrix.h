@@ -25,7 +25,7 @@ constexpr int64_t panel_stride(int64_t used_bytes) {
 
 // Plain: element (n, k) stands at panels[n / 32][k / interleave][n % 32][k % interleave]. N is
 // padded with zero columns to a multiple of 32, K with zeros to a multiple of the interleave.
-// Quantised: packed_groups.h.
+// Quantised: packed_groups.h. Behind the panels may stand the order of the inputs, [k] int32.
 struct PackedMatrix {
   DType dtype = DType::f32;  // of plain weights
   std::optional<PackedGroups> groups;
@@ -45,7 +45,16 @@ struct PackedMatrix {
                                : padded_k() * kPanelWidth * int64_t(dtype_bytes(dtype)));
   }
   int64_t panel_elements() const { return panel_bytes() / int64_t(dtype_bytes(dtype)); }
-  int64_t bytes() const { return num_panels() * panel_bytes(); }
+  bool has_input_order() const { return groups && groups->has_input_order; }
+  int64_t bytes() const {
+    const int64_t order_bytes = has_input_order() ? k * int64_t{sizeof(int32_t)} : 0;
+    return num_panels() * panel_bytes() + order_bytes;
+  }
+  // The input that each K of the panels multiplies, a permutation; empty: they are in order.
+  std::span<const int32_t> input_order() const {
+    if (!has_input_order()) return {};
+    return {static_cast<const int32_t*>(panel(num_panels())), static_cast<size_t>(k)};
+  }
   // "bfloat16", "float8_e4m3"; bits and group size of integers: "q4x64".
   std::string format_name() const;
   const void* panel(int64_t index) const {
@@ -60,6 +69,9 @@ struct PackedColumns {
   int64_t count = 0;
   std::optional<Tensor> bias = {};  // [n] of the matrix
 };
+
+// Whether `order` has each number of [0, count) once.
+bool is_permutation(std::span<const int32_t> order, int64_t count);
 
 // A plain matrix of zeros.
 PackedMatrix empty_matrix(DType dtype, int64_t n, int64_t k, Memory& memory);

@@ -1,5 +1,6 @@
 #include "layers/load_context.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -77,7 +78,9 @@ StoredMatrix::~StoredMatrix() {
 
 bool StoredMatrix::packs_with(const StoredMatrix& other) const {
   if (grouped_.empty() || other.grouped_.empty()) return grouped_.empty() == other.grouped_.empty();
-  return grouped_.front()->grouping() == other.grouped_.front()->grouping();
+  return grouped_.front()->grouping() == other.grouped_.front()->grouping() &&
+         std::ranges::equal(grouped_.front()->column_order(),
+                            other.grouped_.front()->column_order());
 }
 
 namespace {

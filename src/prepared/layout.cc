@@ -23,6 +23,7 @@ void write_part(const Part& part, JsonWriter& writer) {
     if (grouping->has_multiples()) {
       writer.member("groups_per_factor", grouping->groups_per_factor);
     }
+    if (part.format.has_input_order) writer.member("has_input_order", true);
   }
   writer.end_object();
 }
@@ -60,6 +61,7 @@ Part read_part(const JsonCursor& field) {
     part.format.k = k->integer();
   }
   if (field.find("bits")) part.format.grouping = read_grouping(field);
+  part.format.has_input_order = field.boolean_or("has_input_order", false);
   if (!part_bytes(part.format)) field.fail("describes a weight that can't be");
   return part;
 }

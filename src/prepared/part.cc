@@ -15,7 +15,8 @@ PackedMatrix empty_matrix(const PartFormat& format, ActivationType activations) 
   matrix.dtype = format.dtype;
   if (format.grouping) {
     matrix.groups = PackedGroups{.grouping = *format.grouping,
-                                 .activations = activations_of(*format.grouping, activations)};
+                                 .activations = activations_of(*format.grouping, activations),
+                                 .has_input_order = format.has_input_order};
   }
   matrix.n = format.n;
   matrix.k = format.k;
@@ -40,16 +41,21 @@ std::optional<uint64_t> part_bytes(const PartFormat& format) {
   if (format.n < 1 || format.n > kMaxExtent || format.k < 1 || format.k > kMaxExtent) return {};
   if (!is_float(format.dtype)) return {};
   if (format.kind == PartKind::vector) {
-    if (format.k != 1 || format.grouping || format.dtype != DType::f32) return {};
+    const bool is_plain = !format.grouping && !format.has_input_order;
+    if (format.k != 1 || !is_plain || format.dtype != DType::f32) return {};
     return static_cast<uint64_t>(format.n) * sizeof(float);
   }
   if (format.grouping && !is_possible(*format.grouping, format.k)) return {};
+  const bool may_have_order =
+      format.grouping && !format.grouping->is_float8() && !format.grouping->has_multiples();
+  if (format.has_input_order && !may_have_order) return {};
   return static_cast<uint64_t>(empty_matrix(format, ActivationType::int8).bytes());
 }
 
 Part matrix_part(std::string name, const PackedMatrix& matrix) {
   PartFormat format{.kind = PartKind::matrix, .dtype = matrix.dtype, .n = matrix.n, .k = matrix.k};
   if (matrix.groups) format.grouping = matrix.groups->grouping;
+  format.has_input_order = matrix.has_input_order();
   return {.name = std::move(name),
           .format = format,
           .bytes = {static_cast<const std::byte*>(matrix.storage.get()),

@@ -19,6 +19,7 @@ struct PartFormat {
   PartKind kind = PartKind::vector;
   DType dtype = DType::f32;          // of a plain part
   std::optional<Grouping> grouping;  // of a quantised part
+  bool has_input_order = false;      // likewise
   int64_t n = 0;
   int64_t k = 1;
 

@@ -113,7 +113,11 @@ PackedMatrix PreparedFile::matrix(std::string_view name, int64_t k,
   if (part.format.k != k) {
     fail(fmt::format("{} has {} inputs, expected {}", name, part.format.k, k));
   }
-  return lent_matrix(part, activations);
+  PackedMatrix matrix = lent_matrix(part, activations);
+  if (matrix.has_input_order() && !is_permutation(matrix.input_order(), k)) {
+    fail(fmt::format("{} has an order of its inputs that isn't one", name));
+  }
+  return matrix;
 }
 
 void PreparedFile::refuse(std::string_view name, int64_t outputs, int64_t expected) const {

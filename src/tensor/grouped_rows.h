@@ -58,6 +58,11 @@ class GroupedRows : public ValueRows {
  public:
   virtual Grouping grouping() const = 0;
 
+  // The element of a row that each code of read_codes() is, where the elements of a group aren't
+  // neighbours (GPTQ's act-order): a permutation of [0, row_length). Empty: element i is code i.
+  // Groups of such rows don't share factors.
+  virtual std::span<const int32_t> column_order() const { return {}; }
+
   // Reads one row: codes [row_length], scales and offsets [row_length / group_size].
   virtual void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                           std::span<float> offsets) const = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/divide_up.h"
 #include "weights/integer_matrix.h"
@@ -90,13 +91,13 @@ QuantisedMatrix packed_integer_matrix(const ModuleParts& parts,
                              .group_size = scales.layout.block_columns,
                              .scale_dtype = parts.at("weight_scale").dtype,
                              .value_dtype = settings.dtype,
-                             .is_reordered = !group_of.empty()};
+                             .group_of = std::move(group_of)};
   return integer_matrix(format, {rows, row_length}, [=]() {
     IntegerMatrix matrix{.rows = rows,
                          .row_length = row_length,
                          .bits = bits,
                          .scales = parts.read_scales(scales),
-                         .group_of = group_of,
+                         .group_of = format.group_of,
                          .dtype = format.value_dtype};
     matrix.codes = codes_in_words(parts.read("weight_packed"), {.bits = bits});
     if (has_zeros) {

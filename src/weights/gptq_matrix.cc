@@ -2,6 +2,8 @@
 // points of auto_gptq/nn_modules/qlinear/qlinear_cuda.py).
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "weights/integer_matrix.h"
 
 namespace paceline {
@@ -93,7 +95,7 @@ QuantisedMatrix gptq_matrix(const ModuleParts& parts, const PublishedQuantisatio
                              .group_size = shape.group_size,
                              .scale_dtype = parts.at("scales").dtype,
                              .value_dtype = settings.dtype,
-                             .is_reordered = !group_of.empty()};
+                             .group_of = std::move(group_of)};
   const ScaleLayout layout{
       .block_columns = shape.group_size, .row_stride = 1, .column_stride = shape.rows};
   return integer_matrix(
@@ -102,7 +104,7 @@ QuantisedMatrix gptq_matrix(const ModuleParts& parts, const PublishedQuantisatio
                              .row_length = shape.row_length,
                              .bits = shape.bits,
                              .scales = parts.read_scales({"scales", layout}),
-                             .group_of = group_of,
+                             .group_of = format.group_of,
                              .dtype = format.value_dtype};
         matrix.codes = codes_in_words(parts.read("qweight"),
                                       {.bits = shape.bits, .lines = WordPacking::Lines::columns});

@@ -19,6 +19,7 @@ class GroupedRowRange : public GroupedRows {
   int64_t num_rows() const override { return count_; }
   int64_t row_length() const override { return rows_->row_length(); }
   Grouping grouping() const override { return rows_->grouping(); }
+  std::span<const int32_t> column_order() const override { return rows_->column_order(); }
   DType value_dtype() const override { return rows_->value_dtype(); }
   void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                   std::span<float> offsets) const override {

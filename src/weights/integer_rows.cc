@@ -1,6 +1,7 @@
 #include "weights/integer_rows.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/divide_up.h"
@@ -32,12 +33,23 @@ bool IntegerRows::kernels_read(int bits, int64_t group_size, int64_t row_length)
   return row_length % group_size == 0 && kernel_group_size(kernel_bits(bits), group_size) != 0;
 }
 
+bool IntegerRows::are_equal_groups(std::span<const int32_t> group_of, int64_t group_size) {
+  std::vector<int64_t> sizes(group_of.size());
+  for (const int32_t group : group_of) ++sizes[static_cast<size_t>(group)];
+  return std::ranges::all_of(sizes, [&](int64_t size) { return size == 0 || size == group_size; });
+}
+
 IntegerRows::IntegerRows(IntegerMatrix matrix) : matrix_(std::move(matrix)) {
   PL_CHECK(matrix_.group_of.empty() || std::ssize(matrix_.group_of) == matrix_.row_length,
            "a group for each column");
   const int64_t size = matrix_.scales.layout().block_columns;
-  const bool are_groups = matrix_.group_of.empty();
-  if (!are_groups || !kernels_read(matrix_.bits, size, matrix_.row_length)) return;
+  const std::vector<int32_t>& groups = matrix_.group_of;
+  if (!kernels_read(matrix_.bits, size, matrix_.row_length)) return;
+  if (!groups.empty() && !are_equal_groups(groups, size)) return;
+  order_.resize(groups.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::ranges::stable_sort(order_, {},
+                           [&](int32_t column) { return groups[static_cast<size_t>(column)]; });
   const int bits = kernel_bits(matrix_.bits);
   grouping_ = {
       .bits = bits, .group_size = kernel_group_size(bits, size), .zero_point = common_zero()};
@@ -77,6 +89,10 @@ std::optional<int> IntegerRows::common_zero() const {
 void IntegerRows::read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                              std::span<float> offsets) const {
   matrix_.codes->read_row(row, codes);
+  if (!order_.empty()) {
+    const std::vector<uint8_t> stored(codes.begin(), codes.end());
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = stored[static_cast<size_t>(order_[i])];
+  }
   const Groups groups = read_groups(row);
   const auto parts =
       static_cast<size_t>(matrix_.scales.layout().block_columns / grouping_.group_size);

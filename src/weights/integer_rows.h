@@ -25,7 +25,8 @@ struct IntegerMatrix {
   std::shared_ptr<const CodeSource> zero_codes = nullptr;  // [rows, groups]
   std::optional<ScaleGrid> zero_grid = {};                 // laid out like the scales
   std::optional<ScaleGrid> offset_grid = {};  // likewise: what is added to every element
-  // The group of each column, where groups aren't neighbouring columns (GPTQ's act-order).
+  // The group of each column, where groups aren't neighbouring columns (GPTQ's act-order). Kernels
+  // read such matrices whose groups are of the same size: column_order() sorts their columns.
   std::vector<int32_t> group_of = {};
   DType dtype = DType::bf16;  // of the values
 };
@@ -39,11 +40,14 @@ class IntegerRows : public GroupedRows {
   // Whether kernels read codes of `bits` bits in rows of neighbouring columns with one scale as
   // they are packed: such a group is made of groups of 16, 32, 64 or 128.
   static bool kernels_read(int bits, int64_t group_size, int64_t row_length);
+  // Whether each group has `group_size` columns.
+  static bool are_equal_groups(std::span<const int32_t> group_of, int64_t group_size);
 
   int64_t num_rows() const override { return matrix_.rows; }
   int64_t row_length() const override { return matrix_.row_length; }
   // Of a matrix that kernels read. Long groups are divided.
   Grouping grouping() const override { return grouping_; }
+  std::span<const int32_t> column_order() const override { return order_; }
   DType value_dtype() const override { return matrix_.dtype; }
   void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                   std::span<float> offsets) const override;
@@ -61,6 +65,7 @@ class IntegerRows : public GroupedRows {
 
   IntegerMatrix matrix_;
   Grouping grouping_;
+  std::vector<int32_t> order_;
 };
 
 }  // namespace paceline

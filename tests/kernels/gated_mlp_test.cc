@@ -85,6 +85,18 @@ TEST_P(GatedMlpOp, HasTheBitsOfItsSteps) {
   }
 }
 
+TEST_P(GatedMlpOp, TakesInputsInAnOrder) {
+  const std::vector<WeightType> types = ordered_weight_types();
+  const WeightType& plain = weight_types().back();
+  for (const WeightType& type : cases_to_run(types, static_cast<size_t>(GetParam()), 5)) {
+    for (const int64_t rows : {1, 3, 70}) {
+      expect_same_bits(*make(type, nullptr, type, rows, 0), type.name);
+    }
+    expect_same_bits(*make(type, &plain, type, 9, 0), type.name + ", up as it is");
+    expect_same_bits(*make(plain, nullptr, type, 9, 7), type.name + ", down alone");
+  }
+}
+
 TEST_P(GatedMlpOp, WorksInPlace) {
   const WeightType& type = weight_types().front();
   const auto network = make(type, nullptr, type, 40, 0);

@@ -61,7 +61,12 @@ class MixtureOp : public IsaTest {
 };
 
 TEST_P(MixtureOp, HasTheBitsOfItsStepsWhateverTheThreads) {
-  for (const WeightType& type : cases_to_run(weight_types(), static_cast<size_t>(GetParam()), 5)) {
+  const auto first = static_cast<size_t>(GetParam());
+  std::vector<WeightType> types = cases_to_run(weight_types(), first, 5);
+  for (const WeightType& type : cases_to_run(ordered_weight_types(), first, 12)) {
+    types.push_back(type);
+  }
+  for (const WeightType& type : types) {
     for (const int64_t rows : {1, 3, 70}) {
       const MixtureInputs in(type, {.rows = rows, .experts = 5, .slots = 2, .has_bias = rows == 3},
                              threads(), memory_);

@@ -62,12 +62,14 @@ namespace {
 // Weights of about one in magnitude.
 class RandomRows : public GroupedRows {
  public:
-  RandomRows(Grouping grouping, int64_t n, int64_t k, uint64_t seed)
-      : grouping_(grouping), n_(n), k_(k), seed_(seed) {}
+  RandomRows(Grouping grouping, int64_t n, int64_t k, uint64_t seed,
+             std::vector<int32_t> order = {})
+      : grouping_(grouping), n_(n), k_(k), seed_(seed), order_(std::move(order)) {}
 
   int64_t num_rows() const override { return n_; }
   int64_t row_length() const override { return k_; }
   Grouping grouping() const override { return grouping_; }
+  std::span<const int32_t> column_order() const override { return order_; }
   DType value_dtype() const override { return DType::f32; }
 
   void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
@@ -113,8 +115,9 @@ class RandomRows : public GroupedRows {
     const auto& numbers = float8_values(DType::f8_e4m3);
     for (size_t i = 0; i < codes.size(); ++i) {
       const float scale = scales[i / size];
-      values[i] = grouping_.is_float8() ? to_float(to_bfloat16(numbers[codes[i]] * scale))
-                                        : scale * static_cast<float>(codes[i]) + offsets[i / size];
+      values[order_.empty() ? i : static_cast<size_t>(order_[i])] =
+          grouping_.is_float8() ? to_float(to_bfloat16(numbers[codes[i]] * scale))
+                                : scale * static_cast<float>(codes[i]) + offsets[i / size];
     }
   }
 
@@ -161,6 +164,7 @@ class RandomRows : public GroupedRows {
   int64_t n_;
   int64_t k_;
   uint64_t seed_;
+  std::vector<int32_t> order_;
 };
 
 std::vector<WeightType> make_weight_types() {
@@ -236,6 +240,28 @@ std::unique_ptr<GroupedRows> random_rows(Grouping grouping, int64_t n, int64_t k
   return std::make_unique<RandomRows>(grouping, n, k, seed);
 }
 
+std::vector<int32_t> random_order(int64_t k) {
+  std::vector<int32_t> order(static_cast<size_t>(k));
+  std::iota(order.begin(), order.end(), 0);
+  Draws draws(static_cast<uint64_t>(k));
+  for (size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[static_cast<size_t>(draws.below(static_cast<int64_t>(i)))]);
+  }
+  return order;
+}
+
+std::vector<WeightType> ordered_weight_types() {
+  std::vector<WeightType> ordered;
+  for (const WeightType& type : weight_types()) {
+    if (!type.groups || type.groups->grouping.is_float8()) continue;
+    if (type.groups->grouping.has_multiples()) continue;
+    ordered.push_back(type);
+    ordered.back().name += " in an order";
+    ordered.back().groups->has_input_order = true;
+  }
+  return ordered;
+}
+
 const std::vector<WeightType>& weight_types() {
   static const std::vector<WeightType> types = make_weight_types();
   return types;
@@ -244,7 +270,8 @@ const std::vector<WeightType>& weight_types() {
 PackedMatrix random_matrix(Memory& memory, ThreadPool& threads, const WeightType& type, int64_t n,
                            int64_t k, uint64_t seed) {
   if (!type.groups) return random_matrix(memory, threads, type.dtype, n, k, seed);
-  const RandomRows rows(type.groups->grouping, n, k, seed);
+  const RandomRows rows(type.groups->grouping, n, k, seed,
+                        type.groups->has_input_order ? random_order(k) : std::vector<int32_t>());
   const GroupedRows* const part = &rows;
   if (packing_backend != nullptr) {
     return packing_backend->pack_groups(std::span(&part, 1), type.groups->activations);

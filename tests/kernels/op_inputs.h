@@ -63,6 +63,10 @@ struct WeightType {
 // The plain ones, codes of 4 and 8 bits with every group size, with and without offsets, some of
 // every other width, and those whose scales are multiples.
 const std::vector<WeightType>& weight_types();
+// Those of integers with scales of their own, with inputs in random_order(): on CPUs alone.
+std::vector<WeightType> ordered_weight_types();
+// The same order for each k.
+std::vector<int32_t> random_order(int64_t k);
 // Weights of about one in magnitude; k as row_length says.
 std::unique_ptr<GroupedRows> random_rows(Grouping grouping, int64_t n, int64_t k, uint64_t seed);
 // The same, packed.

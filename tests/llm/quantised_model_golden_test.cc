@@ -104,6 +104,25 @@ TEST(QuantisedModels, StayPackedWhereKernelsReadThem) {
             std::string::npos);
 }
 
+TEST(QuantisedModels, ReorderedMatricesAreCachedWithTheirOrder) {
+  const TestDirectory cache;
+  const std::string model = quantised_model("gptq_model");
+  const auto load = [&](const std::string& weights_cache) {
+    LLM llm = LLM::load({.model = model,
+                         .activations = Activations::int8,
+                         .weights_cache = weights_cache,
+                         .num_threads = 2});
+    const Prompt prompt(std::vector<int32_t>{1, 5, 9, 30, 200, 7});
+    return llm.classify(prompt, {.with_logits = true}).logits;
+  };
+  const std::vector<float> expected = load({});
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<float> found = load(cache.path());
+    ASSERT_EQ(found.size(), expected.size());
+    EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)), 0) << i;
+  }
+}
+
 // A copy of a golden model as bfloat16.
 void write_in_bfloat16(const std::string& model, const fs::path& to) {
   fs::copy_file(fs::path(model) / "model.safetensors", to / "model.safetensors");

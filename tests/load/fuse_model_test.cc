@@ -267,7 +267,7 @@ TEST_F(FuseModel, MatricesOfAnotherToolBecomePlain) {
     EXPECT_EQ(fused.values(entry), rounded(fused_values(base, entry, pair_of(adapter, entry.name)),
                                            was_packed ? DType::bf16 : DType::f32));
   }
-  EXPECT_EQ(packed, 20);
+  EXPECT_EQ(packed, 21);  // one of them reordered
   EXPECT_EQ(fused.config.find("quantization_config"), nullptr);
   load_model({.model = options().to.string()});
 }

@@ -22,12 +22,17 @@ constexpr const char* kKey = "a key\nof two lines";
 // Rows whose codes are computed from their indices.
 class CountingRows : public GroupedRows {
  public:
-  CountingRows(int64_t num_rows, int64_t row_length, Grouping grouping)
-      : num_rows_(num_rows), row_length_(row_length), grouping_(grouping) {}
+  CountingRows(int64_t num_rows, int64_t row_length, Grouping grouping,
+               std::vector<int32_t> order = {})
+      : num_rows_(num_rows),
+        row_length_(row_length),
+        grouping_(grouping),
+        order_(std::move(order)) {}
 
   int64_t num_rows() const override { return num_rows_; }
   int64_t row_length() const override { return row_length_; }
   Grouping grouping() const override { return grouping_; }
+  std::span<const int32_t> column_order() const override { return order_; }
   DType value_dtype() const override { return DType::f32; }
   void read_codes(int64_t row, std::span<uint8_t> codes, std::span<float> scales,
                   std::span<float> offsets) const override {
@@ -50,9 +55,10 @@ class CountingRows : public GroupedRows {
  private:
   int64_t num_rows_, row_length_;
   Grouping grouping_;
+  std::vector<int32_t> order_;
 };
 
-// A model of six weights, one of each kind, two of them larger than a piece.
+// A model of seven weights, one of each kind, two of them larger than a piece.
 class PreparedFileTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -62,17 +68,20 @@ class PreparedFileTest : public testing::Test {
     symmetric_ = pack_codes({.bits = 8, .group_size = 64, .zero_point = 128});
     multiples_ =
         pack_codes({.bits = 6, .group_size = 16, .zero_point = 32, .groups_per_factor = 4});
+    std::vector<int32_t> order(128);
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(127 - i);
+    ordered_ = pack_codes({.bits = 4, .group_size = 32}, order);
     vector_ = allocate_tensor(memory_, DType::f32, {13});
     for (int i = 0; i < 13; ++i) vector_.view.elements<float>()[i] = 1.5f * static_cast<float>(i);
-    table_ = {
-        .key = kKey,
-        .digest = {.low = 0x0123456789abcdef, .high = 0xfedcba9876543210},
-        .weights = {
-            .parts = {matrix_part("plain", plain_), matrix_part("large", large_),
-                      vector_part("vector", vector_.view), matrix_part("affine", affine_),
-                      matrix_part("symmetric", symmetric_), matrix_part("multiples", multiples_)},
-            .num_parameters = 12345,
-            .is_quantised = true}};
+    table_ = {.key = kKey,
+              .digest = {.low = 0x0123456789abcdef, .high = 0xfedcba9876543210},
+              .weights = {
+                  .parts = {matrix_part("plain", plain_), matrix_part("large", large_),
+                            vector_part("vector", vector_.view), matrix_part("affine", affine_),
+                            matrix_part("symmetric", symmetric_),
+                            matrix_part("multiples", multiples_), matrix_part("ordered", ordered_)},
+                  .num_parameters = 12345,
+                  .is_quantised = true}};
   }
 
   PackedMatrix pack_numbers(DType dtype, int64_t n, int64_t k) {
@@ -82,8 +91,8 @@ class PreparedFileTest : public testing::Test {
     }
     return pack_matrix(std::span(&numbers.view, 1), dtype, memory_, threads_);
   }
-  PackedMatrix pack_codes(Grouping grouping) {
-    const CountingRows rows(70, 128, grouping);
+  PackedMatrix pack_codes(Grouping grouping, std::vector<int32_t> order = {}) {
+    const CountingRows rows(70, 128, grouping, std::move(order));
     const GroupedRows* const part = &rows;
     return pack_groups(std::span(&part, 1), ActivationType::int8, memory_, threads_);
   }
@@ -118,7 +127,7 @@ class PreparedFileTest : public testing::Test {
   TestDirectory temporary_;
   fs::path directory_ = temporary_.path();
   fs::path path_ = directory_ / "weights";
-  PackedMatrix plain_, large_, affine_, symmetric_, multiples_;
+  PackedMatrix plain_, large_, affine_, symmetric_, multiples_, ordered_;
   OwnedTensor vector_;
   PreparedTable table_;
 };
@@ -136,6 +145,8 @@ TEST_F(PreparedFileTest, HasEveryWeightAsItWas) {
   expect_same(file.matrix("affine", 128, ActivationType::int8), affine_);
   expect_same(file.matrix("multiples", 128, ActivationType::int8), multiples_);
   expect_same(file.matrix("symmetric", 128, ActivationType::int8), symmetric_);
+  expect_same(file.matrix("ordered", 128, ActivationType::int8), ordered_);
+  EXPECT_EQ(file.matrix("ordered", 128, ActivationType::int8).input_order()[5], 122);
   const OwnedTensor vector = file.vector("vector", 13);
   EXPECT_EQ(vector.view.shape(), (Extents{13}));
   EXPECT_EQ(std::memcmp(vector.view.raw(), vector_.view.raw(), 13 * sizeof(float)), 0);
@@ -187,6 +198,18 @@ TEST_F(PreparedFileTest, RefusesWhatItDoesNotHave) {
           [&] { file.matrix("plain", 68, ActivationType::int8); });
   refused("vector has 13 elements, expected 12", [&] { file.vector("vector", 12); });
   refused("plain has 40 outputs, expected 41", [&] { file.refuse("plain", 40, 41); });
+}
+
+TEST_F(PreparedFileTest, RefusesAnOrderThatIsNone) {
+  auto* const panels = static_cast<std::byte*>(ordered_.storage.get());
+  const int32_t twice = 0;
+  for (const int32_t index : {twice, 128, -1}) {
+    std::memcpy(panels + ordered_.bytes() - 8, &index, sizeof(index));
+    write();
+    const PreparedFile file(path_, kKey, threads_);
+    expect_error(ErrorCode::corrupt, {path_.string(), "ordered has an order of its inputs"},
+                 [&] { file.matrix("ordered", 128, ActivationType::int8); });
+  }
 }
 
 TEST_F(PreparedFileTest, IsNotFoundOrOfAnotherKey) {

@@ -32,8 +32,8 @@ class InspectTest(ProgramTest):
     def test_what_becomes_of_quantised_files_is_said(self):
         model = ROOT / "tests/goldens/quantised/gptq_model"
         self.assertEqual(self.inspect("-m", model)["quantised_files"],
-                         "gptq: 1 matrix expanded to float32 (4 bits in groups of 32, reordered), "
-                         "2 matrices packed (4 bits in groups of 32), "
+                         "gptq: 2 matrices packed (4 bits in groups of 32), "
+                         "1 matrix packed (4 bits in groups of 32, reordered), "
                          "18 matrices packed (4 bits with a scale for each row)")
         self.assertNotIn("quantised_files", self.inspect("-m", BUNDLED))
 

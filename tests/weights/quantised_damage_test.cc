@@ -290,16 +290,40 @@ TEST(QuantisedDamageMessages, AnIndexOfGroupsThatIsNotUsedIsLeftOut) {
     return held.entry.name == "model.layers.4.q_proj.weight_g_idx";
   });
   ASSERT_NE(index, tensors.end());
-  const auto is_packed = [&] {
+  const auto is_ordered = [&] {
     Memory memory;
     ThreadPool threads(1);
     HeldTensors source(tensors);
     QuantisedCheckpoint checkpoint(source, settings, memory, threads);
-    return checkpoint.read_grouped("model.layers.4.q_proj.weight", {4, 64}) != nullptr;
+    return !checkpoint.read_grouped("model.layers.4.q_proj.weight", {4, 64})
+                ->column_order()
+                .empty();
   };
-  EXPECT_FALSE(is_packed());
+  EXPECT_TRUE(is_ordered());
   std::ranges::fill(index->bytes, static_cast<char>(0xFF));  // -1
-  EXPECT_TRUE(is_packed());
+  EXPECT_FALSE(is_ordered());
+}
+
+TEST(QuantisedDamageMessages, GroupsOfDifferentSizesAreExpanded) {
+  std::vector<HeldTensor> tensors = golden_tensors("gptq");
+  const auto index = std::ranges::find_if(tensors, [](const HeldTensor& held) {
+    return held.entry.name == "model.layers.1.k_proj.g_idx";
+  });
+  ASSERT_NE(index, tensors.end());
+  const auto description = [&] {
+    Memory memory;
+    ThreadPool threads(1);
+    HeldTensors source(tensors);
+    return QuantisedCheckpoint(source, golden_settings("gptq"), memory, threads).description();
+  };
+  EXPECT_THAT(description(), testing::HasSubstr("packed (4 bits in groups of 32, reordered)"));
+  const int32_t first = 0, other = 1;
+  std::memcpy(index->bytes.data(), &first, sizeof(first));
+  std::memcpy(index->bytes.data() + sizeof(first), &first, sizeof(first));
+  std::memcpy(index->bytes.data() + 2 * sizeof(first), &other, sizeof(other));
+  std::memcpy(index->bytes.data() + 3 * sizeof(first), &first, sizeof(first));
+  EXPECT_THAT(description(),
+              testing::HasSubstr("expanded to float16 (4 bits in groups of 32, reordered)"));
 }
 
 }  // namespace

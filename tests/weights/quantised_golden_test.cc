@@ -51,12 +51,18 @@ class QuantisedGolden : public testing::TestWithParam<std::string> {
     std::vector<float> scales(length / size), offsets(length / size), values;
     for (int64_t row = 0; row < rows.num_rows(); ++row) {
       rows.read_codes(row, codes, scales, offsets);
+      const size_t begin = values.size();
       for (size_t i = 0; i < length && rows.grouping().is_float8(); ++i) {
         const float number = float8_values(DType::f8_e4m3)[codes[i]];
         values.push_back(to_float(to_bfloat16(number * scales[i / size])));
       }
       for (size_t i = 0; i < length && !rows.grouping().is_float8(); ++i) {
         values.push_back(scales[i / size] * static_cast<float>(codes[i]) + offsets[i / size]);
+      }
+      const std::span<const int32_t> order = rows.column_order();
+      const std::vector<float> stored(values.begin() + static_cast<int64_t>(begin), values.end());
+      for (size_t i = 0; i < order.size(); ++i) {
+        values[begin + static_cast<size_t>(order[i])] = stored[i];
       }
     }
     return values;
@@ -130,10 +136,10 @@ std::string description_of(const std::string& name, bool keeps_float8 = false) {
 TEST(QuantisedGoldenForms, AreDescribed) {
   EXPECT_EQ(description_of("awq"), "awq: 1 matrix packed (4 bits in groups of 64)");
   EXPECT_EQ(description_of("gptq"),
-            "gptq: 1 matrix expanded to float16 (4 bits in groups of 32, reordered), 1 matrix "
-            "packed (2 bits in groups of 32), 1 matrix packed (3 bits in groups of 32), 1 matrix "
-            "packed (4 bits in groups of 32), 1 matrix packed (4 bits with a scale for each row), "
-            "1 matrix packed (8 bits in groups of 32), 1 matrix packed (8 bits in groups of 64)");
+            "gptq: 1 matrix packed (2 bits in groups of 32), 1 matrix packed (3 bits in groups of "
+            "32), 1 matrix packed (4 bits in groups of 32), 1 matrix packed (4 bits in groups of "
+            "32, reordered), 1 matrix packed (4 bits with a scale for each row), 1 matrix packed "
+            "(8 bits in groups of 32), 1 matrix packed (8 bits in groups of 64)");
   EXPECT_EQ(description_of("modelopt"),
             "modelopt: 1 matrix expanded to bfloat16 (float8_e4m3 with one scale), 1 matrix "
             "expanded to bfloat16 (floats of 4 bits in groups of 16, with scales of inputs), 1 "

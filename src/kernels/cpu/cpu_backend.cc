@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "kernels/cpu/group_panels.h"
 #include "kernels/cpu/isa.h"
 
@@ -21,6 +23,13 @@ float* head_row(const Tensor& tensor, int64_t index) {
   if (tensor.rank() == 2) return tensor.row<float>(index);
   const int64_t heads = tensor.size(1);
   return tensor.row<float>(index / heads) + index % heads * tensor.stride(1);
+}
+
+// Brings a row whose element i belongs at order[i] into its order.
+void undo_order(std::span<const int32_t> order, float* row) {
+  thread_local std::vector<float> ordered;
+  ordered.assign(row, row + order.size());
+  for (size_t i = 0; i < order.size(); ++i) row[order[i]] = ordered[i];
 }
 
 }  // namespace
@@ -48,9 +57,11 @@ void CpuBackend::do_embedding(const PackedMatrix& table, Indices<int32_t> ids, f
                               const Tensor& out) {
   if (table.groups) {
     const GroupPanels weights = group_panels(table);
+    const std::span<const int32_t> order = table.input_order();
     return for_each_row(out.size(0), table.k, [&](int64_t row) {
       kernels_.embedding_groups(weights, ids.host()[static_cast<size_t>(row)], scale,
                                 out.row<float>(row));
+      if (!order.empty()) undo_order(order, out.row<float>(row));
     });
   }
   const auto kernel = kernels_.embedding[static_cast<size_t>(table.dtype)];

@@ -28,6 +28,7 @@ class CpuGradients final : public GradientOps {
         threads_(threads),
         input_rows_(memory),
         columns_(memory),
+        ordered_(memory),
         panels_(memory),
         row_numbers_(memory),
         thread_scratch_(memory) {}
@@ -146,6 +147,7 @@ class CpuGradients final : public GradientOps {
   ThreadPool& threads_;
   GrowingBuffer input_rows_;
   GrowingBuffer columns_;
+  GrowingBuffer ordered_;  // gradients by inputs in the order of the weights
   GrowingBuffer panels_;
   GrowingBuffer row_numbers_;
   GrowingBuffer thread_scratch_;

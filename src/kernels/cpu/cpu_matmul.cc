@@ -71,7 +71,7 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
   const std::byte* const up_rows =
       up.takes_inputs_of(gate) ? gate_rows : prepare_rows(up, x, up_rows_);
   const int64_t rows = x.size(0), width = inner.width();
-  auto* const inner_rows = inner_rows_.reserve_as<std::byte>(rows * down.input_stride());
+  auto* const inner_rows = inner_rows_.reserve_as<std::byte>(rows * inner.inner_stride());
 
   const int64_t num_threads = threads_.num_threads();
   const ProductSplit split(rows, divide_up(width, inner.unit()), num_threads);
@@ -91,14 +91,19 @@ void CpuBackend::do_gated_mlp(const GatedMlpWeights& mlp, const Tensor& x, const
                      .num_rows = piece.num_rows,
                      .first_unit = piece.first_panel,
                      .last_unit = piece.last_panel,
-                     .inner_rows = inner_rows + piece.first_row * down.input_stride(),
+                     .inner_rows = inner_rows + piece.first_row * inner.inner_stride(),
                      .columns = columns,
                      .scratch = scratch + thread_index * thread_bytes,
                      .streams = timed->streams()});
         }
       });
   timed.reset();
-  multiply(down, *mlp.down.matrix, inner_rows, bias_of(mlp.down), out);
+  const std::byte* down_rows = inner_rows;
+  if (inner.has_plain_inner_rows()) {
+    const Tensor numbers(inner_rows, DType::f32, {rows, width});
+    down_rows = prepare_rows(down, numbers, input_rows_);
+  }
+  multiply(down, *mlp.down.matrix, down_rows, bias_of(mlp.down), out);
 }
 
 }  // namespace paceline

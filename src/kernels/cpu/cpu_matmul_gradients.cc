@@ -102,7 +102,19 @@ void CpuGradients::multiply_transposed(const TransposedProduct& product, const P
 void CpuGradients::do_matmul_input_gradient(const Tensor& dy, const PackedMatrix& w, Former former,
                                             const Tensor& dx) {
   const TransposedProduct product(kernels_, w);
-  multiply_transposed(product, w, prepare_rows(product, dy), former, dx);
+  const std::byte* const inputs = prepare_rows(product, dy);
+  if (!w.has_input_order()) return multiply_transposed(product, w, inputs, former, dx);
+  const int64_t rows = dx.size(0);
+  const Tensor ordered(ordered_.reserve_as<float>(rows * w.k), DType::f32, {rows, w.k});
+  multiply_transposed(product, w, inputs, Former::replaced, ordered);
+  const std::span<const int32_t> order = w.input_order();
+  split_rows(threads_, rows, w.k, [&](int64_t row) {
+    const float* const from = ordered.row<float>(row);
+    float* const to = dx.row<float>(row);
+    for (size_t i = 0; i < order.size(); ++i) {
+      to[order[i]] = former == Former::added_to ? to[order[i]] + from[i] : from[i];
+    }
+  });
 }
 
 const std::byte* CpuGradients::prepare_rows(const TransposedProduct& product, const Tensor& dy) {

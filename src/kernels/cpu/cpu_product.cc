@@ -1,7 +1,9 @@
 #include "kernels/cpu/cpu_product.h"
 
 #include <algorithm>
+#include <vector>
 
+#include "base/error.h"
 #include "kernels/cpu/group_panels.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/product_split.h"
@@ -36,6 +38,7 @@ CpuProduct::CpuProduct(const KernelTable& kernels, const PackedMatrix& matrix)
 
 bool CpuProduct::takes_inputs_of(const CpuProduct& other) const {
   if (matrix_.k != other.matrix_.k) return false;
+  if (!std::ranges::equal(matrix_.input_order(), other.matrix_.input_order())) return false;
   if (kind_ == Kind::int8 || other.kind_ == Kind::int8) {
     return kind_ == other.kind_ && matrix_.groups->grouping == other.matrix_.groups->grouping;
   }
@@ -43,6 +46,17 @@ bool CpuProduct::takes_inputs_of(const CpuProduct& other) const {
 }
 
 void CpuProduct::prepare(const float* x, int64_t first, int64_t count, std::byte* row) const {
+  if (!has_input_order()) return prepare_in_order(x, first, count, row);
+  PL_CHECK(first == 0 && count == matrix_.k, "whole rows of inputs with an order");
+  thread_local std::vector<float> gathered;
+  gathered.resize(static_cast<size_t>(count));
+  const std::span<const int32_t> order = matrix_.input_order();
+  for (size_t i = 0; i < gathered.size(); ++i) gathered[i] = x[order[i]];
+  prepare_in_order(gathered.data(), 0, count, row);
+}
+
+void CpuProduct::prepare_in_order(const float* x, int64_t first, int64_t count,
+                                  std::byte* row) const {
   if (kind_ == Kind::int8) return kernels_.quantize_row(x, groups_, first, count, row);
   const auto dtype = static_cast<size_t>(matrix_.dtype);
   const bool is_last = first + count == matrix_.k;

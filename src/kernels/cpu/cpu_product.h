@@ -23,10 +23,12 @@ class CpuProduct {
   CpuProduct(const KernelTable& kernels, const PackedMatrix& matrix);
 
   // Prepares elements [first, first + count) of a row of inputs, which begin at `x`: whole
-  // multiples of input_length() for quantised weights, whole interleaved elements for others.
+  // multiples of input_length() for quantised weights, whole interleaved elements for others; the
+  // whole row for weights with an order of the inputs.
   void prepare(const float* x, int64_t first, int64_t count, std::byte* row) const;
   // Prefetches the part of a row that prepare() will write.
   void prefetch(int64_t first, int64_t count, std::byte* row) const;
+  bool has_input_order() const { return matrix_.has_input_order(); }
   // Elements of a row that share a scale; 1 where none do.
   int64_t input_length() const { return kind_ == Kind::int8 ? groups_.input_length : 1; }
   // Bytes from one prepared row to the next.
@@ -55,6 +57,8 @@ class CpuProduct {
   const void* panel(int64_t index) const { return matrix_.panel(index); }
 
  private:
+  void prepare_in_order(const float* x, int64_t first, int64_t count, std::byte* row) const;
+
   enum class Kind : uint8_t {
     plain,
     int8,      // inputs of 8 bits

@@ -40,6 +40,7 @@ ExpertMixer::ExpertMixer(const KernelTable& kernels, ThreadPool& threads, Stream
       gate_buffer_(memory),
       up_buffer_(memory),
       inner_buffer_(memory),
+      down_buffer_(memory),
       thread_scratch_(memory) {}
 
 void ExpertMixer::mix(std::span<const GatedMlpWeights> experts, const Routing& routing,
@@ -49,6 +50,7 @@ void ExpertMixer::mix(std::span<const GatedMlpWeights> experts, const Routing& r
   plan_pieces();
   prepare_inputs(x);
   compute_inner_rows();
+  prepare_inner_rows();
   add_outputs(out);
 }
 
@@ -132,7 +134,7 @@ void ExpertMixer::compute_inner_rows() {
   int64_t scratch_bytes = 0, weight_bytes = 0, work = 0;
   inner_rows_.stride = 0;
   for (const Block& block : blocks_) {
-    inner_rows_.stride = std::max(inner_rows_.stride, block.product.down().input_stride());
+    inner_rows_.stride = std::max(inner_rows_.stride, block.product.inner_stride());
     weight_bytes += block.product.weight_bytes();
     work += block.num_rows * 2 * block.product.width() * block.weights->gate.matrix->k;
   }
@@ -168,6 +170,28 @@ void ExpertMixer::compute_inner_rows() {
       });
 }
 
+void ExpertMixer::prepare_inner_rows() {
+  down_rows_.stride = 0;
+  for (const Block& block : blocks_) {
+    if (!block.product.has_plain_inner_rows()) continue;
+    down_rows_.stride = std::max(down_rows_.stride, block.product.down().input_stride());
+  }
+  if (down_rows_.stride == 0) return;
+  down_rows_.first = down_buffer_.reserve_as<std::byte>(sorted_.num_slots() * down_rows_.stride);
+  threads_.parallel_for(std::ssize(blocks_), 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Block& block = blocks_[static_cast<size_t>(i)];
+      if (!block.product.has_plain_inner_rows()) continue;
+      const CpuProduct& down = block.product.down();
+      for (int64_t r = 0; r < block.num_rows; ++r) {
+        const std::byte* const numbers = inner_rows_.of(block) + r * block.product.inner_stride();
+        down.prepare(reinterpret_cast<const float*>(numbers), 0, block.product.width(),
+                     down_rows_.of(block) + r * down.input_stride());
+      }
+    }
+  });
+}
+
 const void* ExpertMixer::panels_after(int64_t index) const {
   const auto next = static_cast<size_t>(index + 1);
   if (next == pieces_.size()) return nullptr;
@@ -196,7 +220,7 @@ void ExpertMixer::add_outputs(const Tensor& out) {
     auto* const sums = reinterpret_cast<float*>(memory);
     const PackedColumns& columns = block.weights->down;
     block.product.down().multiply(
-        {.inputs = inner_rows_.of(block),
+        {.inputs = down_rows_of(block),
          .num_rows = block.num_rows,
          .first_panel = piece.first_panel,
          .last_panel = piece.last_panel,

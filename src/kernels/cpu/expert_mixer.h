@@ -57,6 +57,11 @@ class ExpertMixer {
   bool shares_inputs() const;
   void prepare_inputs(const Tensor& x);
   void compute_inner_rows();
+  // Of blocks whose inner rows are plain numbers.
+  void prepare_inner_rows();
+  const std::byte* down_rows_of(const Block& block) const {
+    return (block.product.has_plain_inner_rows() ? down_rows_ : inner_rows_).of(block);
+  }
   void add_outputs(const Tensor& out);
   // For StreamTuner::Product: the number of experts of several rows differs from call to call, so
   // only products of one row are timed; others have their choices.
@@ -72,7 +77,7 @@ class ExpertMixer {
   const KernelTable& kernels_;
   ThreadPool& threads_;
   StreamTuner& tuner_;
-  GrowingBuffer gate_buffer_, up_buffer_, inner_buffer_, thread_scratch_;
+  GrowingBuffer gate_buffer_, up_buffer_, inner_buffer_, down_buffer_, thread_scratch_;
 
   // Of the current call.
   int64_t num_rows_ = 0;
@@ -81,6 +86,7 @@ class ExpertMixer {
   std::vector<Piece> pieces_;
   Rows gate_rows_, up_rows_;  // `up_rows_` of blocks whose gate and up need different forms
   Rows inner_rows_;
+  Rows down_rows_;  // of prepare_inner_rows()
 };
 
 }  // namespace paceline

@@ -59,7 +59,7 @@ const void* GatedProduct::gate_panel(int64_t unit) const {
 }
 
 void GatedProduct::run(const Piece& piece) const {
-  const int64_t stride = piece.columns.stride, inner_stride = down_.input_stride();
+  const int64_t stride = piece.columns.stride, inner_stride = this->inner_stride();
   auto* const gates = reinterpret_cast<float*>(piece.scratch);
   float* const ups = gates + piece.num_rows * stride;
   auto* const kernel_scratch = reinterpret_cast<std::byte*>(ups + piece.num_rows * stride);
@@ -87,12 +87,17 @@ void GatedProduct::run(const Piece& piece) const {
     multiply(up_, mlp_.up, piece.up_rows, up_panels, after_up, ups);
     for (int64_t r = 0; r < piece.num_rows; ++r) {
       std::byte* const row = piece.inner_rows + r * inner_stride;
-      if (r + kPrefetchedRows < piece.num_rows) {
+      const bool is_plain = has_plain_inner_rows();
+      if (!is_plain && r + kPrefetchedRows < piece.num_rows) {
         down_.prefetch(first, count, row + kPrefetchedRows * inner_stride);
       }
       float* const values = gates + r * stride + gate_panels.skipped;
       activate(values, ups + r * stride + up_panels.skipped, count, values);
-      down_.prepare(values, first, count, row);
+      if (is_plain) {
+        std::copy(values, values + count, reinterpret_cast<float*>(row) + first);
+      } else {
+        down_.prepare(values, first, count, row);
+      }
     }
   }
 }

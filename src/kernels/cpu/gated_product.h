@@ -36,6 +36,13 @@ class GatedProduct {
   const CpuProduct& up() const { return up_; }
   const CpuProduct& down() const { return down_; }
   int64_t width() const { return mlp_.gate.count; }
+  // Whether inner rows are float32 numbers, which down().prepare() makes inputs once a row is
+  // whole: where `down` takes its inputs in an order of its own.
+  bool has_plain_inner_rows() const { return down_.has_input_order(); }
+  // Bytes from one inner row to the next.
+  int64_t inner_stride() const {
+    return has_plain_inner_rows() ? width() * int64_t{sizeof(float)} : down_.input_stride();
+  }
   // Columns of a unit.
   int64_t unit() const;
   int64_t weight_bytes() const;  // of gate and up
@@ -49,7 +56,7 @@ class GatedProduct {
     int64_t num_rows = 0;
     int64_t first_unit = 0;
     int64_t last_unit = 0;
-    std::byte* inner_rows = nullptr;  // the first row, of inputs of `down`
+    std::byte* inner_rows = nullptr;  // the first row, of inputs of `down` or of numbers
     InnerColumns columns;
     std::byte* scratch = nullptr;  // columns.bytes(num_rows or more) + scratch_bytes()
     WeightStreams streams{};

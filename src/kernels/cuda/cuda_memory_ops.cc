@@ -77,14 +77,15 @@ Buffer CudaBackend::as_core_matrices(const PackedMatrix& matrix) {
 
 PackedMatrix CudaBackend::do_pack_groups(std::span<const GroupedRows* const> parts,
                                          ActivationType activations) {
-  if (parts[0]->grouping().is_float8()) return pack_expanded(parts);
+  const bool is_ordered = !parts[0]->column_order().empty();
+  if (is_ordered || parts[0]->grouping().is_float8()) return pack_expanded(parts);
   has_rounded_products_ = true;
   PackedMatrix matrix = paceline::pack_groups(parts, activations, host_memory_, threads_);
   matrix.storage = pack_code_panels(matrix, host_memory_, threads_);
   return move_to_device(std::move(matrix));
 }
 
-// Kernels read no E4M3.
+// Kernels read no E4M3, and no inputs in another order.
 PackedMatrix CudaBackend::pack_expanded(std::span<const GroupedRows* const> parts) {
   std::vector<OwnedTensor> values;
   std::vector<Tensor> views;

@@ -80,10 +80,13 @@ QuantizedInputs quantize_inputs(const float* x, int64_t size) {
 void multiply_int8(const Tensor& x, const PackedMatrix& w, const Tensor* bias, const Tensor& out) {
   const int64_t size = w.groups->grouping.group_size;
   const int64_t length = shared_inputs(w.groups->grouping, w.k);
+  const std::span<const int32_t> order = w.input_order();
   for (int64_t r = 0; r < x.size(0); ++r) {
+    std::vector<float> row(x.row<float>(r), x.row<float>(r) + w.k);
+    for (size_t k = 0; k < order.size(); ++k) row[k] = x.row<float>(r)[order[k]];
     std::vector<QuantizedInputs> shared;
     for (int64_t k = 0; k < w.k; k += length) {
-      shared.push_back(quantize_inputs(x.row<float>(r) + k, length));
+      shared.push_back(quantize_inputs(row.data() + k, length));
     }
     for (int64_t n = 0; n < w.n; ++n) {
       const GroupColumn column = unpack_group_column(w, n);
