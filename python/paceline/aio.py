@@ -4,12 +4,27 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import functools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, TypeVar, cast
 
 from ._library import Cancellation, check, library
 from .llm import LLM, Generation, Message, Prompt
-from .outputs import CompletionOutput, RequestOutput
-from .params import SamplingParams
+from .outputs import ClassificationOutput, CompletionOutput, Decision, EmbeddingOutput, Logprob, RequestOutput
+from .params import Choice, Predicate, SamplingParams, Scale
+
+T = TypeVar("T")
+
+
+async def _on_thread(call: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    """call(), which is cancelled where the task is."""
+    cancellation = Cancellation()
+    try:
+        return await asyncio.to_thread(call, *arguments, _cancellation=cancellation, **options)
+    except asyncio.CancelledError:
+        cancellation.cancel()
+        raise
 
 
 class _Reader:
@@ -18,7 +33,8 @@ class _Reader:
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self.handle = ctypes.c_void_p()
         check(library.paceline_new_queue(self.handle))
-        self._loop, self._events, self._next = loop, {}, 0
+        self._loop, self._next = loop, 0
+        self._events: dict[int, asyncio.Event] = {}
         self._tags = (ctypes.c_int64 * 256)()
         self._descriptor = library.paceline_queue_descriptor(self.handle)
         loop.add_reader(self._descriptor, self._wake)
@@ -46,9 +62,16 @@ class _Reader:
 class AsyncLLM:
     """Takes what LLM takes. A task that is cancelled cancels its request."""
 
-    def __init__(self, model: str | LLM, **options):
+    def __init__(self, model: str | LLM, **options: Any):
         self.llm = model if isinstance(model, LLM) else LLM(model, **options)
         self._readers: dict[asyncio.AbstractEventLoop, _Reader] = {}
+
+    @classmethod
+    def of(cls, llm: LLM) -> AsyncLLM:
+        """The one that all callers of this model share; closing the model ends its calls."""
+        if llm.shared_async is None:
+            llm.shared_async = cls(llm)
+        return cast(AsyncLLM, llm.shared_async)
 
     def _reader(self) -> _Reader:
         loop = asyncio.get_running_loop()
@@ -58,68 +81,73 @@ class AsyncLLM:
             self._readers[loop] = _Reader(loop)
         return self._readers[loop]
 
-    async def _pieces(self, begin) -> AsyncIterator[str | RequestOutput]:
-        """The pieces of a generation, then its output."""
+    async def _progress(self, begin: Callable[..., Generation]) -> AsyncGenerator[tuple[Generation, str], None]:
+        """What has been added to the text, each time that there is something; "" at the end."""
         reader = self._reader()
         tag, event = reader.begin()
         generation: Generation | None = None
         try:
             generation = begin(_queue=reader.handle, _tag=tag)
             while True:
-                piece, is_finished = generation.poll()
-                if piece is not None:
-                    yield piece
-                elif is_finished:
-                    yield generation.output
+                added, is_finished = generation.poll_all()
+                if added:
+                    yield generation, added
+                if is_finished:
+                    yield generation, ""
                     return
-                else:
+                if not added:
                     await event.wait()
-                    event.clear()
+                event.clear()
         finally:
             if generation is not None:
                 generation.cancel()
             reader.end(tag)
 
-    async def stream(self, prompt: Prompt, sampling_params: SamplingParams | None = None, *, lora: str | None = None) -> AsyncIterator[str]:
+    async def stream(self, prompt: Prompt, sampling_params: SamplingParams | None = None, *, lora: str | None = None) -> AsyncGenerator[str, None]:
         """Pieces of text as they are made."""
-        async for piece in self._pieces(functools.partial(self.llm.stream, prompt, sampling_params, lora=lora)):
-            if isinstance(piece, str):
-                yield piece
+        async with aclosing(self._progress(functools.partial(self.llm.stream, prompt, sampling_params, lora=lora))) as progress:
+            async for _, added in progress:
+                if added:
+                    yield added
 
-    async def generate(self, prompt: Prompt, sampling_params: SamplingParams | None = None, request_id: str | None = None, *,
-                       lora: str | None = None) -> AsyncIterator[RequestOutput]:
+    def generate(self, prompt: Prompt, sampling_params: SamplingParams | None = None, request_id: str | None = None, *,
+                 lora: str | None = None) -> AsyncGenerator[RequestOutput, None]:
         """Outputs with the text so far; the last one is finished and whole."""
-        async for output in self._outputs(functools.partial(self.llm.stream, prompt, sampling_params, lora=lora)):
-            yield output
+        return self._outputs(functools.partial(self.llm.stream, prompt, sampling_params, lora=lora))
 
-    async def chat(self, messages: Sequence[Message], sampling_params: SamplingParams | None = None, **options) -> AsyncIterator[RequestOutput]:
+    def chat(self, messages: Sequence[Message], sampling_params: SamplingParams | None = None, **options: Any) -> AsyncGenerator[RequestOutput, None]:
         """The same for an answer to a conversation; `options` are those of LLM.stream_chat."""
-        async for output in self._outputs(functools.partial(self.llm.stream_chat, messages, sampling_params, **options)):
-            yield output
+        return self._outputs(functools.partial(self.llm.stream_chat, messages, sampling_params, **options))
 
-    async def _outputs(self, begin) -> AsyncIterator[RequestOutput]:
+    async def _outputs(self, begin: Callable[..., Generation]) -> AsyncGenerator[RequestOutput, None]:
         so_far = ""
-        async for piece in self._pieces(begin):
-            if isinstance(piece, RequestOutput):
-                yield piece
-                return
-            so_far += piece
-            yield RequestOutput(None, None, [CompletionOutput(0, so_far, [])], finished=False)
+        async with aclosing(self._progress(begin)) as progress:
+            async for generation, added in progress:
+                if not added:
+                    yield generation.output
+                    return
+                so_far += added
+                yield RequestOutput(generation.prompt, generation.prompt_token_ids, [CompletionOutput(0, so_far, [])], finished=False)
 
-    def __getattr__(self, name: str):
-        """embed, classify, score, logprobs and decide, on threads of the loop's own."""
-        if name not in ("embed", "classify", "score", "logprobs", "decide"):
-            raise AttributeError(name)
+    # The methods of LLM, on threads of the loop's own.
 
-        async def call(*arguments, **options):
-            cancellation = Cancellation()
-            try:
-                return await asyncio.to_thread(getattr(self.llm, name), *arguments, _cancellation=cancellation, **options)
-            except asyncio.CancelledError:
-                cancellation.cancel()
-                raise
+    async def embed(self, prompts: Prompt | Sequence[Prompt], *, dimensions: int = 0, lora: str | None = None,
+                    raises: bool = True) -> list[EmbeddingOutput]:
+        return await _on_thread(self.llm.embed, prompts, dimensions=dimensions, lora=lora, raises=raises)
 
-        return call
+    async def classify(self, prompts: Prompt | Sequence[Prompt], labels: Sequence[str] = (), *, lora: str | None = None,
+                       raises: bool = True) -> list[ClassificationOutput]:
+        return await _on_thread(self.llm.classify, prompts, labels, lora=lora, raises=raises)
+
+    async def score(self, query: str, documents: str | Sequence[str], *, lora: str | None = None) -> Any:
+        return await _on_thread(self.llm.score, query, documents, lora=lora)
+
+    async def logprobs(self, prompt: Prompt, *, top: int = 0, lora: str | None = None) -> list[Logprob]:
+        return await _on_thread(self.llm.logprobs, prompt, top=top, lora=lora)
+
+    async def decide(self, inputs: str | Sequence[str], questions: Sequence[Predicate | Choice | Scale], *, temperature: float = 1.0,
+                     lora: str | None = None, raises: bool = True) -> list[Decision]:
+        return await _on_thread(self.llm.decide, inputs, questions, temperature=temperature, lora=lora, raises=raises)
 
     def close(self) -> None:
         for reader in self._readers.values():
@@ -130,5 +158,5 @@ class AsyncLLM:
     async def __aenter__(self) -> AsyncLLM:
         return self
 
-    async def __aexit__(self, *_) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()

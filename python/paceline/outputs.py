@@ -41,7 +41,7 @@ class CompletionOutput:
 
     @property
     def cumulative_logprob(self) -> float | None:
-        return None if self.logprobs is None else sum(one.logprob for one in self.logprobs)
+        return None if self.logprobs is None else sum(one.logprob for one in self.logprobs if one.logprob is not None)
 
 
 @dataclass
@@ -102,14 +102,14 @@ class Decision:
     error: Error | None = None
 
 
-def error_in(item) -> Error | None:
+def error_in(item: Any) -> Error | None:
     """Of an item of a list; None when it has a value."""
     if item.status == _abi.PACELINE_OK:
         return None
     return error_of(library.paceline_status_name(item.status).decode(), text(item.error) or "")
 
 
-def logprobs_of(items, count: int) -> list[Logprob]:
+def logprobs_of(items: Any, count: int) -> list[Logprob]:
     found = []
     for i in range(count):
         one = items[i]

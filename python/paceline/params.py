@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import _abi
 from ._library import Cancellation, integers, library, texts
@@ -14,27 +15,29 @@ from .errors import error_of
 class StructuredOutputs:
     """What the text must be: one of these."""
 
-    json: str | dict | None = None  # a schema
+    json: str | dict[str, Any] | bool | None = None  # a schema
     regex: str | None = None
     choice: list[str] | None = None
     grammar: str | None = None  # GBNF, or Lark's notation
     json_object: bool = False  # any JSON object
 
-    def _fill(self, options, keep: list) -> None:
-        given = [name for name in ("json", "regex", "choice", "grammar", "json_object") if getattr(self, name) not in (None, False)]
+    def _fill(self, options: _abi.paceline_generate_options, keep: list[Any]) -> None:
+        given = [name for name in ("json", "regex", "choice", "grammar", "json_object") if getattr(self, name) is not None]
+        if not self.json_object:
+            given.remove("json_object")
         if len(given) != 1:
-            raise ValueError(f"structured_outputs: found {' and '.join(given) or 'nothing'}, expected one of json, regex, choice, grammar "
-                             "and json_object")
+            raise error_of("invalid", f"structured_outputs: found {' and '.join(given) or 'nothing'}, expected one of json, regex, choice, "
+                           "grammar and json_object")
         if self.choice:
             options.constraint, options.num_choices = _abi.PACELINE_CHOICE, len(self.choice)
             options.choices = texts(self.choice)
             keep.append(options.choices)
             return
-        schema = self.json if isinstance(self.json, str) or self.json is None else json.dumps(self.json)
+        schema = self.json if isinstance(self.json, str) else json.dumps(self.json)
         options.constraint, source = {
             "json": (_abi.PACELINE_JSON_SCHEMA, schema), "regex": (_abi.PACELINE_REGEX, self.regex),
             "grammar": (_abi.PACELINE_GRAMMAR, self.grammar), "json_object": (_abi.PACELINE_JSON_OBJECT, "")}[given[0]]
-        options.constraint_text = source.encode()
+        options.constraint_text = (source or "").encode()
 
 
 @dataclass
@@ -66,7 +69,8 @@ class SamplingParams:
     cache_salt: str | None = None  # shares cached prefixes only with requests of the same salt
 
 
-def sampling_options(params: SamplingParams, lora: str | None, cancellation: Cancellation | None, keep: list, choice: int = 0):
+def sampling_options(params: SamplingParams, lora: str | None, cancellation: Cancellation | None, keep: list[Any],
+                     choice: int = 0) -> _abi.paceline_generate_options:
     """The library's structure; `keep` gets what must live as long."""
     options = _abi.paceline_generate_options()
     library.paceline_generate_options_init(options)
@@ -126,9 +130,12 @@ class Scale:
     instructions: str = ""
 
 
-def question_of(question: Predicate | Choice | Scale, keep: list) -> _abi.paceline_question:
-    made = _abi.paceline_question(instructions=question.instructions.encode())
-    made.kind = {Predicate: _abi.PACELINE_PREDICATE, Choice: _abi.PACELINE_QUESTION_CHOICE, Scale: _abi.PACELINE_QUESTION_SCORE}[type(question)]
+def question_of(question: Predicate | Choice | Scale, keep: list[Any]) -> _abi.paceline_question:
+    kinds = {Predicate: _abi.PACELINE_PREDICATE, Choice: _abi.PACELINE_QUESTION_CHOICE, Scale: _abi.PACELINE_QUESTION_SCORE}
+    kind = next((kinds[known] for known in kinds if isinstance(question, known)), None)
+    if kind is None:
+        raise error_of("invalid", f"questions: found {question!r}, expected a Predicate, a Choice or a Scale")
+    made = _abi.paceline_question(kind=kind, instructions=question.instructions.encode())
     if not isinstance(question, Predicate):
         values = question.values if isinstance(question, Choice) else question.levels
         made.values, made.num_values = texts(list(values)), len(values)

@@ -1,5 +1,6 @@
 """The Python package gives what the program gives: one model, threads, tasks, errors, and processes that come and go."""
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -25,6 +26,19 @@ from paceline import LLM, AsyncLLM, Choice, Predicate, SamplingParams, Scale, Se
 MODEL = str(ROOT / "models/paceline-10m")
 PROMPT = "It was a dark and stormy night"
 GREEDY = SamplingParams(max_tokens=16, temperature=0)
+
+
+@contextlib.contextmanager
+def no_new_threads(test):
+    """Fails where a thread of Python is started."""
+    start = threading.Thread.start
+    started = []
+    threading.Thread.start = lambda thread: (started.append(thread), start(thread))[1]
+    try:
+        yield
+    finally:
+        threading.Thread.start = start
+    test.assertEqual(started, [])
 
 
 def program(*arguments, **options):
@@ -62,13 +76,48 @@ class LlmTest(unittest.TestCase):
         self.assertEqual("".join(pieces), generation.output.outputs[0].text)
         self.assertEqual(generation.output.metrics.completion_tokens, 16)
 
+    def test_streams_of_the_main_thread_start_no_thread(self):
+        with no_new_threads(self):
+            pieces = [list(stream) for stream in (self.llm.stream(PROMPT, GREEDY), self.llm.stream(PROMPT, GREEDY))]
+            first, second = self.llm.stream(PROMPT, GREEDY), self.llm.stream(PROMPT, GREEDY)
+            in_turn = [piece for both in zip(first, second, strict=True) for piece in both]
+            self.llm.chat([[{"role": "user", "content": "x"}]] * 3, GREEDY)
+        self.assertEqual(pieces, [in_turn[::2], in_turn[1::2]])
+        self.assertEqual(pieces[0], pieces[1])
+
+    def test_a_stream_may_be_read_by_another_thread(self):
+        expected = list(self.llm.stream(PROMPT, GREEDY))
+        streams = [self.llm.stream(PROMPT, GREEDY) for _ in range(4)]
+        found = [[] for _ in streams]
+        threads = [threading.Thread(target=lambda one=one, stream=stream: one.extend(stream)) for one, stream in zip(found, streams[:-1])]
+        for thread in threads:
+            thread.start()
+        found[-1] = list(streams[-1])
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, [expected] * 4)
+        made = []
+        thread = threading.Thread(target=lambda: made.append(self.llm.stream(PROMPT, GREEDY)))
+        thread.start()
+        thread.join()
+        self.assertEqual(list(made[0]), expected)
+
+    def test_outputs_have_the_ids_of_their_prompt(self):
+        ids = self.llm.encode(PROMPT, add_special_tokens=True)
+        prompts = [PROMPT, ids, {"prompt": PROMPT}, {"prompt_token_ids": ids}]
+        self.assertEqual([output.prompt_token_ids for output in self.llm.generate(prompts, GREEDY)], [ids] * 4)
+        self.assertEqual([output.prompt for output in self.llm.generate(prompts, GREEDY)], [PROMPT, None, PROMPT, None])
+        self.assertEqual(self.llm.stream(PROMPT, GREEDY).output.prompt_token_ids, ids)
+        with self.assertRaisesRegex(ValueError, "expected \"prompt\""):
+            self.llm.generate({"text": PROMPT})
+
     def test_the_whole_of_a_request(self):
-        # Which words come depends on the processor.
-        word = self.llm.generate(PROMPT, SamplingParams(max_tokens=20, temperature=0))[0].outputs[0].text.split()[4]
+        whole = self.llm.generate(PROMPT, GREEDY)[0].outputs[0].text
+        before, word, _ = whole.partition(whole.split()[3])
         params = SamplingParams(max_tokens=20, temperature=0, stop=[word], logprobs=2, prompt_logprobs=True)
         output = self.llm.generate(PROMPT, params)[0]
         one = output.outputs[0]
-        self.assertEqual((one.finish_reason, one.stop_reason), ("stop", word))
+        self.assertEqual((one.text, one.finish_reason, one.stop_reason), (before, "stop", word))
         self.assertEqual(len(one.logprobs), len(one.token_ids))
         self.assertEqual(len(one.logprobs[0].top), 2)
         self.assertAlmostEqual(one.cumulative_logprob, sum(token.logprob for token in one.logprobs))
@@ -90,6 +139,17 @@ class LlmTest(unittest.TestCase):
         found = self.llm.chat(messages, SamplingParams(max_tokens=8, temperature=0))
         self.assertEqual(found[0].outputs[0].token_ids, expected[0].outputs[0].token_ids)
         self.assertEqual(len(self.llm.chat([messages, messages], GREEDY)), 2)
+        tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+        named = {"type": "function", "function": {"name": "f"}}
+        for choice in ("required", named):
+            called = self.llm.chat(messages, SamplingParams(max_tokens=200, temperature=0), tools=[tool], tool_choice=choice,
+                                   parallel_tool_calls=False)[0].outputs[0]
+            self.assertEqual([call.name for call in called.tool_calls], ["f"])
+        for choice in ("sometimes", {"function": {}}, {"name": "f"}, 3):
+            with self.assertRaisesRegex(paceline.Error, "tool_choice: found .*expected auto, none, required"):
+                self.llm.chat(messages, tools=[tool], tool_choice=choice)
+        with self.assertRaisesRegex(ValueError, "messages: .*not JSON serializable"):
+            self.llm.chat([{"role": "user", "content": {1, 2}}])
 
     def test_items(self):
         embedding, _ = self.llm.embed(["The old house", "by the sea"])
@@ -105,6 +165,8 @@ class LlmTest(unittest.TestCase):
         self.assertIsInstance(decision.answers[0].value, bool)
         self.assertIn(decision.answers[1].value, ("red", "blue"))
         self.assertEqual(len(decision.answers[2].probabilities), 2)
+        with self.assertRaisesRegex(paceline.Error, r"questions: found 'Is it\?', expected a Predicate, a Choice or a Scale"):
+            self.llm.decide("The parcel never came.", ["Is it?"])
         with self.assertRaisesRegex(NotImplementedError, "can't score pairs"):
             self.llm.score("house", ["The old house", "by the sea"])
         self.assertEqual([one.id for one in self.llm.logprobs("by the sea")], self.llm.encode("by the sea", add_special_tokens=True))
@@ -121,6 +183,40 @@ class LlmTest(unittest.TestCase):
         gc.collect()
         self.llm.embed(["another text"] * 20)
         numpy.testing.assert_array_equal(values, before)
+
+    def test_numbers_go_to_other_packages_by_dlpack(self):
+        values = self.llm.embed("by the sea")[0].embedding
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch isn't installed")
+        tensor = torch.from_dlpack(values)
+        self.assertEqual(tensor.tolist(), values.tolist())
+        if hasattr(values, "ctypes"):
+            self.assertEqual(tensor.data_ptr(), values.ctypes.data)
+
+    def test_logits_of_batches_of_ones_own(self):
+        ids = self.llm.encode(PROMPT, add_special_tokens=True)
+        expected = self.llm.generate([ids], SamplingParams(max_tokens=4, temperature=0))[0].outputs[0].token_ids
+        with paceline.BatchContext(MODEL, 256, num_threads=1) as context:
+            sequence = context.create()
+            logits = context.prefill(sequence, ids, chunk=3)
+            forked, found = context.fork(sequence), []
+            for _ in range(4):
+                found.append(max(range(context.vocab_size), key=list(logits[0]).__getitem__))
+                logits = context.decode_batch([(sequence, found[-1]), (forked, found[-1])])
+                self.assertEqual(list(logits[0]), list(logits[1]))
+            self.assertEqual((found, context.length(forked)), (expected, len(ids) + 4))
+            context.free(forked)
+            rows = context.prefill(context.create(), ids, rows=[0, len(ids) - 1])
+            self.assertEqual(len(rows), 2)
+            self.assertEqual(len(context.prefill(context.create(), ids, rows=[])), 0)
+            with self.assertRaisesRegex(ValueError, "token"):
+                context.decode_batch([(sequence, 99999999)])
+        with self.assertRaisesRegex(ValueError, "context"):
+            context.create()
+        with self.assertRaisesRegex(ValueError, "speed: there is no such option"):
+            paceline.BatchContext(MODEL, 16, speed=3)
 
     def test_tokens(self):
         ids = self.llm.encode(PROMPT)
@@ -198,6 +294,8 @@ class LlmTest(unittest.TestCase):
             found = await asyncio.gather(*[text(model, seed) for seed in range(100)])
             embedded = await model.embed("by the sea")
             pieces = [piece async for piece in model.stream(PROMPT, GREEDY)]
+            with no_new_threads(self):
+                [await text(model, seed) for seed in range(3)]
             for reader in model._readers.values():
                 self.assertEqual(reader._events, {})
                 reader.close()
@@ -249,14 +347,20 @@ class EndsTest(unittest.TestCase):
         self.assertTrue(asyncio.run(run()))
 
     def test_ctrl_c_ends_a_call(self):
-        script = ("import sys, paceline\n"
+        for call in ("llm.generate([prompt] * 50, long)", "list(llm.stream(prompt, long))",
+                     "llm.chat([[{'role': 'user', 'content': 'x'}]] * 9, long)"):
+            with self.subTest(call):
+                self.check_ctrl_c(call)
+
+    def check_ctrl_c(self, call):
+        script = (f"import sys, paceline\nprompt, long = {PROMPT!r}, paceline.SamplingParams(max_tokens=900, ignore_eos=True)\n"
                   f"llm = paceline.LLM({MODEL!r}, num_threads=1)\n"
                   "print('ready', flush=True)\n"
                   "try:\n"
                   "    while True:\n"
-                  f"        llm.generate([{PROMPT!r}] * 50, paceline.SamplingParams(max_tokens=900, ignore_eos=True))\n"
+                  f"        {call}\n"
                   "except KeyboardInterrupt:\n"
-                  f"    print('interrupted', len(llm.generate({PROMPT!r}, paceline.SamplingParams(max_tokens=3))[0].outputs[0].text) > 0)\n")
+                  "    print('interrupted', len(llm.generate(prompt, paceline.SamplingParams(max_tokens=3))[0].outputs[0].text) > 0)\n")
         child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
                                  env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
         self.assertEqual(child.stdout.readline(), "ready\n")
@@ -293,6 +397,40 @@ class EndsTest(unittest.TestCase):
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
                               env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
         self.assertEqual(done.stdout, "[]\n")
+
+
+class ArraysTest(unittest.TestCase):
+    """What stands for numpy's arrays where numpy isn't installed."""
+
+    def setUp(self):
+        import ctypes
+        from paceline.arrays import Array
+        self.array = Array((ctypes.c_float * 6)(*range(6)), (2, 3))
+
+    def test_numbers_and_rows(self):
+        self.assertEqual(self.array.tolist(), [[0, 1, 2], [3, 4, 5]])
+        self.assertEqual([list(row) for row in self.array], self.array.tolist())
+        self.assertEqual((len(self.array), self.array[-1][0], self.array[1].shape), (2, 3.0, (3,)))
+        with self.assertRaises(IndexError):
+            self.array[2]
+
+    def test_memory_lives_while_another_package_reads_it(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy isn't installed")
+        from paceline import arrays
+        whole, row = numpy.from_dlpack(self.array), numpy.from_dlpack(self.array[1])
+        self.array.data[5] = 9
+        self.assertEqual((whole.tolist(), row.tolist()), ([[0, 1, 2], [3, 4, 9]], [3, 4, 9]))
+        numpy.testing.assert_array_equal(numpy.asarray(self.array), whole)
+        self.array.__dlpack__()  # a capsule that nobody takes
+        self.assertEqual(len(arrays._lent), 2)
+        self.array = None
+        gc.collect()
+        self.assertEqual(whole[1, 2], 9)
+        del whole, row
+        self.assertEqual(len(arrays._lent), 0)
 
 
 class FilesTest(unittest.TestCase):
