@@ -268,8 +268,10 @@ typedef struct paceline_generate_options {
   const char* adapter;    /* NULL: none */
   const char* cache_salt; /* shares cached prefixes only with requests of the same salt */
   const paceline_cancellation* cancellation;
-  const paceline_queue* queue; /* hears of the generation; NULL: none */
-  int64_t tag;                 /* its name there */
+  const paceline_queue* queue;    /* hears of the generation; NULL: none */
+  int64_t tag;                    /* its name there */
+  int32_t include_stop_in_output; /* the text ends after the stop string, not before it */
+  int32_t mlx_sampler_order;      /* top-p, min-p, top-k, temperature instead of the default */
 } paceline_generate_options;
 
 PACELINE_API void paceline_generate_options_init(paceline_generate_options* options);

@@ -163,6 +163,8 @@ class paceline_generate_options(Structure):
         ("cancellation", c_void_p),
         ("queue", c_void_p),
         ("tag", c_int64),
+        ("include_stop_in_output", c_int32),
+        ("mlx_sampler_order", c_int32),
     ]
 
 

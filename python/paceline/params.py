@@ -67,6 +67,8 @@ class SamplingParams:
     structured_outputs: StructuredOutputs | None = None
     priority: int = 0  # smaller is served first
     cache_salt: str | None = None  # shares cached prefixes only with requests of the same salt
+    include_stop_str_in_output: bool = False
+    mlx_sampler_order: bool = False  # top-p, min-p, top-k, temperature instead of the default
 
 
 def sampling_options(params: SamplingParams, lora: str | None, cancellation: Cancellation | None, keep: list[Any],
@@ -86,6 +88,7 @@ def sampling_options(params: SamplingParams, lora: str | None, cancellation: Can
         options.num_top_logprobs = params.logprobs
     options.prompt_logprobs, options.ignore_eos = params.prompt_logprobs, params.ignore_eos
     options.skip_special_tokens, options.priority = params.skip_special_tokens, params.priority
+    options.include_stop_in_output, options.mlx_sampler_order = params.include_stop_str_in_output, params.mlx_sampler_order
     stop = [params.stop] if isinstance(params.stop, str) else params.stop or []
     stop_ids, allowed, biases = params.stop_token_ids or [], params.allowed_token_ids or [], params.logit_bias or {}
     options.stop, options.num_stop = texts(stop), len(stop)

@@ -2,6 +2,7 @@
 import asyncio
 import contextlib
 import gc
+import inspect
 import json
 import os
 import re
@@ -317,7 +318,56 @@ class LlmTest(unittest.TestCase):
         *pieces, last = mlx_lm.stream_generate(model, tokenizer, PROMPT, max_tokens=16)
         self.assertEqual("".join(piece.text for piece in pieces), expected)
         self.assertEqual((last.finish_reason, last.generation_tokens), ("length", 16))
-        self.assertEqual(mlx_lm.batch_generate(model, tokenizer, [PROMPT, PROMPT], max_tokens=16).texts, [expected] * 2)
+        batch = mlx_lm.batch_generate(model, tokenizer, [PROMPT, tokenizer.encode(PROMPT)], None, [16, 4], return_token_ids=True,
+                                      return_logprobs=True)
+        self.assertEqual(batch.texts[0], expected)
+        self.assertEqual([len(ids) for ids in batch.token_ids], [16, 4])
+        self.assertEqual(batch.logprobs[0][:4], batch.logprobs[1])
+        self.assertEqual((batch.stats.generation_tokens, batch.caches), (20, None))
+
+    def test_samplers_and_processors_of_mlx_lm(self):
+        from paceline import mlx_lm
+        model, tokenizer, config = mlx_lm.load(MODEL, return_config=True, num_threads=1)
+        self.assertEqual(config["model_type"], "qwen3")
+        sampler = mlx_lm.make_sampler(0.8, top_p=0.9, min_p=0.02, top_k=50)
+        found = mlx_lm.generate(model, tokenizer, PROMPT, max_tokens=16, sampler=sampler, seed=7)
+        params = SamplingParams(max_tokens=16, temperature=0.8, top_p=0.9, min_p=0.02, top_k=50, mlx_sampler_order=True, seed=7)
+        self.assertEqual(found, self.llm.generate(PROMPT, params)[0].outputs[0].text)
+        first = self.llm.generate(PROMPT, GREEDY)[0].outputs[0].token_ids[0]
+        biased = mlx_lm.make_logits_processors({first: -100.0}, repetition_penalty=1.2, repetition_context_size=None)
+        found = mlx_lm.generate(model, tokenizer, PROMPT, max_tokens=16, logits_processors=biased)
+        params = SamplingParams(max_tokens=16, temperature=0, logit_bias={first: -100.0}, repetition_penalty=1.2)
+        self.assertEqual(found, self.llm.generate(PROMPT, params)[0].outputs[0].text)
+        self.assertEqual(mlx_lm.make_logits_processors(), [])
+        for wrong, says in [(lambda: mlx_lm.make_sampler(1, xtc_probability=0.5), "xtc_probability"),
+                            (lambda: mlx_lm.make_sampler(1, min_tokens_to_keep=2), "min_tokens_to_keep"),
+                            (lambda: mlx_lm.make_logits_processors(presence_penalty=1), "presence_context_size: found 20"),
+                            (lambda: mlx_lm.load(MODEL, {"x": 1}), "tokenizer_config"),
+                            (lambda: mlx_lm.generate(model, tokenizer, PROMPT, sampler=max), "make_sampler"),
+                            (lambda: mlx_lm.generate(model, tokenizer, PROMPT, logits_processors=[max]), "make_logits_processors"),
+                            (lambda: mlx_lm.generate(model, tokenizer, PROMPT, kv_bits=4), "kv_bits"),
+                            (lambda: mlx_lm.batch_generate(model, tokenizer, [PROMPT], return_prompt_caches=True), "prompt_caches")]:
+            with self.assertRaisesRegex(NotImplementedError, says):
+                wrong()
+        with self.assertRaisesRegex(ValueError, "max_tokens: found 0"):
+            mlx_lm.generate(model, tokenizer, PROMPT, max_tokens=0)
+        whole = mlx_lm.generate(model, tokenizer, PROMPT, max_tokens=16)
+        before, word, _ = whole.partition(whole.split()[3])
+        self.assertEqual(mlx_lm.generate(model, tokenizer, PROMPT, max_tokens=-1, stop=[word]), before)
+
+    def test_arguments_of_mlx_lm_are_in_its_order(self):
+        """Those of mlx-lm 0.32.2, generate.py, utils.py and sample_utils.py."""
+        from paceline import mlx_lm
+        expected = {
+            "load": "path_or_hf_repo tokenizer_config model_config adapter_path lazy return_config revision trust_remote_code",
+            "stream_generate": "model tokenizer prompt max_tokens draft_model stream", "generate": "model tokenizer prompt verbose",
+            "batch_generate": "model tokenizer prompts prompt_caches max_tokens verbose return_prompt_caches return_token_ids return_logprobs",
+            "make_sampler": "temp top_p min_p min_tokens_to_keep top_k xtc_probability xtc_threshold xtc_special_tokens",
+            "make_logits_processors": "logit_bias repetition_penalty repetition_context_size presence_penalty presence_context_size "
+                                      "frequency_penalty frequency_context_size"}
+        for name, names in expected.items():
+            found = [one for one, kind in inspect.signature(getattr(mlx_lm, name)).parameters.items() if kind.kind is not kind.VAR_KEYWORD]
+            self.assertEqual(" ".join(found), names, name)
 
 
 class EndsTest(unittest.TestCase):

@@ -122,6 +122,8 @@ GenerateOptions generate_options(const paceline_generate_options* given) {
                      .frequency_penalty = from.frequency_penalty,
                      .presence_penalty = from.presence_penalty,
                      .constraint = constraint_of(from),
+                     .mlx_sampler_order = from.mlx_sampler_order != 0,
+                     .include_stop_in_output = from.include_stop_in_output != 0,
                      .ignore_eos = from.ignore_eos != 0,
                      .skip_special_tokens = from.skip_special_tokens != 0,
                      .min_tokens = integer_or_default<int64_t>(from.min_tokens, "min_tokens"),
