@@ -2,55 +2,45 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from . import _program
-from .errors import error_of
+
+OnStep = Callable[[dict[str, Any]], object]
 
 
-def train(model: str, data: str, output: str, *, on_step: Callable[[dict], bool | None] | None = None, **options) -> Path:
+def train(model: str, data: str | Path, output: str | Path, *, on_step: OnStep | None = None, **options: Any) -> Path:
     """Trains a LoRA adapter, or all weights, and returns the folder of the result. Options are those of `paceline train`, with
     underscores: train("model", "chats.jsonl", "my-adapter", iters=200, learning_rate=1e-4). `on_step` gets each line of the run's
-    metrics; the run stops where it returns False, and can be resumed."""
-    command = [_program.path(), "train", "-m", str(model), "--data", str(data), "-o", str(output), *_program.arguments(options)]
+    metrics; the run stops where it returns False, and can be resumed. Raises what the program says, with the code of its error. The run
+    ends with this process, however that ends."""
     metrics = Path(output) / "metrics.jsonl"
     seen = metrics.stat().st_size if metrics.exists() else 0  # of a run that is resumed
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                               errors="replace", env=_program.environment())
-    errors: list[str] = []
-
-    def read_errors():
-        with process.stderr as lines:
-            errors.extend(lines)
-
-    reader = threading.Thread(target=read_errors, daemon=True)
-    reader.start()
+    child = _program.Child("train", ["-m", str(model), "--data", str(data), "-o", str(output), *_program.arguments(options)])
     was_stopped = False
     try:
         while True:
-            has_ended = process.poll() is not None
+            has_ended = child.process.poll() is not None
             seen, goes_on = _report(metrics, seen, on_step)
             if not goes_on and not was_stopped:
                 was_stopped = True
-                process.terminate()
+                child.process.terminate()
             if has_ended:
                 break
             time.sleep(0.05)
     except BaseException:
-        process.terminate()
-        process.wait()
+        child.process.terminate()
+        child.wait(None)
         raise
-    reader.join()
-    if process.returncode != 0 and not was_stopped:
-        raise error_of("internal", (errors or ["paceline train failed"])[-1].strip().removeprefix("paceline: "))
+    if child.wait(None) != 0 and not was_stopped:
+        raise child.error()
     return Path(output)
 
 
-def _report(metrics: Path, seen: int, on_step) -> tuple[int, bool]:
+def _report(metrics: Path, seen: int, on_step: OnStep | None) -> tuple[int, bool]:
     """Calls on_step for the whole lines after the first `seen` bytes; how far it came, and whether the run goes on."""
     if on_step is None or not metrics.exists():
         return seen, True

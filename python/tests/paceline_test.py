@@ -42,6 +42,18 @@ def no_new_threads(test):
     test.assertEqual(started, [])
 
 
+def ends(pid, seconds=60):
+    """Whether a process that isn't a child of this one ends; a zombie has."""
+    for _ in range(seconds * 20):
+        try:
+            if " Z " in Path(f"/proc/{pid}/stat").read_text():
+                return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def program(*arguments, **options):
     done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, check=True, timeout=300, **options)
     return done.stdout
@@ -424,10 +436,43 @@ class EndsTest(unittest.TestCase):
         with Server(MODEL, threads=1) as server:
             with urllib.request.urlopen(server.base_url + "/models") as answer:
                 self.assertEqual(json.load(answer)["data"][0]["id"], "paceline-10m")
-            process = server._process
+            process = server._child.process
         self.assertIsNotNone(process.returncode)
-        with self.assertRaisesRegex(paceline.Error, "/nowhere"):
-            Server("/nowhere").start()
+
+    def test_a_server_ends_with_a_process_that_is_killed(self):
+        script = ("import os, sys, time, threading, paceline\n"
+                  f"server = paceline.Server({MODEL!r}, threads=1)\n"
+                  "starter = threading.Thread(target=server.start)\n"  # its end doesn't end the server
+                  "starter.start()\nstarter.join()\n"
+                  "print(server._child.process.pid, server.base_url, flush=True)\n"
+                  "time.sleep(600)\n")
+        parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+                                  env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+        with parent.stdout:
+            pid, url = parent.stdout.readline().split()
+            urllib.request.urlopen(url + "/models").close()
+            parent.kill()
+            parent.wait()
+        self.assertTrue(ends(pid), pid)
+
+    def test_what_the_program_says_is_raised_with_its_code(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for call in (Server("/nowhere").start, lambda: paceline.train(MODEL, "/nowhere", Path(folder) / "run")):
+                with self.assertRaisesRegex(FileNotFoundError, "^paceline (serve|train): .*/nowhere") as found:
+                    call()
+                self.assertEqual(found.exception.code, "not_found")
+            for call in (Server(MODEL, no_such_option=1).start, Server(MODEL, port=-1).start,
+                         lambda: paceline.train(MODEL, "x", folder, iters="some")):
+                with self.assertRaises(ValueError) as found:
+                    call()
+                self.assertEqual(found.exception.code, "invalid")
+            corrupt = Path(folder) / "model"
+            corrupt.mkdir()
+            for file in Path(MODEL).iterdir():
+                (corrupt / file.name).write_bytes(file.read_bytes() if file.suffix != ".safetensors" else b"x" * 100)
+            with self.assertRaises(paceline.Error) as found:
+                Server(corrupt).start()
+            self.assertEqual(found.exception.code, "corrupt")
 
     def test_a_run_of_training_calls_back_and_its_adapter_is_used(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -439,8 +484,6 @@ class EndsTest(unittest.TestCase):
             llm = LLM(MODEL, num_threads=1, enable_lora=True)
             llm.load_lora("cat", adapter)
             self.assertTrue(llm.generate("The cat", GREEDY, lora="cat")[0].outputs[0].text)
-            with self.assertRaisesRegex(paceline.Error, "/nowhere"):
-                paceline.train(MODEL, "/nowhere", Path(folder) / "other")
 
     def test_it_is_imported_quickly_and_without_what_a_caller_may_not_need(self):
         script = "import sys, paceline; print(sorted({'numpy', 'asyncio', 'subprocess'} & set(sys.modules)))"

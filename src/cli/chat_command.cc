@@ -88,7 +88,7 @@ int run_piped_turns(LLM& llm, const Settings& settings, Session& session) {
     } catch (const Error& error) {
       all_done = false;
       conversation.drop_question();
-      session.print_error("line {}: {}", line->number, error.what());
+      session.print_error(error.code(), fmt::format("line {}: {}", line->number, error.what()));
     }
   }
   return session.exit_code(all_done ? 0 : 1);

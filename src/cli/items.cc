@@ -21,7 +21,8 @@ void write_item_error(const Error& error, const std::string& name, const Setting
                       Session& session) {
   if (!settings.jsonl) {
     if (session.interrupted() && error.code() == ErrorCode::cancelled) return;
-    session.print_error(name.empty() ? error.what() : fmt::format("{}: {}", name, error.what()));
+    session.print_error(error.code(),
+                        name.empty() ? error.what() : fmt::format("{}: {}", name, error.what()));
     return;
   }
   write_json_line(session, object_json([&](JsonWriter& writer) {

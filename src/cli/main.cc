@@ -7,11 +7,13 @@
 #include <cerrno>
 #include <csignal>
 #include <new>
+#include <optional>
 
 #include "base/bus_error.h"
 #include "base/processors.h"
 #include "base/version.h"
 #include "cli/help.h"
+#include "cli/parent_watch.h"
 #include "cli/resolve.h"
 #include "cli/usage_error.h"
 #include "paceline/error.h"
@@ -57,6 +59,9 @@ int run_command(const CommandDef& command, const std::vector<std::string>& argum
   if (resolved.settings.help_all) return print(session, whole_command_help(command));
   if (resolved.settings.help) return print(session, command_help(command));
   session.set_quiet(resolved.settings.quiet);
+  session.set_error_codes(resolved.settings.error_codes);
+  std::optional<ParentWatch> parent_watch;
+  if (resolved.settings.stop_with_parent) parent_watch.emplace();
   for (const std::string& warning : resolved.warnings) session.print_note("warning: " + warning);
   warn_of_threads(resolved.settings, session);
   const int code = command.run(resolved.settings, session);
@@ -91,14 +96,16 @@ int exit_code_of(const std::vector<std::string>& arguments, Session& session) {
   } catch (const OutputClosed&) {
     return kFailed;
   } catch (const UsageError& error) {
-    session.print_error(error.what());
+    session.print_error(ErrorCode::invalid, error.what());
     return kBadUsage;
   } catch (const Error& error) {
     const bool is_interruption = session.interrupted() && error.code() == ErrorCode::cancelled;
-    if (!is_interruption && !session.interrupt().is_ending()) session.print_error(error.what());
+    if (!is_interruption && !session.interrupt().is_ending()) {
+      session.print_error(error.code(), error.what());
+    }
     return session.exit_code(kFailed);
   } catch (const std::bad_alloc&) {
-    session.print_error("out of memory");
+    session.print_error(ErrorCode::exhausted, "out of memory");
     return kFailed;
   }
 }

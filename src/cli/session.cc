@@ -75,4 +75,12 @@ void Session::print_error(std::string_view message) {
   print_line("paceline: " + std::string(message));
 }
 
+void Session::print_error(ErrorCode code, std::string_view message) {
+  if (has_error_codes_) {
+    print_error("{}: {}", error_code_name(code), message);
+  } else {
+    print_error(message);
+  }
+}
+
 }  // namespace paceline

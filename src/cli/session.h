@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/interrupt.h"
+#include "paceline/error.h"
 
 namespace paceline {
 
@@ -43,6 +44,9 @@ class Session {
   // Notes are not printed with --quiet.
   void set_quiet(bool is_quiet) { is_quiet_ = is_quiet; }
 
+  // Errors begin with their code: --error-codes.
+  void set_error_codes(bool has_codes) { has_error_codes_ = has_codes; }
+
   Output& out() { return out_; }
   Interrupt& interrupt() { return interrupt_; }
   std::stop_token stop_token() const { return interrupt_.stop_token(); }
@@ -72,6 +76,7 @@ class Session {
     if (!is_quiet_) print_line(line);
   }
   void print_error(std::string_view message);  // with "paceline: " in front
+  void print_error(ErrorCode code, std::string_view message);
   // With a text that fmt makes.
   template <class Arg, class... Args>
   void print_line(fmt::format_string<Arg, Args...> line, Arg&& arg, Args&&... args) {
@@ -90,6 +95,7 @@ class Session {
   Interrupt interrupt_;
   Output out_;
   bool is_quiet_ = false;
+  bool has_error_codes_ = false;
   bool stdout_is_terminal_ = is_terminal(1);
   bool stderr_is_terminal_ = is_terminal(2);
 

@@ -149,6 +149,8 @@ struct Settings {
   bool json = false;
   bool verbose = false;
   bool quiet = false;
+  bool stop_with_parent = false;
+  bool error_codes = false;
   bool help = false;
   bool help_all = false;
 };

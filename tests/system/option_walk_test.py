@@ -64,7 +64,7 @@ def rows(nowhere, busy):
     for name in ("help-all", "no-special", "include-stop-str-in-output", "ignore-eos", "mlock", "no-prefix-caching", "jsonl",
                  "verbose", "special", "specials-as-text", "insecure", "ignore-unknown-fields", "keep-client-counters", "roofline", "plan", "no-packing",
                  "from-scratch", "use-rslora", "no-grad-checkpoint", "resume", "dry-run", "enable-lora", "with-token-id", "help",
-                 "typed-special-tokens"):
+                 "typed-special-tokens", "stop-with-parent", "error-codes"):
         table[name] = flag(name)
     for name in ("speculation", "skip-special-tokens"):
         table[name] = [Row(f"--{name}", "perhaps", says='found "perhaps", expected true or false')]
