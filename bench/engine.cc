@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "engine/channel.h"
-#include "engine/engine.h"
 #include "engine/speculation.h"
+#include "engine/step_engine.h"
 #include "runner/runner.h"
 #include "sched/plan_step.h"
 #include "state/state_cache.h"
@@ -168,12 +168,12 @@ void step_with(benchmark::State& state, const SpeculationLimits& limits, Drafter
   constexpr int64_t kContext = 1 << 16;
   const std::vector<CacheGroup> groups = {{.num_blocks = count * 4096}};
   StateCache cache(kBlockSize, groups);
-  Engine engine(runner, memory, cache,
-                {.max_model_len = kContext,
-                 .max_batched_tokens = 2048,
-                 .max_num_seqs = 256,
-                 .speculation = limits},
-                {}, drafter);
+  StepEngine engine(runner, memory, cache,
+                    {.max_model_len = kContext,
+                     .max_batched_tokens = 2048,
+                     .max_num_seqs = 256,
+                     .speculation = limits},
+                    {}, drafter);
   const auto channel = std::make_shared<Channel>();
   for (int64_t i = 0; i < count; ++i) {
     GenerateRequest request{.prompt = {1, static_cast<TokenId>(i % kVocabSize)},

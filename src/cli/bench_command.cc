@@ -310,7 +310,7 @@ void measure_variant(const Settings& settings, const BenchVariant& variant, Benc
   found.directory.reset();
   std::optional<TraceWriter> trace;
   if (!settings.load.trace_file.empty()) {
-    trace.emplace(settings.load.trace_file, found.name, *model->engine);
+    trace.emplace(settings.load.trace_file, found.name, model->engine->limits(), *model->cache);
   }
   const size_t decode_bytes = report.decode_bytes;
   output.add(std::move(report));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/step_engine.h"
 #include "models/decoder.h"
 #include "runner/model_runner.h"
 
@@ -162,7 +163,7 @@ BenchSample BenchRunner::mixed(const BenchRun& run) {
   constexpr int64_t kSteps = 8;  // without the prompt, for comparison
   EngineLimits limits = model_.engine->limits();
   limits.max_step_slowdown = max_step_slowdown_;
-  Engine engine(*model_.runner, model_.memory, *model_.cache, limits, {});
+  StepEngine engine(*model_.runner, model_.memory, *model_.cache, limits, {});
   KvReads reads(model_.decoder->config(), model_.kv_dtype, model_.state_dtype);
   engine.set_observer(&reads);
   BenchDriver driver(engine);

@@ -8,6 +8,7 @@
 #include "cli/bench_driver.h"
 #include "cli/bench_prompts.h"
 #include "cli/kv_reads.h"
+#include "engine/step_engine.h"
 #include "models/decoder.h"
 #include "runner/model_runner.h"
 
@@ -92,8 +93,9 @@ void SpeculationBench::add_side(LoadedModel& model, const SpeculationLimits& lim
   if (run_.drafts.drafter == BenchDrafter::replay) drafter = &side->replay.emplace(ReplayOptions{});
   EngineLimits engine_limits = model.engine->limits();
   engine_limits.speculation = limits;
-  side->engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, engine_limits,
-                                          TokenTexts(), limits.num_tokens > 0 ? drafter : nullptr);
+  side->engine =
+      std::make_unique<StepEngine>(*model.runner, model.memory, *model.cache, engine_limits,
+                                   TokenTexts(), limits.num_tokens > 0 ? drafter : nullptr);
   side->engine->set_observer(
       &side->reads.emplace(model.decoder->config(), model.kv_dtype, model.state_dtype));
   side->driver = std::make_unique<BenchDriver>(*side->engine);

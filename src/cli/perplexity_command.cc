@@ -12,8 +12,8 @@
 #include "cli/model_opening.h"
 #include "cli/perplexity.h"
 #include "cli/usage_error.h"
-#include "engine/engine.h"
 #include "engine/run_alone.h"
+#include "engine/step_engine.h"
 #include "load/loaded_model.h"
 #include "runner/model_runner.h"
 
@@ -91,7 +91,7 @@ class LogitsDump {
  private:
   std::unique_ptr<LoadedModel> model_;
   RecordingRunner recorder_;
-  Engine engine_;
+  StepEngine engine_;
 };
 
 std::string result_text(const Perplexity& measured, bool as_json) {

@@ -156,7 +156,8 @@ std::shared_ptr<LoadedModel> ServedModels::open(const Choice& choice, LoadOption
   std::unique_ptr<LoadedModel> model = load_model(options, machine_);
   const std::string& trace_file = choice.settings.load.trace_file;
   if (trace_ == nullptr && !trace_file.empty()) {
-    trace_ = std::make_unique<TraceWriter>(trace_file, model->path.string(), *model->engine);
+    trace_ = std::make_unique<TraceWriter>(trace_file, model->path.string(),
+                                           model->engine->limits(), *model->cache);
   }
   // The machine keeps freed memory for reuse.
   return {model.release(), [machine = machine_](LoadedModel* unloaded) {

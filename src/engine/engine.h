@@ -1,5 +1,5 @@
-// Engine computes all requests together, one step of the runner at a time; requests come and go
-// between steps.
+// Engine takes requests of token ids and answers with tokens, as they come; StepEngine computes
+// them here.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/event.h"
@@ -20,21 +20,16 @@
 namespace paceline {
 
 class Channel;
-class Drafter;
-class StateCache;
-class Memory;
 class QueueLimit;
-class Runner;
 class StepObserver;
-struct EngineCore;
-struct Sequence;
+struct EngineSnapshot;
 
 // What a token adds to the output's text; nothing without a tokenizer.
 struct TokenText {
   std::string_view bytes = {};
   bool is_special = false;
 };
-// Of any id of the runner's vocabulary, on any thread; without one there is no text.
+// Of any id of the vocabulary, on any thread; without one there is no text.
 using TokenTexts = std::function<TokenText(TokenId)>;
 
 struct SpeculationCounters {
@@ -67,74 +62,72 @@ class Engine;
 using EngineInspection = std::function<void(const Engine&)>;
 
 // submit, cancel, release and the members marked so may be called from any thread; one thread calls
-// step(). Everything referred to must outlive it.
+// step().
 class Engine {
  public:
-  Engine(Runner& runner, Memory& memory, StateCache& cache, EngineLimits limits,
-         TokenTexts token_texts, Drafter* drafter = nullptr);
-  ~Engine();
+  Engine() = default;
+  virtual ~Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
 
   // Any thread. Checks the request (Error invalid names the field at fault, or exhausted when it
   // could never fit the cache) and leaves it for the next step; nothing when the queue is full. Its
   // events go to `channel` with `tag`.
-  std::optional<RequestId> submit(GenerateRequest request, std::shared_ptr<Channel> channel,
-                                  int64_t tag = 0);
+  virtual std::optional<RequestId> submit(GenerateRequest request, std::shared_ptr<Channel> channel,
+                                          int64_t tag) = 0;
+  std::optional<RequestId> submit(GenerateRequest request, std::shared_ptr<Channel> channel) {
+    return submit(std::move(request), std::move(channel), 0);
+  }
   // Any thread. Takes effect in the next step; a request that has ended is ignored.
-  void cancel(RequestId id);
+  virtual void cancel(RequestId id) = 0;
   // Any thread. Releases the prefix that a request with `hold` keeps.
-  void release(RequestId id);
+  virtual void release(RequestId id) = 0;
   // Any thread. A deferred request computes as long as no other lacks its places or blocks: it is
   // preempted for requests that have waited for a step, and waits behind all others. resume() makes
   // it one of its own class again. A request that has ended is ignored.
-  void defer(RequestId id);
-  void resume(RequestId id);
+  virtual void defer(RequestId id) = 0;
+  virtual void resume(RequestId id) = 0;
 
   // Any thread. Calls `look` on the engine's thread before the next step, unless there is none; it
   // must neither block nor throw.
-  void inspect(EngineInspection look);
+  virtual void inspect(EngineInspection look) = 0;
 
   // One step: false when nothing is left to do.
-  bool step();
-  // What the runner's device said when it was lost, in a step whose sequences have failed with it:
-  // those of later steps will, too. Empty: it is there.
-  const std::string& lost_device() const;
+  virtual bool step() = 0;
+  // What the device said when it was lost, in a step whose sequences have failed with it: those of
+  // later steps will, too. Empty: it is there.
+  virtual const std::string& lost_device() const = 0;
   // Waits until that many requests have come, at most `timeout`; how many have.
-  size_t wait_for_mail(std::chrono::milliseconds timeout, size_t at_least = 1);
+  virtual size_t wait_for_mail(std::chrono::milliseconds timeout, size_t at_least) = 0;
+  size_t wait_for_mail(std::chrono::milliseconds timeout) { return wait_for_mail(timeout, 1); }
   // Any thread. Ends a wait_for_mail.
-  void wake();
+  virtual void wake() = 0;
   // Ends every request, as cancelled: no further step will come. Later submissions throw Error
   // cancelled.
-  void end_all();
+  virtual void end_all() = 0;
 
   // Any thread. What submit would throw, thrown; the request may be clamped to what there is room
   // for.
-  void check(GenerateRequest& request) const;
+  virtual void check(GenerateRequest& request) const = 0;
 
   // Any thread, and constant.
-  const EngineLimits& limits() const;
-  int64_t vocab_size() const;
-  int64_t block_size() const;  // of the key/value cache, in tokens
-  bool keeps_states() const;   // in that cache: layers have some
-  std::string_view token_bytes(TokenId id, SpecialTokens specials) const;
+  virtual const EngineLimits& limits() const = 0;
+  virtual int64_t vocab_size() const = 0;
+  virtual int64_t block_size() const = 0;  // of the key/value cache, in tokens
+  virtual bool keeps_states() const = 0;   // in that cache: layers have some
+  virtual std::string_view token_bytes(TokenId id, SpecialTokens specials) const = 0;
 
   // Any thread, as of the last step.
-  int64_t num_running() const;
-  int64_t num_waiting() const;
-  const QueueLimit& queue() const;
+  virtual int64_t num_running() const = 0;
+  virtual int64_t num_waiting() const = 0;
+  virtual const QueueLimit& queue() const = 0;
 
-  // The engine's thread.
-  const StateCache& cache() const;
-  std::span<const std::unique_ptr<Sequence>> running() const;
-  std::span<const std::unique_ptr<Sequence>> waiting() const;
+  // The engine's thread, between steps.
+  virtual EngineSnapshot snapshot() const = 0;
   // Of the requests that no step has begun to compute.
-  std::vector<int64_t> unstarted_tags() const;
-  const EngineCounters& counters() const;
-  void set_observer(StepObserver* observer);
-  // PL_CHECKs the cache against all that the engine holds.
-  void check_integrity() const;
-
- private:
-  std::unique_ptr<EngineCore> core_;
+  virtual std::vector<int64_t> unstarted_tags() const = 0;
+  virtual const EngineCounters& counters() const = 0;
+  virtual void set_observer(StepObserver* observer) = 0;
 };
 
 }  // namespace paceline

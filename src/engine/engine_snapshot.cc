@@ -5,8 +5,8 @@
 #include <span>
 
 #include "base/time_source.h"
-#include "engine/engine.h"
 #include "engine/sequence.h"
+#include "engine/step_engine.h"
 #include "runner/loaded_adapter.h"
 
 namespace paceline {
@@ -33,7 +33,7 @@ SequenceSnapshot snapshot_of(const Sequence& sequence, bool is_running) {
 }
 
 // The holder of each block, from the block tables of the running sequences.
-void add_holders(const Engine& engine, int group, std::vector<int64_t>& holders) {
+void add_holders(const StepEngine& engine, int group, std::vector<int64_t>& holders) {
   for (const auto& sequence : engine.running()) {
     for (const auto block : sequence->blocks.table(group)) {
       if (block < 0) continue;
@@ -43,7 +43,7 @@ void add_holders(const Engine& engine, int group, std::vector<int64_t>& holders)
   }
 }
 
-PoolSnapshot pool_snapshot(const Engine& engine, int group) {
+PoolSnapshot pool_snapshot(const StepEngine& engine, int group) {
   const auto& pool = engine.cache().pool(group);
   std::vector<int64_t> holders(static_cast<size_t>(pool.num_blocks()), PoolSnapshot::kFree);
   add_holders(engine, group, holders);
@@ -74,7 +74,7 @@ PoolUse use_of(const BlockPool& pool) {
 
 }  // namespace
 
-EngineSnapshot snapshot_of(const Engine& engine) {
+EngineSnapshot snapshot_of(const StepEngine& engine) {
   EngineSnapshot snapshot{.counters = engine.counters()};
   for (const auto& sequence : engine.running()) {
     snapshot.sequences.push_back(snapshot_of(*sequence, true));

@@ -12,6 +12,8 @@
 
 namespace paceline {
 
+class StepEngine;
+
 struct SequenceSnapshot {
   int64_t sequence = 0;  // its arrival id
   int64_t tag = 0;
@@ -55,6 +57,6 @@ struct EngineSnapshot {
 };
 
 // The engine's thread, between steps.
-EngineSnapshot snapshot_of(const Engine& engine);
+EngineSnapshot snapshot_of(const StepEngine& engine);
 
 }  // namespace paceline

@@ -84,13 +84,12 @@ class FieldWriter {
   JsonWriter& writer_;
 };
 
-TraceStart start_of(std::string_view model, const Engine& engine) {
-  const StateCache& cache = engine.cache();
+TraceStart start_of(std::string_view model, const EngineLimits& limits, const StateCache& cache) {
   TraceStart start{.model = std::string(model),
                    .block_size = cache.block_size(),
                    .groups = {},
-                   .max_num_seqs = engine.limits().max_num_seqs,
-                   .max_batched_tokens = engine.limits().max_batched_tokens};
+                   .max_num_seqs = limits.max_num_seqs,
+                   .max_batched_tokens = limits.max_batched_tokens};
   for (int g = 0; g < cache.num_groups(); ++g) {
     start.groups.push_back({.window = cache.group(g).window, .blocks = cache.pool(g).num_blocks()});
   }
@@ -132,12 +131,13 @@ TraceRequest request_of(const Sequence& sequence, int32_t choice, int64_t step) 
 
 }  // namespace
 
-TraceWriter::TraceWriter(const std::string& path, std::string_view model, const Engine& engine)
+TraceWriter::TraceWriter(const std::string& path, std::string_view model,
+                         const EngineLimits& limits, const StateCache& cache)
     : path_(path), file_(std::fopen(path.c_str(), "wb")) {
   if (file_ == nullptr) {
     throw Error(ErrorCode::invalid, fmt::format("--trace {}: {}", path, std::strerror(errno)));
   }
-  write_line("start", start_of(model, engine));
+  write_line("start", start_of(model, limits, cache));
   if (file_ != nullptr && std::fflush(file_.get()) != 0) fail(errno);
   if (!problem_.empty()) throw Error(ErrorCode::exhausted, problem_);
 }

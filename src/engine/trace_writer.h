@@ -10,14 +10,16 @@
 
 namespace paceline {
 
-class Engine;
+class StateCache;
+struct EngineLimits;
 
 // The first line describes the engine; `paceline trace` reads the file (trace_lines.h). When the
 // disk is full, the trace ends and the engine goes on; finish() then throws.
 class TraceWriter : public StepObserver {
  public:
   // Writes the first line. Throws Error invalid or exhausted naming the file when it can't.
-  TraceWriter(const std::string& path, std::string_view model, const Engine& engine);
+  TraceWriter(const std::string& path, std::string_view model, const EngineLimits& limits,
+              const StateCache& cache);
   ~TraceWriter() override;
 
   // Ends the file. Throws Error exhausted naming it when not everything could be written.

@@ -45,8 +45,9 @@ LLM LLM::load(const LoadOptions& options) {
   state->open(load_model(options));
   if (uses_adapters(options)) state->max_lora_rank = options.max_lora_rank;
   if (!options.trace_file.empty()) {
-    state->trace = std::make_unique<TraceWriter>(options.trace_file, state->model->path.string(),
-                                                 *state->model->engine);
+    state->trace =
+        std::make_unique<TraceWriter>(options.trace_file, state->model->path.string(),
+                                      state->model->engine->limits(), *state->model->cache);
     state->model->engine->set_observer(state->trace.get());
   }
   state->thread = std::make_unique<EngineThread>(

@@ -14,7 +14,7 @@
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
 #include "engine/adapter_set.h"
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "load/cache_sizing.h"
@@ -356,8 +356,8 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
     model.constraints = std::make_unique<ConstraintCache>(
         [&tokenizer = *model.tokenizer] { return constraint_vocabulary(tokenizer); });
   }
-  model.engine = std::make_unique<Engine>(*model.runner, model.memory, *model.cache, limits,
-                                          token_texts_of(model.tokenizer), model.drafter.get());
+  model.engine = std::make_unique<StepEngine>(*model.runner, model.memory, *model.cache, limits,
+                                              token_texts_of(model.tokenizer), model.drafter.get());
 }
 
 // What follows the decoder where a text is made one vector, packed by `backend`.

@@ -141,7 +141,7 @@ void with_snapshots(const CallPtr& call, std::vector<ModelLease> models, Snapsho
   for (size_t i = 0; i < models.size(); ++i) {
     models[i]->text.engine.inspect([asked, i, &http, model = models[i]->weak_from_this()](
                                        const Engine& engine) mutable {
-      auto taken = std::make_shared<EngineSnapshot>(snapshot_of(engine));
+      auto taken = std::make_shared<EngineSnapshot>(engine.snapshot());
       http.post([asked = std::move(asked), i, taken, model = std::move(model)] {
         if (const auto same = model.lock()) same->last_snapshot = *taken;
         asked->snapshots[i] = std::move(*taken);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/channel.h"
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "layers/kv_storage.h"
 #include "models/pack_adapter.h"
 #include "runner/loaded_adapter.h"
@@ -64,13 +64,13 @@ class GpuEngine {
         RunnerLimits{.max_rows = 64,
                      .max_logits_rows = 3,
                      .adapters = has_adapters ? AdapterUse::any : AdapterUse::none});
-    engine_ = std::make_unique<Engine>(*runner_, memory_, *cache_,
-                                       EngineLimits{.max_model_len = kMaxLength,
-                                                    .max_batched_tokens = 24,
-                                                    .max_num_seqs = 5,
-                                                    .max_adapters = has_adapters ? 2 : 0,
-                                                    .max_run_steps = max_run_steps},
-                                       letter);
+    engine_ = std::make_unique<StepEngine>(*runner_, memory_, *cache_,
+                                           EngineLimits{.max_model_len = kMaxLength,
+                                                        .max_batched_tokens = 24,
+                                                        .max_num_seqs = 5,
+                                                        .max_adapters = has_adapters ? 2 : 0,
+                                                        .max_run_steps = max_run_steps},
+                                           letter);
     if (!has_adapters) return;
     add_adapter({.seed = 1});
     add_adapter({.seed = 2, .dtype = DType::f32, .max_rank = 40});
@@ -88,7 +88,7 @@ class GpuEngine {
   bool has_loop() const { return runner_->decode_loop() != nullptr; }
   // Of some sequences, which are stepped plainly.
   bool stretches_ropes() const { return runner_->stretched_length(kMaxLength) > 0; }
-  Engine& engine() { return *engine_; }
+  StepEngine& engine() { return *engine_; }
   RequestId submit(GenerateRequest request) {
     return engine_->submit(std::move(request), channel_).value();
   }
@@ -138,7 +138,7 @@ class GpuEngine {
   std::unique_ptr<StateCache> cache_;
   std::unique_ptr<ModelRunner> runner_;
   std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<StepEngine> engine_;
   std::vector<TokenEvent> events_;
   Answers answers_;
 };

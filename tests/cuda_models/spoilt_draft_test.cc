@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/channel.h"
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "kernels/backend.h"
 #include "layers/kv_storage.h"
 #include "runner/model_runner.h"
@@ -65,13 +65,13 @@ class SpoiltModel {
                                  model_.backend().memory()),
                        RunnerLimits{.max_rows = 64, .max_logits_rows = 32});
     Memory memory;
-    Engine engine(runner, memory, cache,
-                  {.max_model_len = kDraftLength,
-                   .max_batched_tokens = 64,
-                   .max_num_seqs = 4,
-                   .max_run_steps = 1,
-                   .speculation = {.num_tokens = 3, .adapts = false}},
-                  {}, drafter);
+    StepEngine engine(runner, memory, cache,
+                      {.max_model_len = kDraftLength,
+                       .max_batched_tokens = 64,
+                       .max_num_seqs = 4,
+                       .max_run_steps = 1,
+                       .speculation = {.num_tokens = 3, .adapts = false}},
+                      {}, drafter);
     const auto channel = std::make_shared<Channel>();
     for (int32_t i = 0; i < 3; ++i) engine.submit(request(10 + 21 * i, i), channel);
     std::map<RequestId, DraftedAnswer> answers;

@@ -13,12 +13,12 @@ class DecodeRunTest : public EngineTest, public StepObserver {
  protected:
   DecodeRunTest() { runner_.has_loop = true; }
 
-  Engine& start(const Shape& shape) {
-    Engine& made = engine(shape);
+  StepEngine& start(const Shape& shape) {
+    StepEngine& made = engine(shape);
     made.set_observer(this);
     return made;
   }
-  Engine& start() { return start(Shape{}); }
+  StepEngine& start() { return start(Shape{}); }
 
   void on_submitted(const Sequence& /*sequence*/, int64_t /*step*/) override {}
   void on_cancelled(RequestId /*id*/, int64_t /*step*/) override {}

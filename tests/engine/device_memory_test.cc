@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/mapped_file.h"
 #include "engine/channel.h"
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "layers/load_context.h"
 #include "layers/scratch.h"
@@ -101,12 +101,12 @@ class TinyEngine {
         KvStorage(decoder_->kv_layers(num_blocks), kBlockSize, types.kv, backend.memory()),
         RunnerLimits{.max_rows = kMaxRows, .max_logits_rows = 4, .adapters = AdapterUse::any});
     runner_->set_pooled_head(dense_head(backend, decoder_->config().hidden_size));
-    engine_ = std::make_unique<Engine>(*runner_, host_memory_, *cache_,
-                                       EngineLimits{.max_model_len = 128,
-                                                    .max_batched_tokens = kMaxRows,
-                                                    .max_adapters = 2,
-                                                    .draws_rows = draws_rows},
-                                       nullptr);
+    engine_ = std::make_unique<StepEngine>(*runner_, host_memory_, *cache_,
+                                           EngineLimits{.max_model_len = 128,
+                                                        .max_batched_tokens = kMaxRows,
+                                                        .max_adapters = 2,
+                                                        .draws_rows = draws_rows},
+                                           nullptr);
   }
 
   static PooledHead dense_head(Backend& backend, int64_t hidden_size) {
@@ -153,7 +153,7 @@ class TinyEngine {
   std::unique_ptr<StateCache> cache_;
   std::unique_ptr<ModelRunner> runner_;
   std::shared_ptr<Channel> channel_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<StepEngine> engine_;
   Answers answers_;
 };
 

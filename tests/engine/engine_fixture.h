@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/channel.h"
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "tests/engine/scripted_runner.h"
 
 namespace paceline::testing {
@@ -60,8 +60,8 @@ class EngineTest : public ::testing::Test {
     std::vector<CacheGroup> groups = {};  // instead of one of num_blocks
     Drafter* drafter = nullptr;
   };
-  Engine& engine() { return engine(Shape{}); }
-  Engine& engine(const Shape& shape) {
+  StepEngine& engine() { return engine(Shape{}); }
+  StepEngine& engine(const Shape& shape) {
     auto groups = shape.groups;
     if (groups.empty()) groups.push_back({.window = 0, .num_blocks = shape.num_blocks});
     if (groups.back().is_recurrent && !groups.back().holds_open_rows) {
@@ -73,8 +73,8 @@ class EngineTest : public ::testing::Test {
     answers_.clear();
     cache_ = std::make_unique<StateCache>(shape.block_size, groups);
     runner_.watch(cache_.get());
-    engine_ =
-        std::make_unique<Engine>(runner_, memory_, *cache_, shape.limits, letter, shape.drafter);
+    engine_ = std::make_unique<StepEngine>(runner_, memory_, *cache_, shape.limits, letter,
+                                           shape.drafter);
     return *engine_;
   }
 
@@ -119,7 +119,7 @@ class EngineTest : public ::testing::Test {
   Memory memory_;
   ScriptedRunner runner_;
   std::unique_ptr<StateCache> cache_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<StepEngine> engine_;
   std::shared_ptr<Channel> channel_ = std::make_shared<Channel>();
   std::map<std::pair<RequestId, int32_t>, Answer> answers_;
 };

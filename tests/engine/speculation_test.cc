@@ -17,7 +17,8 @@ class SpeculationTest : public EngineTest {
   static bool always(int64_t /*position*/) { return true; }
 
   // `errs`: at which positions the drafter is wrong.
-  Engine& speculating(std::function<bool(int64_t)> errs, int64_t num_tokens = 4, Shape shape = {}) {
+  StepEngine& speculating(std::function<bool(int64_t)> errs, int64_t num_tokens = 4,
+                          Shape shape = {}) {
     drafter_.emplace(kVocab, count_up, std::move(errs));
     shape.limits.max_batched_tokens = std::max<int64_t>(shape.limits.max_batched_tokens, 16);
     shape.limits.speculation = {.num_tokens = num_tokens, .adapts = false};

@@ -35,7 +35,8 @@ TEST(StepCost, AStepAllocatesNothingAfterWarmUp) {
   Memory memory;
   const std::vector<CacheGroup> groups = {{.num_blocks = 4096}, {.window = 24, .num_blocks = 4096}};
   StateCache cache(16, groups);
-  Engine engine(runner, memory, cache, {.max_model_len = 600, .max_batched_tokens = 256}, letter);
+  StepEngine engine(runner, memory, cache, {.max_model_len = 600, .max_batched_tokens = 256},
+                    letter);
   const auto channel = std::make_shared<Channel>();
   for (int i = 0; i < 256; ++i) {
     GenerateRequest request = greedy({1, i % 8, 3}, 400);

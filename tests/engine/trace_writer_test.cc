@@ -29,7 +29,7 @@ class TraceWriterTest : public EngineTest {
   void TearDown() override { ::unlink(path_.c_str()); }
 
   void trace() {
-    writer_ = std::make_unique<TraceWriter>(path_, "a \"model\"", *engine_);
+    writer_ = std::make_unique<TraceWriter>(path_, "a \"model\"", engine_->limits(), *cache_);
     engine_->set_observer(writer_.get());
   }
   std::vector<Json> lines() {
@@ -273,13 +273,13 @@ TEST_F(TraceWriterTest, StepsAddUpToWhatTheRequestsGot) {
 TEST_F(TraceWriterTest, ABadPathIsNamed) {
   engine();
   expect_error(ErrorCode::invalid, {"--trace /nonexistent/trace", "No such file"},
-               [&] { TraceWriter("/nonexistent/trace", "model", *engine_); });
+               [&] { TraceWriter("/nonexistent/trace", "model", engine_->limits(), *cache_); });
 }
 
 TEST_F(TraceWriterTest, ADiskThatIsFullFromTheStartIsNamed) {
   engine();
   expect_error(ErrorCode::exhausted, {"--trace /dev/full", "No space left"},
-               [&] { TraceWriter("/dev/full", "model", *engine_); });
+               [&] { TraceWriter("/dev/full", "model", engine_->limits(), *cache_); });
 }
 
 TEST_F(TraceWriterTest, AFinishedTraceHasEveryStep) {

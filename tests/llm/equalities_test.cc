@@ -2,7 +2,7 @@
 // choices of one prompt.
 #include "tests/llm/equalities.h"
 #include "engine/channel.h"
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "engine/step_record.h"
 
 #include <gtest/gtest.h>
@@ -170,7 +170,7 @@ TEST(EqualitiesPreempted, AtEveryPossibleStep) {
     }
     std::vector<TokenEvent> events;
     while (model->engine->step()) {
-      model->engine->check_integrity();
+      static_cast<StepEngine&>(*model->engine).check_integrity();
       channel->poll(events);
       for (TokenEvent& event : events) builders[static_cast<size_t>(event.tag)].add(event);
     }

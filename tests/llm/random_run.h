@@ -5,7 +5,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "llm/llm_state.h"
 #include "llm/request_pool.h"
 #include "state/state_cache.h"
@@ -43,7 +43,7 @@ class Together {
   EngineCounters finish();
 
  private:
-  Engine& engine() { return *state_.model->engine; }
+  StepEngine& engine() { return static_cast<StepEngine&>(*state_.model->engine); }
   void load(const LoadedModel& model);
   void submit_next(RequestPool& pool);
   void cancel_some(int64_t one_in);

@@ -50,7 +50,7 @@ class ScriptedModel {
   Memory memory_;
   ScriptedRunner runner_{32, count_up};
   StateCache cache_{2, std::array{CacheGroup{.window = 0, .num_blocks = 8}}};
-  Engine engine_{runner_, memory_, cache_, {.max_model_len = 8, .max_batched_tokens = 4}, {}};
+  StepEngine engine_{runner_, memory_, cache_, {.max_model_len = 8, .max_batched_tokens = 4}, {}};
 };
 
 // Models a, b, c ... of which `room` fit at once.

@@ -1,4 +1,4 @@
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 
 #include <gtest/gtest.h>
 
@@ -154,7 +154,7 @@ TEST_F(EngineTest, OneSequencesShareOfThePoolBoundsIt) {
 }
 
 TEST_F(EngineTest, BadRequestsNameTheFieldAtFault) {
-  Engine& small = engine({.limits = {.max_model_len = 8, .max_batched_tokens = 4}});
+  StepEngine& small = engine({.limits = {.max_model_len = 8, .max_batched_tokens = 4}});
   const auto refused = [&](ErrorCode code, const std::string& part, GenerateRequest request) {
     expect_error(code, {part}, [&] { small.submit(std::move(request), channel_); });
   };

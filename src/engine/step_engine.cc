@@ -1,8 +1,9 @@
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 
 #include "base/device_lost.h"
 #include "base/error.h"
 #include "engine/decode_run.h"
+#include "engine/engine_snapshot.h"
 #include "engine/request_list.h"
 #include "engine/step_batch.h"
 #include "engine/step_commit.h"
@@ -293,57 +294,57 @@ void EngineCore::end_all() {
   requests.end_all();
 }
 
-Engine::Engine(Runner& runner, Memory& memory, StateCache& cache, EngineLimits limits,
-               TokenTexts token_texts, Drafter* drafter)
+StepEngine::StepEngine(Runner& runner, Memory& memory, StateCache& cache, EngineLimits limits,
+                       TokenTexts token_texts, Drafter* drafter)
     : core_(std::make_unique<EngineCore>(*this, runner, memory, cache, limits,
                                          std::move(token_texts), drafter)) {}
 
-Engine::~Engine() = default;
+StepEngine::~StepEngine() = default;
 
-std::optional<RequestId> Engine::submit(GenerateRequest request, std::shared_ptr<Channel> channel,
-                                        int64_t tag) {
+std::optional<RequestId> StepEngine::submit(GenerateRequest request,
+                                            std::shared_ptr<Channel> channel, int64_t tag) {
   return core_->intake.submit(std::move(request), std::move(channel), tag);
 }
 
-void Engine::cancel(RequestId id) { core_->intake.cancel(id); }
-void Engine::release(RequestId id) { core_->intake.release(id); }
-void Engine::defer(RequestId id) { core_->intake.change({.id = id, .begins = true}); }
-void Engine::resume(RequestId id) { core_->intake.change({.id = id, .begins = false}); }
-void Engine::inspect(EngineInspection look) { core_->intake.inspect(std::move(look)); }
+void StepEngine::cancel(RequestId id) { core_->intake.cancel(id); }
+void StepEngine::release(RequestId id) { core_->intake.release(id); }
+void StepEngine::defer(RequestId id) { core_->intake.change({.id = id, .begins = true}); }
+void StepEngine::resume(RequestId id) { core_->intake.change({.id = id, .begins = false}); }
+void StepEngine::inspect(EngineInspection look) { core_->intake.inspect(std::move(look)); }
 
-bool Engine::step() { return core_->step(); }
-const std::string& Engine::lost_device() const { return core_->lost_device; }
+bool StepEngine::step() { return core_->step(); }
+const std::string& StepEngine::lost_device() const { return core_->lost_device; }
 
-size_t Engine::wait_for_mail(std::chrono::milliseconds timeout, size_t at_least) {
+size_t StepEngine::wait_for_mail(std::chrono::milliseconds timeout, size_t at_least) {
   return core_->intake.wait(timeout, at_least);
 }
 
-void Engine::wake() { core_->intake.wake(); }
-void Engine::end_all() { core_->end_all(); }
-void Engine::check(GenerateRequest& request) const { core_->intake.check(request); }
+void StepEngine::wake() { core_->intake.wake(); }
+void StepEngine::end_all() { core_->end_all(); }
+void StepEngine::check(GenerateRequest& request) const { core_->intake.check(request); }
 
-const EngineLimits& Engine::limits() const { return core_->limits; }
-int64_t Engine::vocab_size() const { return core_->runner.vocab_size(); }
-int64_t Engine::block_size() const { return core_->cache.block_size(); }
-bool Engine::keeps_states() const { return core_->cache.has_states(); }
+const EngineLimits& StepEngine::limits() const { return core_->limits; }
+int64_t StepEngine::vocab_size() const { return core_->runner.vocab_size(); }
+int64_t StepEngine::block_size() const { return core_->cache.block_size(); }
+bool StepEngine::keeps_states() const { return core_->cache.has_states(); }
 
-std::string_view Engine::token_bytes(TokenId id, SpecialTokens specials) const {
+std::string_view StepEngine::token_bytes(TokenId id, SpecialTokens specials) const {
   return core_->commit.token_bytes(id, specials);
 }
 
-int64_t Engine::num_running() const { return core_->requests.num_running(); }
-int64_t Engine::num_waiting() const { return core_->requests.num_waiting(); }
-const QueueLimit& Engine::queue() const { return core_->intake.queue(); }
+int64_t StepEngine::num_running() const { return core_->requests.num_running(); }
+int64_t StepEngine::num_waiting() const { return core_->requests.num_waiting(); }
+const QueueLimit& StepEngine::queue() const { return core_->intake.queue(); }
 
-const StateCache& Engine::cache() const { return core_->cache; }
-std::span<const std::unique_ptr<Sequence>> Engine::running() const {
+const StateCache& StepEngine::cache() const { return core_->cache; }
+std::span<const std::unique_ptr<Sequence>> StepEngine::running() const {
   return core_->requests.running();
 }
-std::span<const std::unique_ptr<Sequence>> Engine::waiting() const {
+std::span<const std::unique_ptr<Sequence>> StepEngine::waiting() const {
   return core_->requests.waiting();
 }
 
-std::vector<int64_t> Engine::unstarted_tags() const {
+std::vector<int64_t> StepEngine::unstarted_tags() const {
   std::vector<int64_t> tags;
   for (const auto& sequence : core_->requests.waiting()) {
     if (!sequence->has_started) tags.push_back(sequence->shared->tag);
@@ -351,8 +352,9 @@ std::vector<int64_t> Engine::unstarted_tags() const {
   return tags;
 }
 
-const EngineCounters& Engine::counters() const { return core_->log.counters; }
-void Engine::set_observer(StepObserver* observer) { core_->log.observer = observer; }
-void Engine::check_integrity() const { core_->requests.check_integrity(); }
+const EngineCounters& StepEngine::counters() const { return core_->log.counters; }
+EngineSnapshot StepEngine::snapshot() const { return snapshot_of(*this); }
+void StepEngine::set_observer(StepObserver* observer) { core_->log.observer = observer; }
+void StepEngine::check_integrity() const { core_->requests.check_integrity(); }
 
 }  // namespace paceline
