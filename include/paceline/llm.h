@@ -181,6 +181,9 @@ class LLM {
   // Locks weights and cache into RAM and returns their bytes.
   size_t lock_memory();
 
+  // Names of what may compute a model in this build, for LoadOptions::backend: native first.
+  static std::vector<std::string> backends();
+
   DeviceInfo device_info() const;
   // Of what would compute with these options, before a model is loaded.
   static DeviceInfo device_info(const LoadOptions& options);

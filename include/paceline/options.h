@@ -132,9 +132,14 @@ struct LoadOptions {
   // and any but 0 without a GPU, are an error.
   std::optional<int64_t> gpu_layers = {};
   double gpu_memory_utilization = 0.9;  // share of a GPU's memory to use, above 0 to 1
-  int num_threads = 0;                  // 0: one per usable core
-  bool pin_threads = false;             // pins each thread except the caller's to a core of its own
-  bool lock_memory = false;             // mlock weights and cache
+  // Who computes: native, or, for models that Paceline itself refuses, a Python child with
+  // transformers or mlx_lm (LLM::backends()).
+  std::string backend = "native";
+  std::string python = "python3";   // of an environment with that package
+  int64_t backend_timeout_s = 600;  // of loading there, and between two tokens
+  int num_threads = 0;              // 0: one per usable core
+  bool pin_threads = false;         // pins each thread except the caller's to a core of its own
+  bool lock_memory = false;         // mlock weights and cache
   std::optional<size_t> memory_limit_bytes = {};
   std::optional<size_t> cache_limit_bytes = {};
   uint64_t seed = 0;         // of dummy weights

@@ -83,6 +83,9 @@ typedef struct paceline_load_options {
   /* Called by the loading thread before each tensor is read; total is 0 for dummy weights. */
   void (*progress)(uint64_t done_bytes, uint64_t total_bytes, void* user);
   void* progress_user;
+  const char* backend; /* "native", "transformers", "mlx_lm": docs/backends.md; NULL: native */
+  const char* python;  /* that has the backend's package; NULL: python3 */
+  int64_t backend_timeout_s; /* a backend that says nothing for so long is ended */
 } paceline_load_options;
 
 PACELINE_API void paceline_load_options_init(paceline_load_options* options);

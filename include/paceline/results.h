@@ -158,7 +158,8 @@ struct DrafterInfo {
 
 struct ModelInfo {
   std::string path;
-  std::string family;  // model_type
+  std::string backend;  // who computes it: native, or another of LLM::backends()
+  std::string family;   // model_type
   int64_t num_layers = 0;
   int64_t vocab_size = 0;
   int64_t max_model_len = 0;

@@ -62,6 +62,9 @@ class paceline_load_options(Structure):
         ("dummy_weights", c_int32),
         ("progress", CFUNCTYPE(None, c_uint64, c_uint64, c_void_p)),
         ("progress_user", c_void_p),
+        ("backend", c_char_p),
+        ("python", c_char_p),
+        ("backend_timeout_s", c_int64),
     ]
 
 

@@ -5,6 +5,7 @@ import ctypes
 import json
 import numbers
 import random
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, Union, cast
@@ -135,7 +136,7 @@ class LLM:
                  kv_cache_memory_bytes: int | None = None, memory_limit_bytes: int | None = None, num_threads: int = 0,
                  enable_prefix_caching: bool = True, enable_lora: bool = False, chat_template: str | None = None,
                  speculative_model: str | None = None, speculative_method: str | None = None, weights_cache: str | None = None,
-                 load_format: str = "auto"):
+                 load_format: str = "auto", backend: str = "native", python: str | None = None):
         self.shared_async: object = None  # the AsyncLLM of AsyncLLM.of()
         self._handle = ctypes.c_void_p()
         check(library.paceline_load(
@@ -144,7 +145,7 @@ class LLM:
                          kv_cache_memory_bytes=kv_cache_memory_bytes, memory_limit_bytes=memory_limit_bytes, num_threads=num_threads,
                          enable_prefix_caching=enable_prefix_caching, enable_lora=enable_lora, chat_template=chat_template,
                          speculative_model=speculative_model, speculative_method=speculative_method, weights_cache=weights_cache,
-                         load_format=load_format), self._handle))
+                         load_format=load_format, backend=backend, python=python or sys.executable), self._handle))
 
     # --- Requests
 

@@ -23,8 +23,6 @@ namespace paceline {
 namespace {
 
 constexpr size_t kLastWords = 4096;
-// So long a wait may go on after a cancellation.
-constexpr std::chrono::milliseconds kSlice{50};
 
 struct Pipe {
   int read_end = -1;
@@ -157,25 +155,29 @@ void ChildProcess::fail_as_ended() {
                                                words.empty() ? "" : ": ", words));
 }
 
+// At most so much at once: a child that never stops writing must not hold the caller.
+constexpr int kMostReads = 64;
+
 void ChildProcess::read_errors() {
   std::array<char, 4096> part{};
-  ssize_t count = 0;
-  while (errors_ >= 0 && (count = ::read(errors_, part.data(), part.size())) > 0) {
+  ssize_t count = -1;
+  for (int i = 0; i < kMostReads && errors_ >= 0; ++i) {
+    count = ::read(errors_, part.data(), part.size());
+    if (count <= 0) break;
     last_words_.append(part.data(), static_cast<size_t>(count));
     if (last_words_.size() > kLastWords) last_words_.erase(0, last_words_.size() - kLastWords);
   }
   if (count == 0) close_end(errors_);
 }
 
-// False at the end of its output.
-bool ChildProcess::read_output() {
+void ChildProcess::read_output() {
   std::array<char, 65536> part{};
-  while (true) {
+  while (output_ >= 0) {
     const ssize_t count = ::read(output_, part.data(), part.size());
-    if (count == 0) return false;
-    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    if (count == 0) return close_end(output_);
+    if (count < 0) return;
     unread_.append(part.data(), static_cast<size_t>(count));
-    if (unread_.size() > kLongestLine) {
+    if (unread_.size() - begin_ > kLongestLine) {
       throw Error(ErrorCode::corrupt,
                   fmt::format("{}: a line of more than {} MiB, or as much that nobody asked for",
                               name_, kLongestLine >> 20));
@@ -183,62 +185,60 @@ bool ChildProcess::read_output() {
   }
 }
 
-void ChildProcess::wait(Wanted wanted, std::chrono::steady_clock::time_point deadline,
-                        const std::stop_token& cancelled) {
-  while (true) {
-    if (cancelled.stop_requested()) {
-      throw Error(ErrorCode::cancelled, fmt::format("{}: cancelled", name_));
-    }
-    if (std::chrono::steady_clock::now() >= deadline) {
-      throw Error(ErrorCode::exhausted,
-                  fmt::format("{}: the child hasn't answered in time", name_));
-    }
-    // What it writes meanwhile is read: else both could wait for each other.
-    const bool writes = wanted == Wanted::to_write;
-    std::array<pollfd, 3> watched = {pollfd{output_, POLLIN, 0}, pollfd{errors_, POLLIN, 0},
-                                     pollfd{writes ? input_ : -1, POLLOUT, 0}};
-    ::poll(watched.data(), watched.size(), static_cast<int>(kSlice.count()));
-    if (watched[1].revents != 0) read_errors();
-    if (watched[0].revents != 0) {
-      const bool goes_on = read_output();
-      const bool has_answer = !writes && unread_.find('\n') != std::string::npos;
-      if (!goes_on && !has_answer) fail_as_ended();  // an answer may be its last words
-      if (!writes) return;
-    }
-    if (watched[2].revents != 0) return;
-  }
-}
-
-void ChildProcess::write_line(std::string_view line, std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const std::string whole = std::string(line) + "\n";
-  std::string_view rest = whole;
-  while (!rest.empty()) {
-    const ssize_t count = ::send(input_, rest.data(), rest.size(), MSG_NOSIGNAL);
+void ChildProcess::write_input() {
+  size_t done = 0;
+  while (done < unsent_.size()) {
+    const ssize_t count =
+        ::send(input_, unsent_.data() + done, unsent_.size() - done, MSG_NOSIGNAL);
     if (count > 0) {
-      rest.remove_prefix(static_cast<size_t>(count));
+      done += static_cast<size_t>(count);
     } else if (errno == EAGAIN) {
-      wait(Wanted::to_write, deadline, {});
+      break;
     } else if (errno != EINTR) {
       fail_as_ended();
     }
   }
+  unsent_.erase(0, done);
 }
 
-std::string ChildProcess::read_line(std::chrono::milliseconds timeout,
-                                    const std::stop_token& cancelled) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  size_t searched = 0;
-  while (true) {
-    const size_t end = unread_.find('\n', searched);
-    if (end != std::string::npos) {
-      std::string line = unread_.substr(0, end);
-      unread_.erase(0, end + 1);
-      return line;
-    }
-    searched = unread_.size();
-    wait(Wanted::to_read, deadline, cancelled);
+std::optional<std::string> ChildProcess::take_line() {
+  const size_t end = unread_.find('\n', std::max(begin_, searched_));
+  if (end == std::string::npos) {
+    searched_ = unread_.size();
+    return std::nullopt;
   }
+  std::string line = unread_.substr(begin_, end - begin_);
+  begin_ = end + 1;
+  constexpr size_t kKept = size_t{1} << 20;  // of lines that were taken
+  if (begin_ == unread_.size() || begin_ > kKept) {
+    unread_.erase(0, begin_);
+    begin_ = searched_ = 0;
+  }
+  return line;
+}
+
+// What the child writes while it is written to is read: else both could wait for each other.
+void ChildProcess::exchange(std::chrono::milliseconds timeout, int wake) {
+  const bool writes = !unsent_.empty();
+  std::array<pollfd, 4> watched = {pollfd{output_, POLLIN, 0}, pollfd{errors_, POLLIN, 0},
+                                   pollfd{writes ? input_ : -1, POLLOUT, 0},
+                                   pollfd{wake, POLLIN, 0}};
+  ::poll(watched.data(), watched.size(), static_cast<int>(timeout.count()));
+  if (watched[1].revents != 0) read_errors();
+  if (watched[0].revents != 0) read_output();
+  if (watched[2].revents != 0) write_input();
+}
+
+std::optional<std::string> ChildProcess::poll_line(std::chrono::milliseconds timeout, int wake) {
+  if (auto line = take_line()) {
+    write_input();
+    return line;
+  }
+  if (output_ < 0) fail_as_ended();  // an answer may be its last words
+  exchange(timeout, wake);
+  auto line = take_line();
+  if (!line && output_ < 0) fail_as_ended();
+  return line;
 }
 
 }  // namespace paceline

@@ -5,7 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <stop_token>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,20 +26,22 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Both throw Error internal for a child that has ended (with its status and last words), and
-  // exhausted at the timeout; read_line also cancelled, and corrupt for a line that is too long.
-  void write_line(std::string_view line, std::chrono::milliseconds timeout);
-  std::string read_line(std::chrono::milliseconds timeout, const std::stop_token& cancelled);
+  // Leaves a line, which poll_line() writes.
+  void post_line(std::string_view line) { unsent_.append(line).append("\n"); }
+  // The next line; nothing at the timeout, or when `wake`, if there is one, can be read. Throws
+  // Error internal for a child that has ended (with its status and last words), and corrupt for one
+  // that writes too much.
+  std::optional<std::string> poll_line(std::chrono::milliseconds timeout, int wake = -1);
 
   const std::string& name() const { return name_; }
   pid_t pid() const { return pid_; }
 
  private:
-  // Waits until the child reads or has written, at most until `deadline`.
-  enum class Wanted : bool { to_write, to_read };
-  void wait(Wanted wanted, std::chrono::steady_clock::time_point deadline,
-            const std::stop_token& cancelled);
-  bool read_output();
+  // One wait, of at most `timeout`: writes what the child takes, and reads what it has written.
+  void exchange(std::chrono::milliseconds timeout, int wake);
+  std::optional<std::string> take_line();
+  void write_input();
+  void read_output();
   void read_errors();
   void kill_and_wait();
   [[noreturn]] void fail_as_ended();
@@ -49,7 +51,10 @@ class ChildProcess {
   int input_ = -1;   // of the child
   int output_ = -1;  // of the child
   int errors_ = -1;
-  std::string unread_;      // of its output, after the last line
+  std::string unsent_;      // lines that it hasn't taken
+  std::string unread_;      // of its output
+  size_t begin_ = 0;        // of the next line in it
+  size_t searched_ = 0;     // no line ends before
   std::string last_words_;  // the end of its standard error
 };
 

@@ -2,57 +2,32 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/json_cursor.h"
 #include "base/json_writer.h"
 
-// src/backends/python/child.py, whose path CMake gives.
-asm(".pushsection .rodata\n"
-    ".global paceline_python_child_begin\n.global paceline_python_child_end\n"
-    "paceline_python_child_begin:\n.incbin \"" PACELINE_PYTHON_CHILD
-    "\"\npaceline_python_child_end:\n"
-    ".byte 0\n.popsection\n");
-extern "C" const char paceline_python_child_begin[];
-extern "C" const char paceline_python_child_end[];
-
 namespace paceline {
-namespace {
-
-constexpr std::string_view kBackends[] = {"transformers", "mlx_lm"};
-
-std::string child_program() {
-  return {paceline_python_child_begin,
-          static_cast<size_t>(paceline_python_child_end - paceline_python_child_begin)};
-}
-
-}  // namespace
-
-std::span<const std::string_view> python_backends() { return kBackends; }
 
 PythonBackend::PythonBackend(const PythonBackendOptions& options, const std::stop_token& cancelled)
-    : timeout_(options.timeout), child_(options.backend, {options.python, "-c", child_program()}) {
-  const std::string request = object_json([&](JsonWriter& writer) {
-    writer.member("op", "load").member("backend", options.backend);
-    writer.member("model", options.model).member("dtype", options.dtype);
-  });
-  const Json answer = ask(request, ErrorCode::unsupported, cancelled);
-  version_ = JsonCursor(answer, options.backend, ErrorCode::corrupt).at("version").string();
+    : timeout_(options.timeout), child_(options) {
+  while (!child_.is_ready()) wait(cancelled);
 }
 
-Json PythonBackend::ask(const std::string& request, ErrorCode code,
-                        const std::stop_token& cancelled) {
-  child_.write_line(request, timeout_);
-  const Json answer =
-      parse_json(child_.read_line(timeout_, cancelled), child_.name(), ErrorCode::corrupt);
-  if (const std::string* error = answer.find_text("error")) {
-    constexpr std::string_view kNoPackage =
-        "; give the Python of an environment that has it (--python)";
-    const bool is_missing = error->starts_with("ModuleNotFoundError");
-    throw Error(code, fmt::format("{}: {}{}", child_.name(), *error, is_missing ? kNoPackage : ""));
+std::optional<Json> PythonBackend::wait(const std::stop_token& cancelled) {
+  constexpr std::chrono::milliseconds kSlice{50};
+  const bool was_ready = child_.is_ready();
+  const auto deadline = std::chrono::steady_clock::now() + timeout_;
+  while (was_ready == child_.is_ready()) {
+    if (auto answer = child_.poll(kSlice)) return answer;
+    if (cancelled.stop_requested()) {
+      throw Error(ErrorCode::cancelled, fmt::format("{}: cancelled", child_.name()));
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw Error(ErrorCode::exhausted,
+                  fmt::format("{}: the child hasn't answered in time", child_.name()));
+    }
   }
-  return answer;
+  return std::nullopt;
 }
 
 BackendScores PythonBackend::score(std::span<const int32_t> ids, const std::stop_token& cancelled) {
@@ -61,7 +36,11 @@ BackendScores PythonBackend::score(std::span<const int32_t> ids, const std::stop
     for (const int32_t id : ids) writer.integer(id);
     writer.end_array();
   });
-  const Json answer = ask(request, ErrorCode::internal, cancelled);
+  child_.post(request);
+  const Json answer = *wait(cancelled);
+  if (const std::string error = child_error(answer); !error.empty()) {
+    throw Error(ErrorCode::internal, fmt::format("{}: {}", child_.name(), error));
+  }
   const JsonCursor fields(answer, child_.name(), ErrorCode::corrupt);
   BackendScores scores;
   for (const JsonCursor& value : fields.at("logprobs").items()) {

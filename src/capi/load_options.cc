@@ -34,6 +34,9 @@ LoadOptions load_options(const paceline_load_options* given) {
   set_named(options.kv_cache_dtype, "options.kv_cache_dtype", load.kv_cache_dtype);
   set_named(options.speculative_method, "options.speculative_method", load.speculative_method);
   if (options.device != nullptr) load.device = options.device;
+  if (options.backend != nullptr) load.backend = options.backend;
+  if (options.python != nullptr) load.python = options.python;
+  load.backend_timeout_s = options.backend_timeout_s;
   load.speculative_model = text_or_empty(options.speculative_model);
   load.num_threads = options.num_threads;
   load.enable_lora = options.enable_lora != 0;
@@ -67,4 +70,5 @@ void paceline_load_options_init(paceline_load_options* options) {
   options->kv_cache_memory_bytes = PACELINE_DEFAULT;
   options->memory_limit_bytes = PACELINE_DEFAULT;
   options->prefix_caching = 1;
+  options->backend_timeout_s = defaults.backend_timeout_s;
 }

@@ -25,6 +25,10 @@ std::string parameters_text(int64_t count) {
 
 void print_model(const LLM& llm, double seconds, Session& session) {
   const ModelInfo model = llm.model_info();
+  if (model.backend != "native") {
+    return session.print_note("model: {} ({}, {} layers), computed by {}, opened in {:.2f} s",
+                              model.path, model.family, model.num_layers, model.backend, seconds);
+  }
   const DeviceInfo device = llm.device_info();
   session.print_note("model: {} ({}, {} layers, {} parameters, {}), opened in {:.2f} s", model.path,
                      model.family, model.num_layers, parameters_text(model.num_parameters),
@@ -200,7 +204,9 @@ void print_metrics(const Metrics& metrics, Session& session, std::string_view re
                                   .accepted = metrics.accepted_tokens,
                                   .output = metrics.completion_tokens});
   }
-  line += fmt::format("; peak memory {}", bytes_text(metrics.peak_memory_bytes));
+  if (metrics.peak_memory_bytes > 0) {
+    line += fmt::format("; peak memory {}", bytes_text(metrics.peak_memory_bytes));
+  }
   session.print_line(line + std::string(rest));
 }
 

@@ -19,6 +19,9 @@ std::string model_named(const std::string& name) {
 // Commands that work on a model alone, and take it without its flag.
 constexpr CommandSet kModelIsBare = set_of({inspect, bench, quantize, convert});
 
+// Commands whose requests another backend may compute.
+constexpr CommandSet kOnBackend = set_of({generate, chat, classify, decide, score, batch, serve});
+
 constexpr OptionDef kModelOptions[] = {
     // The model and how it runs.
     option("model",
@@ -70,6 +73,14 @@ constexpr OptionDef kModelOptions[] = {
             .limits = {0, 31536000},
             .default_text = "0, never",
             .commands = set_of({serve})}),
+    option(
+        "backend", kTo<&Settings::load, &LoadOptions::backend>,
+        "Who computes the model: native (Paceline), or, for a model that it refuses, a Python "
+        "with transformers or mlx_lm.",
+        {.placeholder = "NAME", .choices = "native transformers mlx_lm", .commands = kOnBackend}),
+    option("backend-timeout", kTo<&Settings::load, &LoadOptions::backend_timeout_s>,
+           "Seconds after which a --backend that says nothing is ended.",
+           {.placeholder = "S", .limits = {1, 86400}, .commands = kOnBackend, .needs = "backend"}),
     option("load-format",
            {OptionKind::choice,
             [](Settings& s, const OptionValue& v) {

@@ -21,7 +21,6 @@
 #include "http/descriptor_limit.h"
 #include "load/generation_config.h"
 #include "load/loaded_model.h"
-#include "models/decoder.h"
 #include "server/cross_origin.h"
 #include "server/host_check.h"
 #include "server/memory_watch.h"
@@ -118,7 +117,7 @@ void describe_model(const LoadedModel& model, const Settings& settings, Session&
   const std::string& device = model.machine->device_note;
   if (!device.empty()) session.print_note(device);
   print_cache_use({.context = limits.max_model_len,
-                   .full_context = model.decoder->config().max_position,
+                   .full_context = model.outline.max_position,
                    .bytes = model.kv_bytes + (model.draft ? model.draft->kv_bytes : 0),
                    .sequences = limits.max_num_seqs},
                   settings, session);

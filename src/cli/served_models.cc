@@ -152,6 +152,7 @@ void ServedModels::check_names() const {
 }
 
 std::shared_ptr<LoadedModel> ServedModels::open(const Choice& choice, LoadOptions options) {
+  if (options.backend != "native") return load_model(options);  // on a machine of its own
   if (machine_ == nullptr) machine_ = make_machine(options);
   std::unique_ptr<LoadedModel> model = load_model(options, machine_);
   const std::string& trace_file = choice.settings.load.trace_file;
@@ -178,7 +179,7 @@ ServedModel ServedModels::served(const Choice& choice, std::shared_ptr<LoadedMod
           .observer = is_traced ? trace_.get() : nullptr,
           .window = {.timeout = std::chrono::milliseconds(settings.load.batch_timeout_ms),
                      .num_requests = settings.load.batch_size},
-          .turns = &turns_,
+          .turns = loaded.decoder == nullptr ? nullptr : &turns_,
           .fingerprint = loaded.fingerprint,
           .cache_dtype = std::string(dtype_name(loaded.kv_dtype)),
           .runtime_adapters = runtime_adapters(settings, loaded)};

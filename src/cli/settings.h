@@ -97,7 +97,6 @@ struct Settings {
   // perplexity
   std::string dump_logits;
   std::string against = "transformers";  // what verify compares with
-  std::string python = "python3";        // runs that
   double tolerance = 1e-3;               // of log-probabilities
   std::optional<int64_t> max_positions;
 

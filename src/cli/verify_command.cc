@@ -123,7 +123,8 @@ PythonBackendOptions backend_options(const Settings& settings, const LLM& llm,
                 fmt::format("{}: {} reads directories alone; give the model's directory", path,
                             settings.against));
   }
-  return {.backend = settings.against, .python = settings.python, .model = path, .dtype = dtype};
+  return {
+      .backend = settings.against, .python = settings.load.python, .model = path, .dtype = dtype};
 }
 
 }  // namespace

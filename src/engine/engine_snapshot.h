@@ -48,12 +48,21 @@ struct PoolUse {
   int64_t num_used = 0;
 };
 
+// A backend that isn't Paceline's own, as it describes itself.
+struct BackendReport {
+  std::string name;
+  std::string version;
+  int64_t num_restarts = 0;
+  std::optional<int64_t> memory_bytes = {};  // nothing: it doesn't say
+};
+
 struct EngineSnapshot {
   EngineCounters counters;
   std::vector<SequenceSnapshot> sequences;  // the running ones first
   std::vector<PoolSnapshot> pools;
   // Of layers with states: the states, and the rows of their open chunks.
   PoolUse states, open_rows;
+  std::optional<BackendReport> backend = {};  // nothing: the tokens are computed here
 };
 
 // The engine's thread, between steps.

@@ -135,6 +135,8 @@ struct EngineLimits {
   bool classifies = false;
   // False: the model's files have no head for tokens. Likewise.
   bool has_head = true;
+  // False: a backend draws the tokens, and can't keep outputs to a grammar.
+  bool constrains = true;
   // The factor by which prefill may slow down a step of decoding sequences; 0: unlimited, which is
   // best for throughput.
   double max_step_slowdown = 0;

@@ -118,6 +118,9 @@ std::optional<std::string> find_option_fault(const TrainOptions& options) {
     return "--load-format dummy would train beside random weights: leave it out, or give "
            "--from-scratch --fine-tune-type full to train a new model";
   }
+  if (options.model.backend != "native") {
+    return fmt::format("--backend: found {}, but native alone trains", options.model.backend);
+  }
   if (options.data.empty()) return "nothing to learn: give --data PATH";
   for (const auto find : {target_fault, optimizer_fault, range_fault}) {
     if (auto fault = find(options)) return fault;

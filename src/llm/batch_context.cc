@@ -226,6 +226,11 @@ BatchContext BatchContext::load(const LoadOptions& options, int64_t num_tokens) 
     throw Error(ErrorCode::invalid,
                 fmt::format("context of {} tokens: expected 1 to {}", num_tokens, kMost));
   }
+  if (options.backend != "native") {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("backend: found \"{}\", but a batch context runs on native alone",
+                            options.backend));
+  }
   LoadOptions its_options = options;
   its_options.speculative_method = DraftMethod::automatic;
   its_options.speculative_model = {};

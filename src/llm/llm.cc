@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/backend_registry.h"
 #include "base/error.h"
 #include "base/system_memory.h"
 #include "kernels/backend.h"
@@ -101,6 +102,12 @@ size_t LLM::set_cache_limit(size_t bytes) {
 }
 size_t LLM::lock_memory() { return paceline::lock_memory(*Call(*this)->model); }
 
+std::vector<std::string> LLM::backends() {
+  std::vector<std::string> names;
+  for (const BackendEntry& entry : paceline::backends()) names.emplace_back(entry.name);
+  return names;
+}
+
 DeviceInfo LLM::device_info() const { return describe_device(*Call(*this)->model->machine); }
 DeviceInfo LLM::device_info(const LoadOptions& options) {
   return describe_device(*make_machine(options));
@@ -109,26 +116,28 @@ DeviceInfo LLM::device_info(const LoadOptions& options) {
 ModelInfo LLM::model_info() const {
   const Call call(*this);
   const LoadedModel& model = *call->model;
-  const DecoderConfig& config = model.decoder->config();
-  const WeightInfo weights = weight_info(*model.decoder);
+  const ModelOutline& outline = model.outline;
+  const bool is_native = model.decoder != nullptr;
+  const WeightInfo weights = is_native ? weight_info(*model.decoder) : WeightInfo();
+  const bool has_states = is_native && model.decoder->config().has_states();
   return {.path = model.path.string(),
-          .family = config.family,
-          .num_layers = config.num_stored_layers(),
-          .vocab_size = config.vocab_size,
+          .backend = model.backend_name,
+          .family = outline.family,
+          .num_layers = outline.num_layers,
+          .vocab_size = outline.vocab_size,
           .max_model_len = model.engine->limits().max_model_len,
-          .full_context = config.max_position,
-          .num_parameters = model.decoder->num_parameters(),
+          .full_context = outline.max_position,
+          .num_parameters = outline.num_parameters,
           .weight_bytes = model.weight_bytes,
           .kv_cache_bytes = model.kv_bytes,
           .num_states = model.num_states,
-          .dtype = std::string(dtype_name(model.weight_dtype)),
+          .dtype = is_native ? std::string(dtype_name(model.weight_dtype)) : std::string(),
           .weight_format = weights.format,
           .quantised_files = model.quantised_files,
           .decode_bytes = weights.bytes,
           .integer_products = weights.integer_products,
-          .kv_cache_dtype = std::string(dtype_name(model.kv_dtype)),
-          .state_dtype =
-              config.has_states() ? std::string(dtype_name(model.state_dtype)) : std::string(),
+          .kv_cache_dtype = is_native ? std::string(dtype_name(model.kv_dtype)) : std::string(),
+          .state_dtype = has_states ? std::string(dtype_name(model.state_dtype)) : std::string(),
           .has_tokenizer = model.tokenizer.has_value(),
           .has_chat_template = model.has_chat_template,
           .chat_template = model.chat.chat_template ? std::string(model.chat.chat_template->name())

@@ -37,7 +37,10 @@ void LLM::State::record(const GenerationStats& stats) {
 void LLM::State::record(const CallMetrics& call) {
   const std::lock_guard lock(metrics_mutex_);
   metrics_ = call.metrics();
-  metrics_.peak_memory_bytes = model->backend->memory().stats().peak_bytes;
+  // Another backend's memory is its own.
+  if (model->decoder != nullptr) {
+    metrics_.peak_memory_bytes = model->backend->memory().stats().peak_bytes;
+  }
 }
 
 Metrics LLM::State::metrics() const {

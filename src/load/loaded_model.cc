@@ -8,9 +8,8 @@
 #include <future>
 #include <limits>
 
+#include "backends/backend_registry.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/json_writer.h"
 #include "base/system_memory.h"
 #include "base/thread_pool.h"
 #include "engine/adapter_set.h"
@@ -18,15 +17,16 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/make_cuda_backend.h"
 #include "load/cache_sizing.h"
+#include "load/child_model.h"
 #include "load/chosen_types.h"
 #include "load/device_choice.h"
 #include "load/device_description.h"
 #include "load/draft_model.h"
 #include "load/embedding_files.h"
 #include "load/fingerprint.h"
-#include "load/generation_config.h"
 #include "load/load_adapter.h"
 #include "load/load_decoder.h"
+#include "load/model_texts.h"
 #include "load/open_device.h"
 #include "load/score_head.h"
 #include "load/step_defaults.h"
@@ -85,69 +85,6 @@ void check_cache_memory(const LoadOptions& options, const Machine& machine) {
                   gibibytes(total)));
 }
 
-// Ids unknown to the tokenizer have no text. The tokenizer must outlive the result.
-TokenTexts token_texts_of(const std::optional<Tokenizer>& tokenizer) {
-  return [&tokenizer](TokenId id) -> TokenText {
-    if (!tokenizer) return {};
-    return {.bytes = tokenizer->token_bytes(id), .is_special = tokenizer->is_special(id)};
-  };
-}
-
-std::optional<Tokenizer> load_tokenizer_if_present(const ModelFiles& files) {
-  if (!files.contains("tokenizer.json")) return std::nullopt;
-  return Tokenizer::load(files);
-}
-
-// Special tokens may be beyond the embedding (a text model has no row for an image's token). Other
-// tokens beyond it mean that the tokenizer belongs to another model.
-void check_tokenizer(const std::optional<Tokenizer>& tokenizer, const ModelFiles& files,
-                     int64_t vocab_size) {
-  if (!tokenizer) return;
-  for (int64_t id = tokenizer->vocab_size() - 1; id >= vocab_size; --id) {
-    const auto token = static_cast<TokenId>(id);
-    const std::string_view text = tokenizer->token_text(token);
-    if (text.empty() || tokenizer->is_special(token)) continue;
-    throw Error(ErrorCode::corrupt,
-                fmt::format("{}: token {} is {}, but the model has {} tokens: the tokenizer "
-                            "belongs to another model",
-                            files.where("tokenizer.json"), id, json_quote(text), vocab_size));
-  }
-}
-
-// Adds ends of a turn from tokenizer_config.json and the vocabulary, which generation_config.json
-// may lack.
-void add_stop_tokens(const std::optional<Tokenizer>& tokenizer, int64_t vocab_size,
-                     std::vector<TokenId>& eos_tokens) {
-  if (!tokenizer) return;
-  for (const TokenId id : tokenizer->stop_tokens()) {
-    const bool known = std::find(eos_tokens.begin(), eos_tokens.end(), id) != eos_tokens.end();
-    if (id < vocab_size && !known) eos_tokens.push_back(id);
-  }
-}
-
-bool carries_chat_template(const ModelFiles& files) {
-  constexpr std::string_view kTokenizerConfig = "tokenizer_config.json";
-  if (files.contains("chat_template.jinja") || files.contains("chat_template.json")) return true;
-  if (!files.contains(kTokenizerConfig)) return false;
-  const Json json = files.read_json(kTokenizerConfig);
-  return json.find_value("chat_template") != nullptr;
-}
-
-void set_up_chats(LoadedModel& model, const ModelFiles& files, const std::string& wanted) {
-  if (!model.tokenizer) {
-    model.chat.problem =
-        fmt::format("{}: has no tokenizer.json, which a chat needs", model.path.string());
-    return;
-  }
-  model.chat = set_up_chat(files, wanted, *model.tokenizer);
-  if (!model.chat.chat_template) return;
-  std::vector<TokenId> stops = model.generation.eos_tokens;
-  std::sort(stops.begin(), stops.end());
-  for (std::string& note : check_chat(*model.chat.chat_template, *model.tokenizer, stops)) {
-    model.chat.notes.push_back(std::move(note));
-  }
-}
-
 void check_state_type(const LoadOptions& options, const Machine& machine,
                       const DecoderConfig& config) {
   const DType dtype = choose_state_dtype(options.state_dtype);
@@ -168,15 +105,6 @@ void check_for_model(const LoadOptions& options, const Machine& machine,
   check_state_type(options, machine, config);
   speculation_limits(options);
   check_lora_files(options);
-}
-
-// What follows from the small files: how texts become tokens, when they end, and chats.
-void set_up_texts(LoadedModel& model, const ModelFiles& files, int64_t vocab_size,
-                  const std::string& chat_template) {
-  check_tokenizer(model.tokenizer, files, vocab_size);
-  model.generation = read_generation_config(files, vocab_size);
-  add_stop_tokens(model.tokenizer, vocab_size, model.generation.eos_tokens);
-  set_up_chats(model, files, chat_template);
 }
 
 int64_t context_length(const LoadOptions& options, const CacheSize& size) {
@@ -349,13 +277,7 @@ void build_engine(LoadedModel& model, const LoadOptions& options) {
                             .free_step_seconds = slowdown.free_seconds,
                             .max_run_steps = options.max_run_steps,
                             .speculation = speculation_limits(options)};
-  if (model.tokenizer && model.chat.chat_template) {
-    model.turns = std::make_unique<ChatTurns>(*model.chat.chat_template, *model.tokenizer);
-  }
-  if (model.tokenizer) {
-    model.constraints = std::make_unique<ConstraintCache>(
-        [&tokenizer = *model.tokenizer] { return constraint_vocabulary(tokenizer); });
-  }
+  set_up_turns(model);
   model.engine = std::make_unique<StepEngine>(*model.runner, model.memory, *model.cache, limits,
                                               token_texts_of(model.tokenizer), model.drafter.get());
 }
@@ -441,6 +363,17 @@ struct Packing {
   std::unique_ptr<Backend> backend;
 };
 
+// The error for a model that Paceline can't compute names who may.
+void check_supported(const ModelSource& source) {
+  try {
+    source.check_supported();
+  } catch (const Error& error) {
+    const std::string hint = source.gguf() == nullptr ? child_backend_hint() : "";
+    if (error.code() != ErrorCode::unsupported || hint.empty()) throw;
+    throw Error(error.code(), fmt::format("{}; {}", error.what(), hint));
+  }
+}
+
 void compute_with(LoadedModel& model, ThreadPool& threads, Backend& backend) {
   model.threads = &threads;
   model.backend = &backend;
@@ -453,8 +386,9 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked,
                                         std::shared_ptr<Machine> machine) {
   LoadOptions options = with_speculative_config(asked);
   check_options(options);
+  if (options.backend != kNativeBackend) return load_child_model(options);
   const ModelSource source = open_model_source(options.model);
-  source.check_supported();
+  check_supported(source);
   const ModelFiles& files = source.files();
   const bool is_shared = machine != nullptr;
   auto model =
@@ -492,6 +426,7 @@ std::unique_ptr<LoadedModel> load_model(const LoadOptions& asked,
     model->own_backend = model->machine->make_backend(*model->machine->threads);
     compute_with(*model, *model->machine->threads, *model->own_backend);
   }
+  model->outline = outline_of(*model->decoder);
   build_engine(*model, options);
   set_up_embeddings(*model, files, packing ? *packing->backend : *model->backend);
   if (options.fingerprint) {
@@ -532,15 +467,16 @@ double kv_bytes_per_token(const LoadedModel& model) {
 namespace {
 
 WeightFacts weight_facts(const LoadedModel& model) {
-  const DecoderConfig& config = model.decoder->config();
+  const ModelOutline& outline = model.outline;
   const std::string_view plain = model.weight_dtype == DType::f32   ? "F32"
                                  : model.weight_dtype == DType::f16 ? "F16"
                                                                     : "BF16";
-  WeightFacts facts{.family = config.family,
-                    .num_parameters = model.decoder->num_parameters(),
-                    .num_layers = config.num_stored_layers(),
-                    .width = config.hidden_size,
-                    .type = std::string(model.is_quantised ? "quantized" : plain),
+  const std::string_view type = model.is_quantised ? "quantized" : plain;
+  WeightFacts facts{.family = outline.family,
+                    .num_parameters = outline.num_parameters,
+                    .num_layers = outline.num_layers,
+                    .width = outline.width,
+                    .type = model.decoder == nullptr ? std::string() : std::string(type),
                     .num_bytes = model.weight_bytes,
                     .is_on_device = model.machine->device != nullptr};
   if (const auto& digest = model.weights_digest) {
@@ -571,9 +507,10 @@ TextModel text_model(const LoadedModel& model) {
       .labels = model.score_head ? std::optional(model.score_head->labels) : std::nullopt,
       .generation = model.generation,
       .longest_token_bytes = longest,
-      .max_position = model.decoder->config().max_position,
+      .max_position = model.outline.max_position,
       .weights = weight_facts(model),
-      .device = describe_device(*model.machine).name,
+      .device = model.backend_name == kNativeBackend ? describe_device(*model.machine).name
+                                                     : model.backend_name,
       .salt_key = model.salt_key};
 }
 

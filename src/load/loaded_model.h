@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "load/chat_setup.h"
+#include "load/model_outline.h"
 #include "load/model_source.h"
 #include "paceline/options.h"
 #include "paceline/results.h"
@@ -69,7 +70,10 @@ struct LoadedModel {
   Isa isa;
   std::unique_ptr<Backend> own_backend;  // where it shares the machine with other models
   std::filesystem::path path;            // the directory, or the GGUF file
-  std::optional<Tokenizer> tokenizer;    // nothing when the model has none
+  ModelOutline outline;
+  // Another one's engine comes without decoder, cache and runner.
+  std::string backend_name = "native";
+  std::optional<Tokenizer> tokenizer;  // nothing when the model has none
   GenerationConfig generation;
   bool has_chat_template = false;     // of its own
   bool typed_special_tokens = false;  // LoadOptions
@@ -77,10 +81,10 @@ struct LoadedModel {
   std::unique_ptr<ChatTurns> turns;        // null: no chat template, or no tokenizer
   std::unique_ptr<PreparedFile> prepared;  // maps the decoder's weights; or null
   WeightsCacheUse weights_cache;
-  std::unique_ptr<Decoder> decoder;
-  DType weight_dtype = DType::f32;  // of plain weights
-  bool is_quantised = false;        // some weights are quantised
-  std::string quantised_files;      // QuantisedCheckpoint::description(), or empty
+  std::unique_ptr<Decoder> decoder;  // null: another backend computes
+  DType weight_dtype = DType::f32;   // of plain weights
+  bool is_quantised = false;         // some weights are quantised
+  std::string quantised_files;       // QuantisedCheckpoint::description(), or empty
   DType kv_dtype = DType::f32;
   DType state_dtype = DType::f32;  // of layers with states
   size_t weight_bytes = 0;

@@ -212,27 +212,22 @@ void write_constraints(MetricsWriter& out, const ConstraintCache& cache,
               "Tokens computed ahead because a constraint allows no others.", engine.forced_tokens);
 }
 
-void write_engine(MetricsWriter& out, const HostedModel& model, const EngineSnapshot& snapshot) {
-  int64_t num_running = 0, num_deferred = 0;
-  for (const SequenceSnapshot& sequence : snapshot.sequences) {
-    num_running += sequence.is_running;
-    num_deferred += sequence.is_deferred;
+// What another backend says of itself.
+void write_backend(MetricsWriter& out, const BackendReport& backend) {
+  out.info("backend_info", "Backend that computes the model.",
+           {{"backend", backend.name}, {"version", backend.version}});
+  out.counter("backend_restarts_total", "Starts of the backend's process after the first.",
+              backend.num_restarts);
+  if (backend.memory_bytes) {
+    out.gauge("backend_memory_bytes", "Memory of the backend's process, as it says.",
+              *backend.memory_bytes);
   }
-  const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
+}
+
+// The key/value cache, and what shares it out.
+void write_cache(MetricsWriter& out, const HostedModel& model, const EngineSnapshot& snapshot) {
   const BlockCounts blocks = count_blocks(snapshot);
   const EngineLimits& limits = model.text.engine.limits();
-  out.gauge("num_requests_running", "Sequences in the running batch.", num_running);
-  out.gauge("num_requests_running_limit", "Limit of running sequences (--max-num-seqs).",
-            limits.max_num_seqs);
-  out.gauge("num_requests_waiting", "Sequences waiting to run.", num_sequences - num_running);
-  out.gauge("num_requests_waiting_limit", "Limit of waiting requests (--max-num-queued-reqs).",
-            limits.max_queued);
-  out.gauge("num_requests_deferred", "Sequences of lagging clients, which give way to others.",
-            num_deferred);
-  out.gauge("queue_tokens", "Prompt tokens of waiting requests.",
-            model.text.engine.queue().num_tokens());
-  out.gauge("queue_tokens_limit", "Limit of waiting prompt tokens (--max-num-queued-tokens).",
-            model.text.engine.queue().max_tokens());
   out.gauge("kv_cache_usage_perc", "K/V-cache usage by sequences. 1 means 100 percent usage.",
             blocks.usage);
   if (!snapshot.pools.empty()) {
@@ -248,18 +243,46 @@ void write_engine(MetricsWriter& out, const HostedModel& model, const EngineSnap
   out.counter("num_deferred_preemptions_total",
               "Preemptions of sequences whose clients lag, in favour of others.",
               snapshot.counters.deferred_preemptions);
-  out.counter("late_cancellations_total", "Cancellations of requests that had already ended.",
-              snapshot.counters.late_cancellations);
   out.counter("dropped_prefix_holds_total",
               "Held prefixes released early because the cache ran out of blocks.",
               snapshot.counters.dropped_holds);
   write_speculation(out, limits.speculation, snapshot.counters.speculation);
-  if (const ConstraintCache* cache = model.text.constraints) {
+  out.counter("engine_run_steps_total", "Engine steps that a GPU took without the CPU in between.",
+              snapshot.counters.run_steps);
+}
+
+void write_engine(MetricsWriter& out, const HostedModel& model, const EngineSnapshot& snapshot) {
+  int64_t num_running = 0, num_deferred = 0;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    num_running += sequence.is_running;
+    num_deferred += sequence.is_deferred;
+  }
+  const auto num_sequences = static_cast<int64_t>(snapshot.sequences.size());
+  const EngineLimits& limits = model.text.engine.limits();
+  out.gauge("num_requests_running", "Sequences in the running batch.", num_running);
+  out.gauge("num_requests_running_limit", "Limit of running sequences (--max-num-seqs).",
+            limits.max_num_seqs);
+  out.gauge("num_requests_waiting", "Sequences waiting to run.", num_sequences - num_running);
+  out.gauge("num_requests_waiting_limit", "Limit of waiting requests (--max-num-queued-reqs).",
+            limits.max_queued);
+  out.gauge("num_requests_deferred", "Sequences of lagging clients, which give way to others.",
+            num_deferred);
+  out.gauge("queue_tokens", "Prompt tokens of waiting requests.",
+            model.text.engine.queue().num_tokens());
+  out.gauge("queue_tokens_limit", "Limit of waiting prompt tokens (--max-num-queued-tokens).",
+            model.text.engine.queue().max_tokens());
+  out.counter("late_cancellations_total", "Cancellations of requests that had already ended.",
+              snapshot.counters.late_cancellations);
+  if (snapshot.backend) {
+    write_backend(out, *snapshot.backend);
+  } else {
+    write_cache(out, model, snapshot);
+  }
+  const ConstraintCache* const cache = model.text.constraints;
+  if (cache != nullptr && limits.constrains) {
     write_constraints(out, *cache, snapshot.counters.constraints);
   }
   out.counter("engine_steps_total", "Engine steps.", snapshot.counters.steps);
-  out.counter("engine_run_steps_total", "Engine steps that a GPU took without the CPU in between.",
-              snapshot.counters.run_steps);
   out.gauge("engine_step_age_seconds", "Age of the current step; 0 while the engine is idle.",
             model.step_age());
   out.histogram("iteration_tokens_total", "Tokens computed per engine step.",

@@ -118,6 +118,22 @@ std::vector<TokenId> after_context(const TextModel& model, const std::vector<Tok
   return prompt;
 }
 
+// Calls are read in what the model writes of its own accord, and nothing keeps it to a grammar.
+void check_unconstrained(const TurnRequest& asked) {
+  const auto refuse = [](const std::string& field) {
+    throw RequestError(field, ErrorReason::unsupported_parameter,
+                       field +
+                           ": the model's backend can't keep an answer to a grammar, which "
+                           "this needs; leave it out, with tool_choice auto or none",
+                       ErrorCode::unsupported);
+  };
+  if (!asked.may_call()) return;
+  if (asked.tool_choice != ToolChoice::automatic) refuse("tool_choice");
+  for (size_t i = 0; i < asked.tools.size(); ++i) {
+    if (asked.tools[i].is_strict) refuse(fmt::format("tools[{}].strict", i));
+  }
+}
+
 // What can't be done with the tools is the request's mistake.
 template <class Call>
 auto naming_tools(const Call& call) {
@@ -189,7 +205,9 @@ ChatTurn prepare_chat_turn(const TextModel& model, const ChatInput& asked_input,
                 .reads_calls = asked.may_call(),
                 .must_call = asked.may_call() && asked.tool_choice != ToolChoice::automatic,
                 .make_call_id = asked.make_call_id};
-  if (asked.may_call() || options.constraint) {
+  if (!model.engine.limits().constrains) {
+    check_unconstrained(asked);
+  } else if (asked.may_call() || options.constraint) {
     find_constraint(model, options);  // else its errors would be those of the tools
     turn.constraint =
         naming_tools([&] { return constrain(model, asked, *turn.shape, options.constraint); });

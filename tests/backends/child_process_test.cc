@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <string>
 #include <thread>
 
@@ -16,12 +18,19 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kLong{60000};
 
+// The next line.
+std::string read_line(ChildProcess& child) {
+  while (true) {
+    if (auto line = child.poll_line(kLong)) return *line;
+  }
+}
+
 TEST(ChildProcess, LinesGoThereAndBack) {
   ChildProcess child("cat", {"cat"});
   const std::string long_line(300'000, 'x');
   for (const std::string& line : {std::string("one"), std::string(), long_line}) {
-    child.write_line(line, kLong);  // more than the pipes between them hold
-    EXPECT_EQ(child.read_line(kLong, {}), line);
+    child.post_line(line);  // more than the pipes between them hold
+    EXPECT_EQ(read_line(child), line);
   }
 }
 
@@ -33,33 +42,45 @@ TEST(ChildProcess, OneThatHasEndedIsAnErrorAndNoSignal) {
   ChildProcess child("child", {"sh", "-c", "echo the last words >&2; exec <&-; exit 3"});
   std::this_thread::sleep_for(milliseconds(300));
   const std::string large(1 << 20, 'x');  // more than a socket takes
-  expect_error(ErrorCode::internal, {"child", "exit code 3", "the last words"},
-               [&] { child.write_line(large, kLong); });
+  expect_error(ErrorCode::internal, {"child", "exit code 3", "the last words"}, [&] {
+    child.post_line(large);
+    read_line(child);
+  });
   sigaction(SIGPIPE, &before, nullptr);
 }
 
 TEST(ChildProcess, AnAnswerMayBeItsLastWords) {
   ChildProcess child("child", {"sh", "-c", "echo one; echo two"});
   std::this_thread::sleep_for(milliseconds(200));
-  EXPECT_EQ(child.read_line(kLong, {}), "one");
-  EXPECT_EQ(child.read_line(kLong, {}), "two");
-  expect_error(ErrorCode::internal, {"exit code 0"}, [&] { child.read_line(kLong, {}); });
+  EXPECT_EQ(read_line(child), "one");
+  EXPECT_EQ(read_line(child), "two");
+  expect_error(ErrorCode::internal, {"exit code 0"}, [&] { read_line(child); });
 }
 
 TEST(ChildProcess, WaitsNoLongerThanItMay) {
   ChildProcess child("child", {"sleep", "1000"});
-  expect_error(ErrorCode::exhausted, {"child", "in time"},
-               [&] { child.read_line(milliseconds(80), {}); });
-  std::stop_source stop;
-  stop.request_stop();
-  expect_error(ErrorCode::cancelled, {"child"}, [&] { child.read_line(kLong, stop.get_token()); });
+  EXPECT_EQ(child.poll_line(milliseconds(20)), std::nullopt);
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  ASSERT_EQ(::write(pipe[1], "x", 1), 1);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(child.poll_line(kLong, pipe[0]), std::nullopt);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kLong / 2);
+  for (const int end : pipe) ::close(end);
+}
+
+// Else the reader would never come back.
+TEST(ChildProcess, OneThatNeverStopsToComplainIsRead) {
+  ChildProcess child("child", {"sh", "-c", "echo one; exec yes >&2"});
+  EXPECT_EQ(read_line(child), "one");
+  EXPECT_EQ(child.poll_line(milliseconds(20)), std::nullopt);
 }
 
 TEST(ChildProcess, ItsEndTakesWhatItHasStartedWithIt) {
   pid_t grandchild = 0;
   {
     ChildProcess child("child", {"sh", "-c", "sleep 1000 & echo $!; wait"});
-    grandchild = static_cast<pid_t>(std::stol(child.read_line(kLong, {})));
+    grandchild = static_cast<pid_t>(std::stol(read_line(child)));
     EXPECT_EQ(kill(grandchild, 0), 0);
   }
   bool is_gone = false;  // or waits for whoever adopts it to look

@@ -140,6 +140,7 @@ TEST_F(TrainingTest, OptionsThatDontGoTogetherAreNamed) {
   };
   refuses([](TrainOptions& o) { o.data.clear(); }, {"--data"});
   refuses([](TrainOptions& o) { o.model.load_format = LoadFormat::dummy; }, {"--load-format"});
+  refuses([](TrainOptions& o) { o.model.backend = "mlx_lm"; }, {"--backend", "native"});
   refuses([](TrainOptions& o) { o.from_scratch = true; }, {"--from-scratch", "full"});
   refuses([](TrainOptions& o) { o.fine_tune_type = FineTuneType::full; }, {"--lora-dropout"});
   refuses([](TrainOptions& o) { o.lora_dtype = DataType::int8; }, {"--lora-dtype", "int8"});

@@ -197,7 +197,12 @@ def rows(nowhere, busy):
     table["adapter"] = [Row("--adapter", nowhere, **missing)]
     table["against"] = choice("against")
     table["tolerance"] = count("tolerance", "-1")
-    table["python"] = [Row("--python", nowhere, says="can't be started")]
+    table["python"] = [Row("--python", nowhere, says="can't be started", commands=("verify",)),
+                       Row("--python", nowhere, "--backend", "mlx_lm", says="can't be started", but=("verify",)),
+                       *idle("python", "python3", says="no effect without --backend", but=("verify",))]
+    table["backend"] = choice("backend") + [Row("--backend", "mlx_lm", "--python", nowhere, says="can't be started"),
+                                            Row("--backend", "mlx_lm", "--quantize", "q8", says="--quantize: --backend mlx_lm can't obey it")]
+    table["backend-timeout"] = count("backend-timeout") + idle("backend-timeout", "9", says="no effect without --backend")
     table["check"] = [Row("--check", nowhere, **missing)]
     table["calibrate"] = [Row("--calibrate", nowhere, **missing)]
     table["gguf-type"] += [Row("--gguf-type", "q8_0", says="give --output FILE.gguf too")]
