@@ -67,8 +67,12 @@ def includes(path):
 
 
 def public_header_owner(src, layers, target):
-    """The module that implements a public header: the one with a source of the same name, if any."""
-    return next((m for m in layers if (src / m / (Path(target).stem + ".cc")).exists()), None)
+    """The module that implements a public header: the one with a source of its name, if that or its header includes it."""
+    def implements(module):
+        source = src / module / (Path(target).stem + ".cc")
+        files = (file for file in (source, source.with_suffix(".h")) if source.exists() and file.exists())
+        return any(included == target for file in files for _, _, included in includes(file))
+    return next((m for m in layers if implements(m)), None)
 
 
 def check_include(src, layers, file, where, quote, target):
@@ -171,14 +175,22 @@ def check_brought(src, layers, graph):
 
 
 def names_outside(file):
-    """Yields (line number, name) of the constants of a header and the types of any file, those at namespace scope."""
-    unnamed = False
+    """Yields (line number, name) of the constants of a header and the types of any file, those at namespace scope.
+
+    A name outside of `namespace paceline` itself has its namespace in front: `paceline::autodiff::Array`.
+    """
+    unnamed, spaces = False, []
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if re.match(r"namespace \{|\}  // namespace$", line):
             unnamed = line.startswith("namespace")
+        elif opened := re.match(r"namespace ([\w:]+) \{$", line):
+            spaces.append(opened[1])
+        elif spaces and re.match(r"\}  // namespace \S", line):
+            spaces.pop()
         match = TYPE.match(line) or (CONSTANT.match(line) if file.suffix == ".h" else None)
         if match and not unnamed:
-            yield number, match[1]
+            space = "::".join(spaces)
+            yield number, match[1] if space in ("", "paceline") else f"{space}::{match[1]}"
 
 
 def check_names(src, public):

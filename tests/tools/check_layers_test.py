@@ -93,6 +93,13 @@ class CheckLayersTest(unittest.TestCase):
                     "src/tensor/t.h:3: Kind is also defined in src/base/a.h:1, of base",
                     "include/paceline/llm.h:1: Whole is also defined in src/base/a.h:3, of base")
 
+    def test_types_of_two_namespaces(self):
+        part = "namespace paceline::{} {{\n\nstruct Part {{\n}};\n\n}}  // namespace paceline::{}\n"
+        plain = "namespace paceline {\nstruct Part {\n};\n}  // namespace paceline\n"
+        self.expect({"src/base/a.h": part.format("one", "one") + plain, "src/tensor/t.h": part.format("two", "two"),
+                     "src/engine/e.h": part.format("one", "one"), "include/paceline/p.h": part.format("three", "three")},
+                    "src/engine/e.h:3: paceline::one::Part is also defined in src/base/a.h:3, of base")
+
     def test_clock_of_the_machine(self):
         self.expect({"src/base/time.cc": "auto a = std::chrono::steady_clock::now();\n",
                      "src/engine/e.cc": "auto a = Clock::now();  // not steady_clock::now()\n"
@@ -109,7 +116,10 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_public_header_counts_as_the_module_that_implements_it(self):
         self.expect({"include/paceline/run.h": "", "src/engine/run.cc": '#include "paceline/run.h"\n',
-                     "src/base/a.cc": '#include "paceline/run.h"\n'},
+                     "src/base/run.cc": "", "src/base/a.cc": '#include "paceline/run.h"\n'},
+                    "src/base/a.cc:1: base may not include paceline/run.h, which engine implements")
+        self.expect({"include/paceline/run.h": "", "src/engine/run.h": '#include "paceline/run.h"\n',
+                     "src/engine/run.cc": '#include "engine/run.h"\n', "src/base/a.cc": '#include "paceline/run.h"\n'},
                     "src/base/a.cc:1: base may not include paceline/run.h, which engine implements")
 
     def test_source_includes_missing_public_header(self):
