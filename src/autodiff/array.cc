@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "autodiff/shape_error.h"
 #include "base/error.h"
 
 namespace paceline::autodiff {
@@ -19,6 +20,7 @@ struct Array::Node {
 
 Array::Array(const Context& context, DType dtype, const Extents& shape, Contents contents)
     : node_(std::make_shared<Node>()) {
+  check_num_elements("array", shape);
   OwnedTensor owned = allocate_tensor(context.memory, dtype, shape, contents);
   node_->context = &context;
   node_->dtype = dtype;

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "autodiff/shared_pool.h"
 #include "base/thread_pool.h"
 #include "tensor/memory.h"
 #include "tensor/tensor.h"
@@ -21,7 +22,13 @@ struct Context {
   // Where the CPU can't reach `memory`: out = x + y, in place, of contiguous float32 tensors. A vjp
   // sums gradients by it; other operations of this module don't take such arrays.
   std::function<void(const Tensor& x, const Tensor& y, const Tensor& out)> add{};
+  // In place of `pool`: any thread may then call operations on arrays of this context.
+  SharedPool* shared_pool = nullptr;
 };
+
+// The most elements of an array, views that broadcast included: no count of bytes, or of pairs of
+// elements that a sum visits, then overflows.
+constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 struct Traced;
 
@@ -31,7 +38,8 @@ struct Traced;
 class Array {
  public:
   Array() = default;
-  // Elements of its own.
+  // Elements of its own. Throws Error exhausted for more than kMaxElements, or than there is
+  // memory.
   Array(const Context& context, DType dtype, const Extents& shape,
         Contents contents = Contents::zeroed);
   // An array that a transformation follows: `traced.value` is what it stands for.

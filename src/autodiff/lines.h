@@ -17,13 +17,16 @@ constexpr int64_t kElementGrain = 16384;
 // one. `cost` is about the number of elements that a part of one takes.
 template <class Body>
 void for_parts(const Context& context, int64_t count, int64_t cost, Body&& body) {
-  if (context.pool == nullptr) {
-    if (count > 0) body(int64_t{0}, count);
-    return;
-  }
+  if (count <= 0) return;
   const int64_t grain = std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, cost));
-  context.pool->parallel_for(count, grain,
-                             [&](int64_t begin, int64_t end, int) { body(begin, end); });
+  if (context.shared_pool != nullptr && count > grain) {
+    context.shared_pool->parallel_for(count, grain, body);
+  } else if (context.pool != nullptr && count > grain) {
+    context.pool->parallel_for(count, grain,
+                               [&](int64_t begin, int64_t end, int) { body(begin, end); });
+  } else {
+    body(int64_t{0}, count);
+  }
 }
 
 // Dimensions that all views step through evenly are one.

@@ -67,12 +67,16 @@ class Matmul final : public Operation {
   Array forward(const Arrays& inputs) const override {
     const Array &a = inputs[0], &b = inputs[1];
     const Extents batch = product_batch(a, b);
+    const Extents left_shape = with_matrix(batch, a.size(-2), a.size(-1));
+    const Extents right_shape = with_matrix(batch, b.size(-2), b.size(-1));
+    check_num_elements(name(), left_shape);
+    check_num_elements(name(), right_shape);
     Array result(a.context(), DType::f32, with_matrix(batch, a.size(-2), b.size(-1)));
     if (a.num_elements() == 0 || b.num_elements() == 0) {
       return rounded_to(result, common_dtype(inputs));
     }
-    const Tensor left = a.tensor().broadcast_to(with_matrix(batch, a.size(-2), a.size(-1)));
-    const Tensor right = b.tensor().broadcast_to(with_matrix(batch, b.size(-2), b.size(-1)));
+    const Tensor left = a.tensor().broadcast_to(left_shape);
+    const Tensor right = b.tensor().broadcast_to(right_shape);
     const Tensor out = result.writable();
     const auto from = matrix_offsets(left), by = matrix_offsets(right), to = matrix_offsets(out);
     for (size_t i = 0; i < to.size(); ++i) {

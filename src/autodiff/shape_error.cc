@@ -24,6 +24,17 @@ void check_float(std::string_view operation, const Array& array) {
                           dtype_name(array.dtype()), to_string(array.shape())));
 }
 
+void check_num_elements(std::string_view operation, const Extents& shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) {
+    if (size == 0) continue;
+    const bool overflows = __builtin_mul_overflow(count, size, &count);
+    if (!overflows && count <= kMaxElements) continue;
+    throw Error(ErrorCode::exhausted, fmt::format("{}: an array of shape {}: at most {} elements",
+                                                  operation, to_string(shape), kMaxElements));
+  }
+}
+
 int checked_axis(std::string_view operation, const Array& array, int axis) {
   const int index = axis < 0 ? array.rank() + axis : axis;
   if (index >= 0 && index < array.rank()) return index;
@@ -49,6 +60,7 @@ Extents broadcast_shape(std::string_view operation, const Arrays& arrays) {
       size = array.shape()[i];
     }
   }
+  check_num_elements(operation, shape);
   return shape;
 }
 

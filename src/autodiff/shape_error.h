@@ -15,6 +15,9 @@ namespace paceline::autodiff {
 
 void check_float(std::string_view operation, const Array& array);
 
+// Throws Error exhausted for more than kMaxElements; a size of 0 doesn't make the others free.
+void check_num_elements(std::string_view operation, const Extents& shape);
+
 // The dimension that `axis` names; negative ones count from the last.
 int checked_axis(std::string_view operation, const Array& array, int axis);
 

@@ -151,6 +151,51 @@ class Place final : public Movement {
   int64_t size_;
 };
 
+class Select final : public Movement {
+ public:
+  Select(int axis, int64_t index) : axis_(axis), index_(index) {}
+
+  std::string_view name() const override { return "select"; }
+  Array forward(const Arrays& inputs) const override {
+    const Tensor& x = inputs[0].tensor();
+    std::vector<int64_t> sizes, strides;
+    for (int i = 0; i < x.rank(); ++i) {
+      if (i == axis_) continue;
+      sizes.push_back(x.shape()[i]);
+      strides.push_back(x.strides()[i]);
+    }
+    return inputs[0].with_view(x.as_strided(Extents(std::span<const int64_t>(sizes)),
+                                            Extents(std::span<const int64_t>(strides)),
+                                            index_ * x.strides()[axis_]));
+  }
+
+ private:
+  Array again(const Array& x) const override { return select(x, axis_, index_); }
+  Array transposed(const Array& x, const Extents& input_shape) const override {
+    Extents kept = input_shape;
+    kept[axis_] = 1;
+    return place(reshape(x, kept), {.axis = axis_, .begin = index_, .end = index_ + 1},
+                 input_shape[axis_]);
+  }
+
+  int axis_;
+  int64_t index_;
+};
+
+class MakeContiguous final : public Movement {
+ public:
+  std::string_view name() const override { return "make_contiguous"; }
+  Array forward(const Arrays& inputs) const override {
+    Array copy(inputs[0].context(), inputs[0].dtype(), inputs[0].shape());
+    copy_elements(inputs[0].tensor(), copy.writable());
+    return copy;
+  }
+
+ private:
+  Array again(const Array& x) const override { return make_contiguous(x); }
+  Array transposed(const Array& x, const Extents&) const override { return x; }
+};
+
 class Concatenate final : public Operation {
  public:
   explicit Concatenate(int axis) : axis_(axis) {}
@@ -240,6 +285,7 @@ Extents completed_shape(const Array& x, Extents shape) {
 
 Array reshape(const Array& x, const Extents& shape) {
   const Extents completed = completed_shape(x, shape);
+  check_num_elements("reshape", completed);
   return completed == x.shape() ? x : apply_new<Reshape>({x}, completed);
 }
 
@@ -276,6 +322,7 @@ Array broadcast_to(const Array& x, const Extents& shape) {
     throw_shapes("broadcast_to", {x},
                  "sizes of 1 or those of " + to_string(shape) + ", from the last dimension on");
   }
+  check_num_elements("broadcast_to", shape);
   return apply_new<Broadcast>({x}, shape);
 }
 
@@ -291,6 +338,18 @@ Array place(const Array& x, const Range& range, int64_t size) {
                  fmt::format("{} elements along axis {}", num_in(checked), checked.axis));
   }
   return apply_new<Place>({x}, checked, size);
+}
+
+Array select(const Array& x, int axis, int64_t index) {
+  axis = checked_axis("select", x, axis);
+  if (index < 0 || index >= x.size(axis)) {
+    throw_shapes("select", {x}, fmt::format("an element of axis {}, found {}", axis, index));
+  }
+  return apply_new<Select>({x}, axis, index);
+}
+
+Array make_contiguous(const Array& x) {
+  return x.tensor().is_contiguous() ? x : apply_new<MakeContiguous>({x});
 }
 
 Array concatenate(const Arrays& arrays, int axis) {

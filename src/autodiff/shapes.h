@@ -29,6 +29,11 @@ Array slice(const Array& x, const Range& range);
 // The transpose of slice: zeros of `size` along the axis, with x where the range lies.
 Array place(const Array& x, const Range& range, int64_t size);
 
+// The element `index` of an axis, which is dropped: a view. Errors: invalid.
+Array select(const Array& x, int axis, int64_t index);
+// x itself if its elements lie in row-major order without gaps, else a copy that does.
+Array make_contiguous(const Array& x);
+
 // Arrays behind each other along an axis; their other sizes are equal. Errors: invalid.
 Array concatenate(const Arrays& arrays, int axis);
 

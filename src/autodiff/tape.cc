@@ -72,6 +72,11 @@ Arrays Tape::record(std::unique_ptr<const TapeStep> step, const Arrays& inputs,
 }
 
 void Tape::check_usable() const {
+  if (std::this_thread::get_id() != thread_) {
+    throw Error(ErrorCode::invalid,
+                "vjp: an array of its function is used by another thread: expected the thread that "
+                "called vjp");
+  }
   if (is_closed_) {
     throw Error(ErrorCode::invalid,
                 "vjp: an array of its function is used after it has returned: expected arrays that "

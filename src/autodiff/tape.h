@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "autodiff/array.h"
@@ -36,8 +37,8 @@ class Tape : public std::enable_shared_from_this<Tape> {
   // num_primals slots (undefined: zero). Each step is freed as soon as it is done.
   Arrays pull_back(const Arrays& outputs, const Arrays& cotangents, size_t num_primals);
 
-  // Throws Error invalid where an array of this tape is used after its vjp has ended, or inside
-  // of a checkpointed function that it wasn't given to.
+  // Throws Error invalid where an array of this tape is used by another thread, after its vjp has
+  // ended, or inside of a checkpointed function that it wasn't given to.
   void check_usable() const;
   void close();
 
@@ -66,6 +67,7 @@ class Tape : public std::enable_shared_from_this<Tape> {
   void pull_back_step(const Record& record);
 
   uint64_t level_;
+  std::thread::id thread_ = std::this_thread::get_id();  // the one that called vjp
   int num_pauses_ = 0;
   bool is_closed_ = false;
   int64_t num_slots_ = 0;

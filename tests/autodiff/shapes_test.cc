@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "autodiff/elementwise.h"
+#include "autodiff/matmul.h"
 #include "autodiff/new_arrays.h"
 #include "autodiff/shapes.h"
 #include "tests/autodiff/operation_case.h"
@@ -95,6 +96,28 @@ TEST(Shapes, Slices) {
                    .shapes = {{2, 3}}});
 }
 
+TEST(Shapes, SelectAndMakeContiguous) {
+  check_operation({.name = "select",
+                   .operation = [](const Arrays& x) { return exp(select(x[0], 1, 2)); },
+                   .definition =
+                       [](const NaiveArrays& x) {
+                         NaiveArray result = naive_zeros({2, 4});
+                         for_each_index({2, 4}, [&](const std::vector<int64_t>& at) {
+                           result.at(at) = std::exp(x[0].at({at[0], 2, at[1]}));
+                         });
+                         return result;
+                       },
+                   .shapes = {{2, 3, 4}}});
+  check_operation(
+      {.name = "make_contiguous",
+       .operation = [](const Arrays& x) { return make_contiguous(transpose(x[0], 0, 1)); },
+       .definition =
+           [](const NaiveArrays& x) {
+             return naive_permute(x[0], {1, 0});
+           },
+       .shapes = {{2, 3}}});
+}
+
 TEST(Shapes, Concatenate) {
   check_operation({.name = "concatenate",
                    .operation =
@@ -151,6 +174,26 @@ TEST(Shapes, Errors) {
     concatenate({x, zeros(context, {3, 5})}, 0);
   });
   expect_error(ErrorCode::invalid, {"concatenate", "no array"}, [&] { concatenate({}, 0); });
+  expect_error(ErrorCode::invalid, {"select", "axis 1", "found 6"}, [&] { select(x, 1, 6); });
+  expect_error(ErrorCode::invalid, {"select", "axis 2"}, [&] { select(x, 2, 0); });
+}
+
+TEST(Shapes, OfTooManyElementsAreRefused) {
+  Memory memory;
+  const Context context{memory};
+  const Array wide = broadcast_to(ones(context, {1, 1}), {kMaxElements, 1});
+  const auto refused = [](const std::string& operation, const auto& call) {
+    expect_error(ErrorCode::exhausted, {operation, "1099511627776"}, call);
+  };
+  refused("broadcast_to", [&] { broadcast_to(wide, {kMaxElements, 2}); });
+  refused("add", [&] { wide + transpose(wide, 0, 1); });
+  refused("where", [&] { where(from_mask(context, {{1}}, {1}), wide, transpose(wide, 0, 1)); });
+  refused("matmul", [&] {
+    matmul(broadcast_to(ones(context, {1, 1}), {2, kMaxElements / 4}),
+           broadcast_to(ones(context, {1, 1, 1}), {4, kMaxElements / 4, 1}));
+  });
+  refused("array", [&] { Array(context, DType::f32, {0, kMaxElements, kMaxElements}); });
+  refused("reshape", [&] { reshape(zeros(context, {0}), {0, kMaxElements, kMaxElements}); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "autodiff/attention.h"
@@ -17,6 +18,7 @@
 #include "autodiff/reductions.h"
 #include "autodiff/shapes.h"
 #include "autodiff/transforms.h"
+#include "tests/expect_error.h"
 
 namespace paceline::autodiff {
 namespace {
@@ -77,6 +79,24 @@ std::vector<std::vector<float>> all_results(const Context& context) {
     for (const Array& gradient : backward.gradients) found.push_back(to_floats(gradient));
   }
   return found;
+}
+
+TEST(Threads, ShareAPoolInTurn) {
+  Memory memory;
+  const auto expected = all_results(Context{memory});
+  SharedPool pool(3);
+  EXPECT_EQ(pool.num_threads(), 3);
+  const Context context{.memory = memory, .shared_pool = &pool};
+  std::vector<std::vector<std::vector<float>>> found(2);
+  std::vector<std::thread> threads;
+  for (auto& results : found) {
+    threads.emplace_back([&] { results = all_results(context); });
+  }
+  pool.set_num_threads(2);  // while they compute
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& results : found) EXPECT_EQ(results, expected);
+  expect_error(ErrorCode::invalid, {"-1 threads"}, [&] { pool.set_num_threads(-1); });
+  EXPECT_EQ(pool.num_threads(), 2);
 }
 
 TEST(Threads, ChangeNoBit) {
