@@ -1,6 +1,5 @@
 #include "train/adamw.h"
 
-#include <cmath>
 #include <utility>
 
 namespace paceline {
@@ -24,33 +23,18 @@ std::vector<Optimizer::State> AdamW::state() const {
 }
 
 void AdamW::move(double learning_rate, double gradient_factor, ThreadPool& threads) {
-  const auto steps = static_cast<double>(num_steps());
-  const auto beta1 = static_cast<float>(options_.beta1);
-  const auto beta2 = static_cast<float>(options_.beta2);
-  const auto rest1 = static_cast<float>(1.0 - options_.beta1);
-  const auto rest2 = static_cast<float>(1.0 - options_.beta2);
-  const auto epsilon = static_cast<float>(options_.epsilon);
-  const auto kept = static_cast<float>(1.0 - learning_rate * options_.weight_decay);
-  const auto rate = static_cast<float>(learning_rate / (1.0 - std::pow(options_.beta1, steps)));
-  const auto root_of_correction =
-      static_cast<float>(std::sqrt(1.0 - std::pow(options_.beta2, steps)));
+  const AdamWUpdate update(options_, num_steps(), learning_rate);
   for (size_t k = 0; k < parameters_.size(); ++k) {
     const TrainedParameter& parameter = *parameters_[k];
     const auto factor = static_cast<float>(gradient_factor * double{parameter.scale()});
-    auto* const values = parameter.value().elements<float>();
-    const auto* const gradients = parameter.gradient().elements<float>();
-    auto* const first = moments_[k].first.view.elements<float>();
-    auto* const second = moments_[k].second.view.elements<float>();
+    const AdamWUpdate::Arrays arrays{.values = parameter.value().elements<float>(),
+                                     .gradients = parameter.gradient().elements<float>(),
+                                     .first_moments = moments_[k].first.view.elements<float>(),
+                                     .second_moments = moments_[k].second.view.elements<float>()};
     constexpr int64_t kGrain = 1 << 14;
     threads.parallel_for(parameter.value().num_elements(), kGrain,
                          [&](int64_t begin, int64_t end, int /*thread*/) {
-                           for (int64_t i = begin; i < end; ++i) {
-                             const float gradient = gradients[i] * factor;
-                             first[i] = beta1 * first[i] + rest1 * gradient;
-                             second[i] = beta2 * second[i] + rest2 * gradient * gradient;
-                             const float root = std::sqrt(second[i]) / root_of_correction + epsilon;
-                             values[i] = values[i] * kept - rate * first[i] / root;
-                           }
+                           update.apply(arrays, factor, begin, end);
                          });
   }
 }

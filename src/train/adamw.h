@@ -4,19 +4,11 @@
 
 #include <vector>
 
+#include "train/adamw_update.h"
 #include "train/optimizer.h"
 
 namespace paceline {
 
-struct AdamWOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.01;
-};
-
-// m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, with both corrected for their bias, then
-// p = p (1 - lr wd) - lr m^ / (sqrt(v^) + eps). Each element is a fixed sequence of operations.
 class AdamW final : public Optimizer {
  public:
   // `parameters` must outlive it.

@@ -45,8 +45,9 @@ std::optional<uint64_t> bytes_of(const Extents& shape, uint64_t element_bytes) {
 
 }  // namespace
 
-SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, std::string_view format)
-    : file_(std::move(path)), format_(format) {}
+SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, std::string_view format,
+                                     NewFile::Existing existing)
+    : file_(std::move(path), existing), format_(format) {}
 
 uint64_t SafetensorsWriter::data_bytes() const {
   return entries_.empty() ? 0 : entries_.back().end;

@@ -21,7 +21,8 @@ class SafetensorsWriter {
  public:
   // `format` is written to the metadata: "pt" or "mlx". Errors are
   // NewFile's; without finish() no file is left.
-  explicit SafetensorsWriter(std::filesystem::path path, std::string_view format = "pt");
+  explicit SafetensorsWriter(std::filesystem::path path, std::string_view format = "pt",
+                             NewFile::Existing existing = NewFile::Existing::refuse);
 
   // `dtype` as the format names it: F32, F16, BF16, U32 and the other whole-byte ones. Throws Error
   // invalid when the name was added before, or `shape` needs 2^63 bytes or more.
