@@ -16,6 +16,9 @@ project(outside LANGUAGES CXX)
 find_package(Paceline 0.1 REQUIRED)
 add_executable(outside main.cc)
 target_link_libraries(outside PRIVATE Paceline::paceline)
+add_executable(small_net "${EXAMPLES}/cpp/small_net.cc")
+target_compile_options(small_net PRIVATE -Wall -Wextra -Werror)
+target_link_libraries(small_net PRIVATE Paceline::paceline)
 """
 MODEL = ROOT / "models" / "paceline-10m"
 PROMPT = "It was a dark and stormy night"
@@ -62,9 +65,28 @@ class InstallTest(unittest.TestCase):
         (source / "main.cc").write_text(
             includes + "#include <cstdio>\n"
             "int main() { std::puts(paceline::error_code_name(paceline::ErrorCode::corrupt).data()); }\n")
-        run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "-G", "Ninja", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DEXAMPLES={ROOT / 'examples'}")
         run("cmake", "--build", source / "build")
         self.assertEqual(run(source / "build/outside").strip(), "corrupt")
+        self.example_in_cpp_trains_and_saves_a_net(source / "build/small_net")
+
+    def example_in_cpp_trains_and_saves_a_net(self, program):
+        files = [self.top / name for name in ("first.safetensors", "second.safetensors")]
+        lines = [run(program, file).splitlines() for file in files]
+        losses = [float(line.rsplit(" ", 1)[1]) for line in lines[0][:-1]]
+        self.assertEqual(len(losses), 5)
+        self.assertLess(losses[-1], 0.1 * losses[0])
+        self.assertGreater(float(re.fullmatch(r"right: (\S+) %", lines[0][-1])[1]), 95.0)
+        content = files[0].read_bytes()
+        self.assertEqual(content, files[1].read_bytes())
+        header = json.loads(content[8:8 + int.from_bytes(content[:8], "little")])
+        self.assertEqual({name: tensor["shape"] for name, tensor in header.items() if name != "__metadata__"},
+                         {"hidden.weight": [32, 2], "hidden.bias": [32], "out.weight": [3, 32], "out.bias": [3]})
+        failed = subprocess.run([program, self.top / "nowhere" / "net.safetensors"], capture_output=True, text=True)
+        self.assertEqual(failed.returncode, 1)
+        self.assertIn("nowhere", failed.stderr)
+        self.assertLessEqual(len((ROOT / "examples/cpp/small_net.cc").read_text().splitlines()), 60)
 
     def flags_of_library(self):
         """What pkg-config says of the installed library; its folder is found at run time too."""
