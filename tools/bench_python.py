@@ -6,7 +6,7 @@
 Random weights in the shape of Llama 3.2 1B (with the bundled model's tokenizer), quantised to 8 bits. The three sides take turns and
 answer the same requests: the program reads them with --jsonl, which is the C++ facade's batch; its time is that of the whole process less
 that of one without requests. Threads and tasks each have one request at a time; the package's time is from the first request to the last
-answer.
+answer. Processor time is printed beside it: other work on the machine changes that less. So is the load before each run.
 """
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import asyncio
 import json
 import os
 import shutil
+import resource
 import statistics
 import subprocess
 import sys
@@ -41,13 +42,30 @@ def requests(count: int, tokens: int) -> list[dict]:
             for i in range(count)]
 
 
-def run_program(binary: Path, model: Path, asked: list[dict]) -> float:
-    def seconds(lines: list[dict]) -> float:
-        start = time.perf_counter()
+class Clock:
+    """Seconds since it was made: of the wall, and of the processors for this process and the children that have ended."""
+
+    def __init__(self):
+        self._begin = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return time.perf_counter(), sum(one.ru_utime + one.ru_stime for one in used)
+
+    def seconds(self) -> tuple[float, float]:
+        wall, processors = self._now()
+        return wall - self._begin[0], processors - self._begin[1]
+
+
+def run_program(binary: Path, model: Path, asked: list[dict]) -> tuple[float, float]:
+    def seconds(lines: list[dict]) -> tuple[float, float]:
+        clock = Clock()
         subprocess.run([binary, "generate", "-m", model, "--load-format", "dummy", "--quantize", "q8", "--jsonl", "-q"], check=True,
                        capture_output=True, text=True, input="".join(json.dumps(line) + "\n" for line in lines))
-        return time.perf_counter() - start
-    return seconds(asked) - seconds([])
+        return clock.seconds()
+    whole, without = seconds(asked), seconds([])
+    return whole[0] - without[0], whole[1] - without[1]
 
 
 def params(asked: dict):
@@ -55,28 +73,28 @@ def params(asked: dict):
     return paceline.SamplingParams(max_tokens=asked["max_tokens"], ignore_eos=True, seed=asked["seed"])
 
 
-def run_threads(llm, asked: list[dict]) -> float:
-    start = time.perf_counter()
+def run_threads(llm, asked: list[dict]) -> tuple[float, float]:
+    clock = Clock()
     threads = [threading.Thread(target=lambda one=one: llm.generate(one["prompt"], params(one))) for one in asked]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return time.perf_counter() - start
+    return clock.seconds()
 
 
-def run_tasks(llm, asked: list[dict]) -> float:
+def run_tasks(llm, asked: list[dict]) -> tuple[float, float]:
     import paceline
 
     async def one(model, request: dict) -> None:
         async for _ in model.generate(request["prompt"], params(request)):
             pass
 
-    async def run() -> float:
+    async def run() -> tuple[float, float]:
         model = paceline.AsyncLLM(llm)
-        start = time.perf_counter()
+        clock = Clock()
         await asyncio.gather(*[one(model, request) for request in asked])
-        return time.perf_counter() - start
+        return clock.seconds()
 
     return asyncio.run(run())
 
@@ -93,21 +111,22 @@ def main() -> None:
     os.environ["PACELINE_LIBRARY"] = str(options.library)
     sys.path.insert(0, str(ROOT / "python"))
     import paceline
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as work:
         model = Path(work) / "model"
         make_model(model)
         for count, name, run in [(options.threads, "threads", run_threads), (options.tasks, "tasks", run_tasks)]:
             asked = requests(count, options.tokens)
             for _ in range(options.runs):
+                print(f"load {' '.join(f'{load:.2f}' for load in os.getloadavg())}", flush=True)
                 found.setdefault(f"program, {count} requests", []).append(run_program(options.binary, model, asked))
                 llm = paceline.LLM(str(model), load_format="dummy", quantize="q8")
                 found.setdefault(f"Python, {count} {name}", []).append(run(llm, asked))
                 llm.close()
-            program, python = (statistics.median(found[key]) for key in list(found)[-2:])
+            (program, of_program), (python, of_python) = ([statistics.median(times) for times in zip(*found[key])] for key in list(found)[-2:])
             rate = count * options.tokens
             print(f"{count} {name}: Python {rate / python:.0f} tok/s, the program {rate / program:.0f} tok/s: {program / python:.3f} times "
-                  f"(goal {GOAL})", flush=True)
+                  f"(goal {GOAL}); processor time {of_python:.1f} s and {of_program:.1f} s: {of_program / of_python:.3f} times", flush=True)
 
 
 if __name__ == "__main__":
