@@ -146,6 +146,14 @@ void add_own_fields(const GgufFile& file, const GgufFields& fields, Json::Object
   if (fields.architecture().joined_heads) {
     config.emplace_back(std::string(kJoinedHeadsField), true);
   }
+  if (fields.architecture().has_norms_beside) {
+    const GgufHeads heads = heads_of(fields);
+    const bool has_two = has("blk.0.attn_norm_2.weight");
+    const bool is_grouped = heads.key > 1 && heads.key < heads.query;
+    config.emplace_back("new_decoder_architecture", has_two || is_grouped);
+    config.emplace_back("num_ln_in_parallel_attn", int64_t{has_two ? 2 : 1});
+    config.emplace_back("multi_query", heads.key == 1);
+  }
   if (!fields.architecture().may_be_parallel) return;
   config.emplace_back("qk_layernorm", file.find_tensor("blk.0.attn_q_norm.weight") != nullptr);
   const bool is_parallel = file.find_tensor("blk.0.ffn_norm.weight") == nullptr;

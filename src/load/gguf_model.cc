@@ -1,6 +1,9 @@
 #include "load/gguf_model.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +12,7 @@
 
 #include "base/json_writer.h"
 #include "load/gguf_config.h"
+#include "load/gguf_fields.h"
 #include "load/gguf_mixers.h"
 #include "load/gguf_tokenizer.h"
 #include "models/gguf_architecture.h"
@@ -53,6 +57,35 @@ std::string multipliers_of(const GgufFile& file, const GgufTensorInfo& tensor) {
   if (tensor.type != GgufType::nvfp4 || !tensor.name.ends_with(kWeightEnd)) return {};
   std::string name = with_end(tensor.name, kWeightEnd, kScaleEnd);
   return file.find_tensor(name) == nullptr ? std::string() : name;
+}
+
+// The numbers of each layer that the metadata holds.
+void add_layer_numbers(const GgufFields& fields, int64_t num_layers,
+                       std::vector<GgufTensorName>& names) {
+  for (const GgufNamePair& pair : fields.architecture().layer_numbers) {
+    const std::string key = fields.key(pair.theirs);
+    std::vector<float> numbers;
+    if (fields.metadata().is_array(key)) {
+      numbers = fields.metadata().numbers(key).value();
+    } else if (const auto same = fields.number(pair.theirs)) {
+      numbers.assign(static_cast<size_t>(num_layers), static_cast<float>(*same));
+    }
+    if (std::ssize(numbers) < num_layers) {
+      fields.corrupt(pair.theirs,
+                     fmt::format("{} numbers for {} layers", numbers.size(), num_layers));
+    }
+    std::string_view part = pair.ours;
+    const bool has_no_dimension = part.ends_with('?');
+    if (has_no_dimension) part.remove_suffix(1);
+    for (int64_t layer = 0; layer < num_layers; ++layer) {
+      const float number = numbers[static_cast<size_t>(layer)];
+      if (!std::isfinite(number)) fields.corrupt(pair.theirs, "expected finite numbers");
+      names.push_back({.name = fmt::format("model.layers.{}.{}", layer, part),
+                       .file_name = {},
+                       .number = number,
+                       .has_no_dimension = has_no_dimension});
+    }
+  }
 }
 
 }  // namespace
@@ -117,6 +150,9 @@ std::unique_ptr<Checkpoint> open_gguf_weights(std::shared_ptr<const GgufFile> fi
       name->multipliers = multipliers_of(*file, tensor);
       names.push_back(std::move(*name));
     }
+  }
+  if (!architecture.layer_numbers.empty()) {
+    add_layer_numbers(fields, num_gguf_layers(*file), names);
   }
   return make_gguf_checkpoint(std::move(file), std::move(names), memory);
 }

@@ -32,7 +32,9 @@ void set_norms(const HfConfig& config, bool is_new, DecoderConfig& decoder) {
     config.unsupported("parallel_attn", "false isn't supported beside new_decoder_architecture");
   }
   if (is_new && config.integer("num_ln_in_parallel_attn", 2) == 2) {
-    decoder.norms = {.before_attention = "ln_attn", .before_mlp = "ln_mlp"};
+    // GGUF files have one name for the MLP's norm and for the only one.
+    decoder.norms = {.before_attention = "ln_attn",
+                     .before_mlp = decoder.grouped_qkv ? "ln_mlp" : "input_layernorm"};
   } else if (decoder.parallel_block) {
     decoder.norms.before_mlp.clear();
   }

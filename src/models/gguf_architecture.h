@@ -68,6 +68,9 @@ struct GgufArchitecture {
   std::span<const GgufNamePair> tensors = {};  // of layers, where they differ from the usual ones
   // Further ones, of layers and outside, with the kind ("exp_probs_b.bias") and all.
   std::span<const GgufNamePair> whole_tensors = {};
+  // Keys that hold a number of each layer, which checkpoints have as tensors of one element; with
+  // a "?" behind those that have no dimension there.
+  std::span<const GgufNamePair> layer_numbers = {};
   std::span<const GgufNamePair> fields = {};  // keys that are fields of config.json, where present
   std::span<const GgufNamePair> sizes = {};   // the same of integers
   GgufRope rope = GgufRope::plain;
@@ -80,6 +83,7 @@ struct GgufArchitecture {
   bool may_be_parallel = false;   // use_parallel_residual: blocks without a norm before the MLP
   bool may_have_qk_norm = false;  // use_qk_norm: where there are such norms
   bool joined_heads = false;      // kJoinedHeadsField
+  bool has_norms_beside = false;  // attention and MLP side by side, behind one norm or two: Falcon
   bool four_norms = false;        // each branch has a norm before and after it
   bool norms_plus_one = false;    // files hold 1 + w of norms that compute 1 + w
   GgufMixers mixers = GgufMixers::attention;

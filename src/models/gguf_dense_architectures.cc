@@ -156,6 +156,61 @@ constexpr GgufArchitecture kGlm4 = {.name = "glm4",
                                     .hf_class = "Glm4ForCausalLM",
                                     .tensors = kGlm4Names,
                                     .rope = GgufRope::partial};
+constexpr std::array<GgufNamePair, 2> kApertusNames = {{
+    {"attn_norm", "attention_layernorm"},
+    {"ffn_norm", "feedforward_layernorm"},
+}};
+constexpr std::array<GgufNamePair, 4> kApertusNumbers = {{
+    {"xielu.alpha_n", "mlp.act_fn.alpha_n"},
+    {"xielu.alpha_p", "mlp.act_fn.alpha_p"},
+    {"xielu.beta", "mlp.act_fn.beta?"},
+    {"xielu.eps", "mlp.act_fn.eps?"},
+}};
+constexpr GgufArchitecture kApertus = {.name = "apertus",
+                                       .model_type = "apertus",
+                                       .hf_class = "ApertusForCausalLM",
+                                       .tensors = kApertusNames,
+                                       .layer_numbers = kApertusNumbers,
+                                       .activation = "xielu"};
+constexpr GgufArchitecture kExaone4 = {.name = "exaone4",
+                                       .model_type = "exaone4",
+                                       .hf_class = "Exaone4ForCausalLM",
+                                       .tensors = kBehindNames,
+                                       .window_pattern = 4};
+constexpr GgufArchitecture kCohere2 = {.name = "cohere2",
+                                       .model_type = "cohere2",
+                                       .hf_class = "Cohere2ForCausalLM",
+                                       .fields = kCohere2Fields,
+                                       .window_pattern = 4};
+constexpr GgufArchitecture kStableLm = {.name = "stablelm",
+                                        .model_type = "stablelm",
+                                        .hf_class = "StableLmForCausalLM",
+                                        .tensors = kStableLmNames,
+                                        .fields = kStableLmFields,
+                                        .rope = GgufRope::partial,
+                                        .bias_field = "use_qkv_bias",
+                                        .may_be_parallel = true};
+constexpr GgufArchitecture kStarcoder2 = {.name = "starcoder2",
+                                          .model_type = "starcoder2",
+                                          .hf_class = "Starcoder2ForCausalLM",
+                                          .tensors = kStarcoder2Names,
+                                          .fields = kStarcoder2Fields,
+                                          .bias_field = "use_bias",
+                                          .activation = "gelu_pytorch_tanh"};
+constexpr GgufArchitecture kMistral3 = {.name = "mistral3",
+                                        .model_type = "ministral3",
+                                        .hf_class = "Ministral3ForCausalLM",
+                                        .interleaved_rotary = true,
+                                        .rope = GgufRope::growing};
+
+constexpr GgufArchitecture kExaone = {
+    .name = "exaone", .model_type = "exaone", .hf_class = "ExaoneForCausalLM"};
+constexpr GgufArchitecture kJais2 = {.name = "jais2",
+                                     .model_type = "jais2",
+                                     .hf_class = "Jais2ForCausalLM",
+                                     .fields = kStableLmFields,
+                                     .activation = "relu2"};
+
 constexpr auto kDenseArchitectures = std::to_array<GgufArchitecture>(
     {kLlama,
      kMistral,
@@ -185,7 +240,10 @@ constexpr auto kDenseArchitectures = std::to_array<GgufArchitecture>(
      kCohere2,
      kStableLm,
      kStarcoder2,
-     kMistral3});
+     kMistral3,
+     kExaone,
+     kJais2,
+     kApertus});
 
 }  // namespace
 

@@ -102,8 +102,36 @@ constexpr GgufArchitecture kCommandR = {.name = "command-r",
                                         .fields = kCohere2Fields,
                                         .may_have_qk_norm = true};
 
-constexpr auto kEarlyArchitectures =
-    std::to_array<GgufArchitecture>({kGpt2, kStarcoder, kNeoX, kPhi2, kNemotron, kOlmo, kCommandR});
+// In files with two norms a layer attn_norm is the MLP's.
+constexpr std::array<GgufNamePair, 5> kFalconNames = {{
+    {"attn_norm_2", "ln_attn"},
+    {"attn_qkv", "self_attention.query_key_value"},
+    {"attn_output", "self_attention.dense"},
+    {"ffn_up", "mlp.dense_h_to_4h"},
+    {"ffn_down", "mlp.dense_4h_to_h"},
+}};
+constexpr std::array<GgufNamePair, 2> kFalconWholeNames = {{
+    {"output_norm.weight", "ln_f.weight"},
+    {"output_norm.bias", "ln_f.bias"},
+}};
+constexpr std::array<GgufNamePair, 2> kFalconSizes = {{
+    {"feed_forward_length", "ffn_hidden_size"},
+    {"attention.head_count_kv", "num_kv_heads"},
+}};
+constexpr GgufArchitecture kFalcon = {.name = "falcon",
+                                      .model_type = "falcon",
+                                      .hf_class = "FalconForCausalLM",
+                                      .tensors = kFalconNames,
+                                      .whole_tensors = kFalconWholeNames,
+                                      .fields = kGptFields,
+                                      .sizes = kFalconSizes,
+                                      .bias_field = "bias",
+                                      .joined_heads = true,
+                                      .has_norms_beside = true,
+                                      .activation = "gelu"};
+
+constexpr auto kEarlyArchitectures = std::to_array<GgufArchitecture>(
+    {kGpt2, kStarcoder, kNeoX, kPhi2, kNemotron, kOlmo, kCommandR, kFalcon});
 
 }  // namespace
 

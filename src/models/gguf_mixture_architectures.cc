@@ -94,7 +94,7 @@ constexpr GgufArchitecture kHunyuanMoe = {.name = "hunyuan-moe",
                                           .normalises_experts = true,
                                           .tensors = kHunyuanNames,
                                           .sizes = kHunyuanSizes};
-constexpr std::array<GgufNamePair, 3> kErnieMoeNames = {{
+constexpr std::array<GgufNamePair, 3> kSharedExpertNames = {{
     {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
     {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
     {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
@@ -114,10 +114,36 @@ constexpr GgufArchitecture kErnieMoe = {.name = "ernie4_5-moe",
                                         .has_mixtures = true,
                                         .experts_field = "moe_num_experts",
                                         .normalises_experts = true,
-                                        .tensors = kErnieMoeNames,
+                                        .tensors = kSharedExpertNames,
                                         .whole_tensors = kErnieMoeWholeNames,
                                         .sizes = kErnieMoeSizes,
                                         .bias_field = "use_bias"};
+
+constexpr GgufArchitecture kDots1 = {.name = "dots1",
+                                     .model_type = "dots1",
+                                     .hf_class = "Dots1ForCausalLM",
+                                     .has_mixtures = true,
+                                     .experts_field = "n_routed_experts",
+                                     .expert_gating = 2,
+                                     .tensors = kSharedExpertNames,
+                                     .fields = kGlmMoeFields,
+                                     .sizes = kGlmMoeSizes};
+constexpr GgufArchitecture kMiniMaxM2 = {.name = "minimax-m2",
+                                         .model_type = "minimax_m2",
+                                         .hf_class = "MiniMaxM2ForCausalLM",
+                                         .has_mixtures = true,
+                                         .experts_field = "num_local_experts",
+                                         .normalises_experts = true,
+                                         .expert_gating = 2,
+                                         .rope = GgufRope::partial};
+constexpr GgufArchitecture kMellum = {.name = "mellum",
+                                      .model_type = "mellum",
+                                      .hf_class = "MellumForCausalLM",
+                                      .has_mixtures = true,
+                                      .experts_field = "num_local_experts",
+                                      .normalises_experts = true,
+                                      .rope = GgufRope::by_layer,
+                                      .window_pattern = 4};
 
 constexpr auto kMixtureArchitectures = std::to_array<GgufArchitecture>(
     {{.name = "qwen2moe",
@@ -137,7 +163,10 @@ constexpr auto kMixtureArchitectures = std::to_array<GgufArchitecture>(
      kMiniCpm3,
      kHunyuan,
      kHunyuanMoe,
-     kErnieMoe});
+     kErnieMoe,
+     kDots1,
+     kMiniMaxM2,
+     kMellum});
 
 }  // namespace
 

@@ -20,7 +20,9 @@ constexpr CommonDefaults kMiniMaxDefaults = {.vocab_size = 200064,
 // mlx-lm's have another name for the experts' projections.
 MixtureNames find_names(const WeightReader& weights) {
   MixtureNames names;
-  names.choice_bias = "mlp.e_score_correction_bias";
+  names.choice_bias = weights.contains("layers.0.mlp.gate.e_score_correction_bias")
+                          ? "mlp.gate.e_score_correction_bias"
+                          : "mlp.e_score_correction_bias";
   if (weights.contains("layers.0.mlp.gate.weight")) return names;
   names.choice_bias = "block_sparse_moe.e_score_correction_bias";
   names.router = "block_sparse_moe.gate";

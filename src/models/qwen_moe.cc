@@ -87,7 +87,7 @@ DecoderConfig read_mellum(const HfConfig& config, const WeightReader& weights) {
   const std::vector<bool> none(static_cast<size_t>(num_layers), false);
   decoder.layers = windowed_layers(config, read_sliding_layers(config, num_layers).value_or(none),
                                    config.integer_or_null("sliding_window", kWindow));
-  mix_all_layers(decoder.layers);
+  mix_sparse_layers(config, decoder.layers);  // of GGUF files
   mix_listed_layers(config, decoder.layers);
   read_ropes(config, {{.default_theta = 5e5}, {.layer_type = "sliding_attention", .scaled = false}},
              decoder);

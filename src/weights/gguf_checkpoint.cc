@@ -22,6 +22,7 @@ struct Source {
   GgufRowOrder order;
   std::optional<GgufHeadGroups> columns;  // null: as in the file
   bool is_reordered = false;
+  std::optional<float> number;  // without a tensor
 };
 
 // Copies a row of elements of `size` bytes, in the matrix's order of columns.
@@ -67,6 +68,11 @@ class GgufCheckpoint : public Checkpoint {
 
  private:
   void add(GgufTensorName&& name);
+  void add_number(GgufTensorName&& name);
+  std::string name_in_file(size_t index) const {
+    const GgufTensorInfo* const tensor = sources_[index].tensor;
+    return quoted_name(tensor == nullptr ? entries_[index].name : tensor->name);
+  }
   void set_order(const GgufTensorName& name, Source& source) const;
   void set_multipliers(const GgufTensorName& name, Source& source) const;
   [[noreturn]] void fail(ErrorCode code, std::string_view name, const std::string& what) const;
@@ -89,12 +95,22 @@ GgufCheckpoint::GgufCheckpoint(std::shared_ptr<const GgufFile> file,
   for (GgufTensorName& name : names) add(std::move(name));
 }
 
+void GgufCheckpoint::add_number(GgufTensorName&& name) {
+  if (!entries_.empty() && entries_.back().name == name.name) {
+    fail(ErrorCode::corrupt, name.name, "is both a tensor and a number of the metadata");
+  }
+  const Extents shape = name.has_no_dimension ? Extents{} : Extents{1};
+  entries_.push_back({.name = std::move(name.name), .dtype = DType::f32, .shape = shape});
+  sources_.push_back({.tensor = nullptr, .number = name.number});
+}
+
 void GgufCheckpoint::add(GgufTensorName&& name) {
+  if (name.number) return add_number(std::move(name));
   const GgufTensorInfo* tensor = file_->find_tensor(name.file_name);
   if (tensor == nullptr) fail(ErrorCode::not_found, name.file_name, "is missing");
   if (!entries_.empty() && entries_.back().name == name.name) {
     fail(ErrorCode::corrupt, name.file_name,
-         fmt::format("and {} both are {}", quoted_name(sources_.back().tensor->name),
+         fmt::format("and {} both are {}", name_in_file(entries_.size() - 1),
                      quoted_name(name.name)));
   }
   Source source{.tensor = tensor};
@@ -172,7 +188,8 @@ size_t GgufCheckpoint::find(std::string_view name, const Extents& shape) const {
   const auto index = find(name);
   if (!index) fail(ErrorCode::not_found, name, fmt::format("{} is missing", to_string(shape)));
   if (!(entries_[*index].shape == shape)) {
-    fail(ErrorCode::corrupt, sources_[*index].tensor->name,
+    const GgufTensorInfo* const tensor = sources_[*index].tensor;
+    fail(ErrorCode::corrupt, tensor == nullptr ? name : std::string_view(tensor->name),
          fmt::format("has shape {}, but the model's sizes need {}",
                      to_string(entries_[*index].shape), to_string(shape)));
   }
@@ -222,6 +239,7 @@ Tensor GgufCheckpoint::read_tensor(std::string_view name, const Extents& shape, 
   const size_t index = find(name, shape);
   const CheckpointEntry& entry = entries_[index];
   const Source& source = sources_[index];
+  if (source.number) return {const_cast<float*>(&*source.number), DType::f32, entry.shape};
   if (plain_dtype(source.tensor->type) && !source.is_reordered) {
     // parse_gguf() promises more alignment than any dtype needs.
     return Tensor(const_cast<std::byte*>(source.tensor->bytes.data()), entry.dtype, entry.shape);
@@ -234,6 +252,7 @@ Tensor GgufCheckpoint::read_tensor(std::string_view name, const Extents& shape, 
 std::shared_ptr<const GroupedRows> GgufCheckpoint::read_grouped(std::string_view name,
                                                                 const Extents& shape) {
   const Source& source = sources_[find(name, shape)];
+  if (source.number) return nullptr;
   const GgufBlockFormat* format = find_block_format(source.tensor->type);
   if (format == nullptr || shape.rank() < 2) return nullptr;
   auto rows = std::make_shared<GgufRows>(*source.tensor, *format, source.order, source.multipliers);
@@ -245,6 +264,7 @@ void GgufCheckpoint::release(std::string_view name) {
   const auto index = find(name);
   if (!index) return;
   copies_.erase(*index);
+  if (sources_[*index].number) return;
   file_->release_pages(*sources_[*index].tensor);
 }
 

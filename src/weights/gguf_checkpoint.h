@@ -31,6 +31,9 @@ struct GgufTensorName {
   // The file's tensor of NVFP4's second scales: one for the matrix, or one for each of a stack;
   // empty: none.
   std::string multipliers = {};
+  // In place of a tensor of the file: a float32 number, which its metadata holds.
+  std::optional<float> number = {};
+  bool has_no_dimension = false;  // of a number; otherwise its shape is [1]
 };
 
 // For matrices in block formats read() returns numbers and read_grouped() codes, or null where

@@ -10,62 +10,12 @@
 
 #include "base/json_writer.h"
 #include "load/gguf_model.h"
-#include "models/family.h"
-#include "tests/expect_error.h"
-#include "tests/weights/gguf_writer.h"
-#include "tests/weights/written_files.h"
-#include "weights/checkpoint.h"
+#include "tests/load/gguf_config_fixture.h"
 
 namespace paceline {
 namespace {
 
-// The required keys of an architecture, except `left_out`.
-GgufWriter small_file(const std::string& arch, std::string_view left_out = {}) {
-  GgufWriter writer;
-  writer.string("general.architecture", arch);
-  const auto size = [&](std::string_view key, uint32_t value) {
-    if (key != left_out) writer.number(arch + "." + std::string(key), value);
-  };
-  size("block_count", 6);
-  size("context_length", 512);
-  size("embedding_length", 32);
-  size("feed_forward_length", 64);
-  size("attention.head_count", 4);
-  size("attention.head_count_kv", 2);
-  if (left_out != "attention.layer_norm_rms_epsilon") {
-    writer.number(arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
-  }
-  writer.floats("token_embd.weight", {10, 32}, std::vector<float>(320));
-  return writer;
-}
-
-class GgufConfig : public ::testing::Test {
- protected:
-  Json config(const GgufWriter& writer) {
-    directory_.write("model.gguf", writer.file());
-    return gguf_config(GgufFile(directory_.path() / "model.gguf"));
-  }
-
-  // The config as the model's family reads it.
-  DecoderConfig decoder(const GgufWriter& writer) {
-    const auto weights = make_dummy_checkpoint(DType::f32, 0, memory_);
-    return read_decoder_config(config(writer), WeightReader(*weights), "config.json");
-  }
-
-  void expect_refused(ErrorCode code, const std::vector<std::string>& parts,
-                      const GgufWriter& writer) {
-    expect_error(code, parts, [&] { decoder(writer); });
-  }
-
-  TestDirectory directory_;
-  Memory memory_;
-};
-
-std::vector<int64_t> windows_of(const DecoderConfig& config) {
-  std::vector<int64_t> windows;
-  for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
-  return windows;
-}
+using GgufConfig = GgufConfigTest;
 
 TEST_F(GgufConfig, SizesAreReadAndTheRestHasTheFormatsDefaults) {
   const DecoderConfig config = decoder(small_file("llama"));
@@ -797,9 +747,9 @@ TEST_F(GgufConfig, KimisStatesAndLatentsStandBesideEachOther) {
 
 TEST_F(GgufConfig, WhatIsNotSupportedIsNamed) {
   expect_refused(ErrorCode::unsupported,
-                 {"general.architecture: \"falcon\" isn't supported", "llama", "mistral", "qwen2",
+                 {"general.architecture: \"bloom\" isn't supported", "llama", "mistral", "qwen2",
                   "qwen3", "gemma2", "gemma3"},
-                 small_file("falcon"));
+                 small_file("bloom"));
   expect_refused(ErrorCode::corrupt, {"general.architecture is missing"}, GgufWriter());
   GgufWriter experts = small_file("gemma2");
   experts.number("gemma2.expert_count", uint32_t{8});
@@ -917,6 +867,5 @@ TEST_F(GgufConfig, GraniteWithoutRotationIsRefused) {
   EXPECT_NO_THROW(decoder(small_file("granite").boolean("granite.rope.scaling.finetuned", true)));
   EXPECT_NO_THROW(decoder(small_file("qwen2").boolean("qwen2.rope.scaling.finetuned", false)));
 }
-
 }  // namespace
 }  // namespace paceline

@@ -85,10 +85,19 @@ OWN_NAMES |= {"gpt2": GPT2, "starcoder": GPT2, "hunyuan-dense": HUNYUAN, "hunyua
               "phi2": {"self_attn.dense": "attn_output", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down"},
               "ernie4_5-moe": {"mlp.shared_experts.gate_proj": "ffn_gate_shexp", "mlp.shared_experts.up_proj": "ffn_up_shexp",
                                "mlp.shared_experts.down_proj": "ffn_down_shexp"}}
+EXAONE = {"ln_1": "attn_norm", "ln_2": "ffn_norm", **{f"attn.attention.{part}_proj": f"attn_{part}" for part in "qkv"},
+          "attn.attention.out_proj": "attn_output", "mlp.c_fc_0": "ffn_gate", "mlp.c_fc_1": "ffn_up",
+          "mlp.c_proj": "ffn_down"}
+FALCON = {"self_attention.query_key_value": "attn_qkv", "self_attention.dense": "attn_output",
+          "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down", "ln_attn": "attn_norm_2",
+          "ln_mlp": "attn_norm"}
+OWN_NAMES |= {"exaone": EXAONE, "falcon": FALCON, "dots1": OWN_NAMES["ernie4_5-moe"],
+              "apertus": {"attention_layernorm": "attn_norm", "feedforward_layernorm": "ffn_norm"}}
 USUAL_SIZES = {"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
                "n_positions": "max_position_embeddings", "n_inner": "intermediate_size", "moe_k": "num_experts_per_tok",
                "moe_topk": "num_experts_per_tok", "moe_num_experts": "num_experts",
-               "moe_num_shared_experts": "n_shared_experts"}
+               "moe_num_shared_experts": "n_shared_experts", "ffn_hidden_size": "intermediate_size",
+               "num_kv_heads": "num_key_value_heads"}
 OWN_NAMES["gemma4"] = {
     "router.proj": "ffn_gate_inp", "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
     "post_feedforward_layernorm_1": "post_ffw_norm_1", "post_feedforward_layernorm_2": "post_ffw_norm_2",
@@ -97,6 +106,7 @@ WITHOUT_KIND = {"layer_scalar": "layer_output_scale.weight", "router.scale": "ff
                 "router.per_expert_scale": "ffn_down_exps.scale", "pre_ff_layernorm.weight": "ffn_norm", "mixer.gate.e_score_correction_bias": "exp_probs_b.bias",
                 "self_attn.sinks": "attn_sinks.weight", "mlp.moe_statics.e_score_correction_bias": "exp_probs_b.bias", "mlp.gate.moe_statics.e_score_correction_bias": "exp_probs_b.bias",
                 "mlp.gate.e_score_correction_bias": "exp_probs_b.bias",
+                "mlp.e_score_correction_bias": "exp_probs_b.bias",
                 "mixer.A_log": "ssm_a", "mixer.D": "ssm_d", "mixer.dt_bias": "ssm_dt.bias", "mamba.A_log": "ssm_a", "mamba.D": "ssm_d", "mamba.dt_bias": "ssm_dt.bias", "linear_attn.A_log": "ssm_a", "linear_attn.dt_bias": "ssm_dt.bias", "self_attn.A_log": "ssm_a", "self_attn.dt_bias": "ssm_dt.bias", "mlp.expert_bias": "exp_probs_b.bias"}
 MULTIPLIERS = {"embedding_multiplier": "embedding_scale", "attention_multiplier": "attention.scale",
                "residual_multiplier": "residual_scale", "logits_scaling": "logit_scale", "logit_scale": "logit_scale"}
@@ -107,6 +117,7 @@ OUTSIDE = {"embed_tokens_per_layer": "per_layer_token_embd", "per_layer_model_pr
            "per_layer_projection_norm": "per_layer_proj_norm", "embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output", "embedding_norm": "token_embd_norm",
            "embeddings": "token_embd", "norm_f": "output_norm", "final_layernorm": "output_norm",
            "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "embed_in": "token_embd", "embed_out": "output",
+           "word_embeddings": "token_embd",
            "final_layer_norm": "output_norm"}
 ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma", "qwen2_5_vl": "qwen2vl", "qwen2_5_vl_text": "qwen2vl", "qwen3_vl": "qwen3vl",
                  "qwen3_vl_text": "qwen3vl", "seed_oss": "seed_oss", "arcee": "arcee", "ernie4_5": "ernie4_5",
@@ -124,7 +135,9 @@ ARCHITECTURES = {"iquestcoder": "llama", "internlm3": "llama", "gemma": "gemma",
                  "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "minicpm3": "minicpm3",
                  "gpt2": "gpt2", "gpt_bigcode": "starcoder", "gpt_neox": "gptneox", "phi": "phi2", "nemotron": "nemotron",
                  "olmo": "olmo", "cohere": "command-r", "hunyuan_v1_dense": "hunyuan-dense", "hunyuan_v1_moe": "hunyuan-moe",
-                 "ernie4_5_moe": "ernie4_5-moe", "kimi_linear": "kimi-linear"}
+                 "ernie4_5_moe": "ernie4_5-moe", "kimi_linear": "kimi-linear", "exaone": "exaone", "jais2": "jais2",
+                 "dots1": "dots1", "minimax_m2": "minimax-m2", "mellum": "mellum", "falcon": "falcon",
+                 "apertus": "apertus"}
 MIXTURE_NAMES = {"block_sparse_moe": "mlp", ".mixer.experts.": ".mlp.experts.", ".w1.": ".gate_proj.", ".w2.": ".down_proj.", ".w3.": ".up_proj.",
                  ".mlp.input_linear.weight": ".mlp.experts.gate_up_proj",
                  ".mlp.output_linear.weight": ".mlp.experts.down_proj", ".feed_forward.": ".mlp."}
@@ -455,6 +468,8 @@ def with_usual_sizes(config):
     if config["model_type"] in ("gpt2", "gpt_bigcode"):
         usual["intermediate_size"] = usual.get("intermediate_size") or 4 * usual["hidden_size"]
         usual["num_key_value_heads"] = 1 if config.get("multi_query") else usual["num_attention_heads"]
+    if config["model_type"] == "falcon" and not config["new_decoder_architecture"]:
+        usual["num_key_value_heads"] = 1 if config["multi_query"] else usual["num_attention_heads"]
     return usual
 
 
@@ -463,6 +478,15 @@ def joined_heads(content, rows, heads):
     width, size = len(content) // rows, rows // (3 * heads)
     order = [(3 * head + kind) * size for kind in range(3) for head in range(heads)]
     return b"".join(content[row * width:(row + size) * width] for row in order)
+
+
+def joined_groups(content, rows, heads, groups):
+    """Rows that stand group by group, its queries, a key and a value, as all queries, all keys and all values."""
+    queries = heads // groups
+    width, size = len(content) // rows, rows // (heads + 2 * groups)
+    order = [group * (queries + 2) + i for group in range(groups) for i in range(queries)]
+    order += [group * (queries + 2) + queries + kind for kind in range(2) for group in range(groups)]
+    return b"".join(content[head * size * width:(head + 1) * size * width] for head in order)
 
 
 def add_mixed_layers(add, config, types):
@@ -649,14 +673,14 @@ def config_metadata(config):
         add("feed_forward_length", U32, width)
     if config.get("sliding_window") and ("sliding_attention" in types or config["model_type"] in ALL_WINDOWS):
         add("attention.sliding_window", U32, config["sliding_window"])
-    if arch in ("olmo2", "exaone4", "cohere2") and types:
+    if arch in ("olmo2", "exaone4", "cohere2", "mellum") and types:
         add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
     if arch in ("gemma2", "gemma3"):
         add("attention.sliding_window_pattern", ARRAY, (BOOL, [kind == "sliding_attention" for kind in types]))
         add("attention.scale", F32, config["query_pre_attn_scalar"] ** -0.5)
         for key in ("attn_logit_softcapping", "final_logit_softcapping"):
             add(key, F32, config.get(key) or 0.0)
-    if arch in ("gemma3", "gemma4"):
+    if arch in ("gemma3", "gemma4", "mellum"):
         add("rope.freq_base_swa", F32, local_theta)
     if arch == "gemma4":
         out = [entry for entry in out if not entry[0].endswith(
@@ -678,6 +702,8 @@ def tensors_of(directory, config, quantized=False):
     heads = {"attn_q": config["num_attention_heads"], "attn_k": config.get("num_key_value_heads")}
     out = []
     for name, (dtype, shape, content) in sorted(stack_experts(split_latents(divide_by_key_head(read_safetensors(directory), config), config)).items()):
+        if ".act_fn." in name:  # in the metadata
+            continue
         if any(tower in name for tower in ("vision_tower", "vision_model", "visual", "multi_modal_projector",
                                           "connector", "embed_vision")):
             continue
@@ -689,6 +715,8 @@ def tensors_of(directory, config, quantized=False):
             content = interleave(content, shape[0], heads[part])
         if arch == "gptneox" and part == "attn_qkv":
             content = joined_heads(content, shape[0], config["num_attention_heads"])
+        if arch == "falcon" and part == "attn_qkv":
+            content = joined_groups(content, shape[0], config["num_attention_heads"], config["num_key_value_heads"])
         if arch == "gpt2" and len(shape) == 2 and name.startswith("blk."):  # Conv1D
             content, shape = transposed(content, 1, *shape), shape[::-1]
         if name.endswith("exp_probs_b.bias"):
@@ -819,6 +847,17 @@ def text_config(directory):
     return config
 
 
+def layer_numbers(directory, config):
+    """The numbers of xIELU, which files have in their metadata."""
+    if arch_of(config) != "apertus":
+        return []
+    tensors = read_safetensors(directory)
+    return [(f"apertus.xielu.{part}", ARRAY, (F32, [
+        floats(tensors[f"model.layers.{i}.mlp.act_fn.{part}"][2], "F32")[0]
+        for i in range(config["num_hidden_layers"])]))
+        for part in ("alpha_n", "alpha_p", "beta", "eps")]
+
+
 def convert(directory, path, config=None, pre=None, more=(), quantized=False):
     """A whole model; the tokenizer too where `pre` names its split."""
     directory = Path(directory)
@@ -828,4 +867,5 @@ def convert(directory, path, config=None, pre=None, more=(), quantized=False):
         tokens = tokenizer_metadata(directory, pre)
         known = {key for key, _, _ in tokens}
         metadata = [entry for entry in metadata if entry[0] not in known] + tokens
+    metadata += layer_numbers(directory, config)
     return write_gguf(path, [*metadata, *more], tensors_of(directory, config, quantized))

@@ -143,6 +143,24 @@ TEST(GgufCheckpoint, SecondScalesThatDontFitAreNamed) {
   expect_error(ErrorCode::not_found, {"tensor \"none\" is missing"}, [&] { open_with("none"); });
 }
 
+TEST(GgufCheckpoint, NumbersOfTheMetadataAreTensors) {
+  OnDisk disk(GgufWriter().floats("a", {1}, {1}));
+  const auto checkpoint =
+      disk.named({{.name = "vector", .file_name = {}, .number = 0.5f},
+                  {"a", "a"},
+                  {.name = "scalar", .file_name = {}, .number = -2.0f, .has_no_dimension = true}});
+  EXPECT_EQ(checkpoint->read("vector", {1}).elements<float>()[0], 0.5f);
+  EXPECT_EQ(checkpoint->read("scalar", {}).elements<float>()[0], -2.0f);
+  EXPECT_EQ(checkpoint->read_grouped("scalar", {}), nullptr);
+  checkpoint->release("scalar");
+  EXPECT_EQ(checkpoint->shape_of("vector"), (Extents{1}));
+  expect_error(ErrorCode::corrupt, {"tensor \"vector\" has shape [1]", "need [2]"},
+               [&] { checkpoint->read("vector", {2}); });
+  expect_error(ErrorCode::corrupt, {"\"a\" is both a tensor and a number"}, [&] {
+    disk.named({{"a", "a"}, {.name = "a", .file_name = {}, .number = 1.0f}});
+  });
+}
+
 // Two groups of two heads of two; the file has heads 0, 2, 1 and 3.
 TEST(GgufCheckpoint, GroupsOfHeadsComeTogether) {
   const std::vector<float> in_file = {8, 0, 1, 4, 5, 2, 3, 6, 7};
