@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "goldens"))
 
 from early_families import EARLY_EPS_KEYS, EARLY_FAMILIES, EARLY_FIXED_FIELDS, PLAIN_HEADS, early_fields  # noqa: E402
 from feature_switches import CHOICE_BIASES, is_mixture  # noqa: E402
+from class_fixes import attention_of  # noqa: E402
 from make_model_goldens import (MIN_MARGIN, MODEL_CLASSES, Rejected, check_rounding, logits_of, randomise,  # noqa: E402
                                 write_json)
 from mixture_specs import gpt_oss_rope  # noqa: E402
@@ -225,7 +226,8 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         return {"num_experts": 1, "num_experts_per_tok": 1} if flip() else fields | {"num_experts": count}
     if family in ("olmoe", "mellum"):
         fields["moe_intermediate_size"] = draw.randint(3, 40)
-        return fields | {"num_experts": count, "norm_topk_prob": flip()}
+        clip = {"clip_qkv": any_of(draw, None, draw.uniform(0.1, 2))} if family == "olmoe" else {}
+        return fields | clip | {"num_experts": count, "norm_topk_prob": flip()}
     if family == "granitemoehybrid":
         return fields | {"num_local_experts": any_of(draw, 0, count), "shared_intermediate_size": draw.randint(3, 40)}
     if family in ("mixtral", "gpt_oss", "granitemoe"):
@@ -399,7 +401,28 @@ def random_fields(draw: random.Random, family: str, shape: Config) -> Config:
                    "block_ffn_dim_multiplier": any_of(draw, 1.0, draw.uniform(0.3, 2))}
     if family in ("phi3", "glm", "glm4", "glm4_moe", "stablelm", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_next"):
         rope["partial_rotary_factor"] = random_share(draw, head_dim)
-    if family == "exaone4":
+    if family in ("phimoe", "llama4_text", "nanochat"):
+        fields["attention_bias"] = flip()
+    if family == "phimoe":
+        fields |= {"sliding_window": any_of(draw, None, window), "lm_head_bias": flip(), "rope_parameters": plain_rope(rope["rope_theta"])}
+        if flip():
+            original = any_of(draw, 16, 39, 40, 100)
+            longrope = random_longrope(draw, rope["rope_theta"], head_dim) | {"original_max_position_embeddings": original}
+            fields["rope_parameters"] = longrope | {"short_mscale": draw.uniform(0.8, 1.5), "long_mscale": draw.uniform(0.8, 1.5)}
+        rope = fields["rope_parameters"]
+        shape["tie_word_embeddings"] = False
+    if family == "llama4_text":
+        shape["head_dim"] = 2 * (head_dim // 2)
+        fields |= {"attention_chunk_size": any_of(draw, None, draw.randint(1, 50)), "use_qk_norm": flip(), "floor_scale": draw.randint(1, 20),
+                   "attn_temperature_tuning": flip(), "attn_scale": draw.uniform(0.05, 0.5),
+                   "no_rope_layers": [1, *(draw.randint(0, 1) for _ in range(layers - 1))]}
+    if family == "nanochat":
+        fields |= {"hidden_act": any_of(draw, "relu2", "relu2", "gelu"), "final_logit_softcapping": any_of(draw, None, 5.0)}
+    if family in ("granite_swa", "granitemoe_swa"):
+        fields |= {"sliding_window": window, "layer_types": layer_types(draw, layers), "attention_bias": flip()}
+        if rope["rope_type"] != "dynamic":
+            fields["layer_rope_theta"] = any_of(draw, None, [any_of(draw, 0, 100.0, 10_000.0) for _ in range(layers)])
+    if family in ("exaone4", "exaone_moe"):
         fields["sliding_window"] = any_of(draw, None, window)
         fields["layer_types"] = (layer_types(draw, layers) if fields["sliding_window"] else
                                  ["full_attention"] * layers)
@@ -448,7 +471,7 @@ def random_spec(draw: random.Random, family: str, index: int) -> GoldenSpec:
 
 def build(spec: GoldenSpec, generator: torch.Generator) -> transformers.PreTrainedModel:
     model_class = MODEL_CLASSES[spec.family]
-    config = model_class.config_class(attn_implementation="eager", **spec.config)
+    config = model_class.config_class(attn_implementation=attention_of(bool(spec.config.get("alibi"))), **spec.config)
     if is_mixture(config):
         config._experts_implementation = "eager"
     model = model_class(config).eval()
@@ -505,7 +528,8 @@ def respell(folder: Path, family: str, ids: list[int], draw: random.Random) -> t
     path.write_text(json.dumps(spelled_otherwise(json.loads(path.read_text()), draw)))
     try:
         experts = {"experts_implementation": "eager"} if "moe" in family or family in ("mixtral", "mellum", "solar_open", "dots1", "minimax_m2", "gpt_oss") else {}
-        model = MODEL_CLASSES[family].from_pretrained(folder, attn_implementation="eager", dtype=torch.float32, **experts)
+        attention = attention_of(bool(json.loads(path.read_text()).get("alibi")))
+        model = MODEL_CLASSES[family].from_pretrained(folder, attn_implementation=attention, dtype=torch.float32, **experts)
         return logits_of(model.eval(), ids)
     except Exception as error:  # whatever transformers raises: it can't read this spelling
         raise Rejected(str(error)) from error

@@ -8,17 +8,20 @@ from typing import Any
 Config = dict[str, Any]
 EARLY_FAMILIES = ("gpt2", "gpt_bigcode", "gptj", "opt", "gpt_neox", "falcon", "phi", "nemotron", "olmo", "hunyuan_v1_dense",
                   "hunyuan_v1_moe", "ernie4_5_moe", "gpt_neo", "persimmon", "exaone", "jais2", "flex_olmo", "vaultgemma",
-                  "hyperclovax")
+                  "hyperclovax", "bloom", "mpt", "codegen", "biogpt", "xglm")
 # Whose classes have heads of hidden size / heads elements.
-PLAIN_HEADS = ("gpt2", "gpt_bigcode", "gptj", "opt", "gpt_neox", "falcon", "phi", "olmo", "ernie4_5_moe", "gpt_neo", "persimmon", "flex_olmo")
+PLAIN_HEADS = ("gpt2", "gpt_bigcode", "gptj", "opt", "gpt_neox", "falcon", "phi", "olmo", "ernie4_5_moe", "gpt_neo", "persimmon", "flex_olmo",
+               "bloom", "mpt", "codegen", "biogpt", "xglm")
 EARLY_EPS_KEYS = {"gpt2": "layer_norm_epsilon", "gpt_bigcode": "layer_norm_epsilon", "gptj": "layer_norm_epsilon",
                   "gpt_neox": "layer_norm_eps", "falcon": "layer_norm_epsilon", "phi": "layer_norm_eps", "nemotron": "norm_eps", "gpt_neo": "layer_norm_epsilon",
-                  "persimmon": "layer_norm_eps", "jais2": "layer_norm_eps"}
+                  "persimmon": "layer_norm_eps", "jais2": "layer_norm_eps",
+                  **dict.fromkeys(("bloom", "mpt", "codegen"), "layer_norm_epsilon"), "biogpt": "layer_norm_eps"}
 # What the weights fix.
 EARLY_FIXED_FIELDS = ("bias", "enable_bias", "moe_k", "moe_topk", "moe_num_experts", "moe_num_shared_experts", "moe_layer_start_index",
                       "moe_layer_end_index", "moe_layer_interval", "new_decoder_architecture", "multi_query", "parallel_attn",
                       "num_ln_in_parallel_attn", "num_kv_heads", "n_embd", "n_head", "n_layer", "n_inner", "n_positions", "num_layers",
-                      "num_heads", "ffn_dim", "ffn_hidden_size", "attention_types", "use_post_norm", "rotary_dim")
+                      "num_heads", "ffn_dim", "ffn_hidden_size", "attention_types", "use_post_norm", "rotary_dim", "d_model", "n_layers", "n_heads",
+                      "attention_heads", "expansion_ratio", "alibi", "no_bias", "attn_config")
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "silu")
 
 
@@ -33,6 +36,25 @@ def early_fields(draw: random.Random, family: str, shape: Config, rope: Config) 
         del shape["intermediate_size"]
     if family in ("gpt2", "gpt_bigcode", "gptj", "opt", "gpt_neox", "falcon"):
         del shape["num_key_value_heads"]
+    if family in ("bloom", "mpt", "codegen", "xglm"):
+        del shape["intermediate_size"]
+    if family in ("bloom", "mpt", "codegen", "biogpt", "xglm"):
+        del shape["num_key_value_heads"]
+    if family == "bloom":
+        return {}
+    if family == "mpt":
+        shape["max_seq_len"] = shape.pop("max_position_embeddings")
+        return {"attn_config": {"clip_qkv": draw.choice([None, draw.uniform(0.1, 2)]), "alibi_bias_max": draw.randint(4, 16),
+                                "softmax_scale": draw.choice([None, draw.uniform(0.1, 1)])}}
+    if family == "codegen":
+        shape |= {"tie_word_embeddings": False, "hidden_size": 4 * shape["hidden_size"]}
+        return {"n_inner": draw.choice([None, inner]), "activation_function": draw.choice(ACTIVATIONS),
+                "rotary_dim": 2 * draw.randint(1, head_dim // 2)}
+    if family in ("biogpt", "xglm"):
+        shape.pop("rms_norm_eps", None)
+        own = {"hidden_act": draw.choice(ACTIVATIONS)} if family == "biogpt" else {
+            "ffn_dim": inner, "activation_function": draw.choice(ACTIVATIONS)}
+        return own | {"scale_embedding": flip()}
     if family in ("opt", "olmo"):
         del shape["rms_norm_eps"]
     if family in ("gpt2", "gpt_bigcode", "gptj"):
@@ -57,7 +79,9 @@ def early_fields(draw: random.Random, family: str, shape: Config, rope: Config) 
         is_new = flip()
         fields |= {"ffn_hidden_size": draw.choice([None, inner]), "new_decoder_architecture": is_new, "bias": flip(),
                    "multi_query": flip(), "parallel_attn": is_new or flip()}
-        return fields | ({"num_kv_heads": kv_heads, "num_ln_in_parallel_attn": draw.choice([None, 1, 2])} if is_new else {})
+        return fields | ({"num_kv_heads": kv_heads, "num_ln_in_parallel_attn": draw.choice([None, 1, 2])} if is_new else {"alibi": flip()})
+    if family == "olmo":
+        fields["clip_qkv"] = draw.choice([None, draw.uniform(0.1, 2)])
     if family == "persimmon":
         del shape["num_key_value_heads"]
         rope["partial_rotary_factor"] = share

@@ -489,17 +489,19 @@ namespace {
 void check_position_scores(ShapeCheck& check, const AttentionSlice& slice,
                            const AttentionParams& params) {
   const PositionScores& scores = *params.position_scores;
-  PL_CHECK(slice.first_position == 0 && slice.num_rows <= scores.reach + 1,
+  const bool has_terms = scores.has_query_terms() || scores.has_key_terms();
+  PL_CHECK(slice.first_position + slice.num_rows <= scores.reach + 1 &&
+               (slice.first_position == 0 || !has_terms) &&
+               (!params.bidirectional || slice.num_rows <= scores.reach_ahead + 1),
            fmt::format("attention: {} rows from position {} on, of scores that reach {} positions",
                        slice.num_rows, slice.first_position, scores.reach));
-  const auto width = static_cast<size_t>(2 * scores.reach + kPositionScorePadding);
-  check.dimension("distances", "distances", static_cast<int64_t>(width));
+  check.dimension("distances", "distances", scores.width());
   if (scores.has_distances()) {
     check.tensor("by_distance", scores.by_distance, {"heads", "distances"});
   }
   const auto check_terms = [&](const char* name, const Tensor& terms) {
     check.tensor(name, terms, {"rows", "heads", "buckets"});
-    PL_CHECK(scores.buckets.size() == width, "attention: a bucket for each distance");
+    PL_CHECK(std::ssize(scores.buckets) == scores.width(), "attention: a bucket for each distance");
   };
   if (scores.has_query_terms()) check_terms("of_queries", scores.of_queries);
   if (scores.has_key_terms()) check_terms("of_keys", scores.of_keys);
@@ -591,6 +593,14 @@ void Backend::xielu(const Tensor& x, const XieluWeights& weights, const Tensor& 
   if (!out.empty()) do_xielu(x, weights, out);
 }
 
+void Backend::clamp(const Tensor& x, float limit, const Tensor& out) {
+  ShapeCheck check("clamp");
+  check.tensor("x", x, {"rows", "width"});
+  check.tensor("out", out, {"rows", "width"});
+  PL_CHECK(limit > 0.0f, "clamp: a limit above 0");
+  if (!out.empty()) do_clamp(x, limit, out);
+}
+
 void Backend::do_scale_columns(const Tensor&, const Tensor&, const Tensor&) {
   PL_CHECK(false, "scale_columns: the backend lacks it");
 }
@@ -601,6 +611,10 @@ void Backend::do_gaussian_top_k(const Tensor&, float, const Tensor&) {
 
 void Backend::do_xielu(const Tensor&, const XieluWeights&, const Tensor&) {
   PL_CHECK(false, "xielu: the backend lacks it");
+}
+
+void Backend::do_clamp(const Tensor&, float, const Tensor&) {
+  PL_CHECK(false, "clamp: the backend lacks it");
 }
 
 void Backend::soft_cap(const Tensor& x, float cap, const Tensor& out) {

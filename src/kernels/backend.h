@@ -36,6 +36,7 @@ struct BackendLimits {
   int64_t scan_states = kAny;   // elements of a channel's state in a selective scan
   int64_t num_experts = kAny;   // of a mixture
   bool xielu = true;            // Backend::xielu
+  bool clamp = true;            // Backend::clamp
   // All that train/ does; else LoRA, moved by AdamW, beside the weights of decoders without
   // mixtures, states and sinks.
   bool all_training = true;
@@ -237,6 +238,10 @@ class Backend {
   // XieluWeights of each element, in place.        x, out [rows, width]
   void xielu(const Tensor& x, const XieluWeights& weights, const Tensor& out);
 
+  // Elements below -limit become that, those above limit become it, in place. NaN stays NaN.
+  //                                       x, out [rows, width]
+  void clamp(const Tensor& x, float limit, const Tensor& out);
+
   // out = x + y, in place.                x, y, out [rows, width]
   void add(const Tensor& x, const Tensor& y, const Tensor& out);
 
@@ -306,6 +311,8 @@ class Backend {
   virtual void do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out);
   // Aborts where BackendLimits::xielu is false.
   virtual void do_xielu(const Tensor& x, const XieluWeights& weights, const Tensor& out);
+  // Aborts where BackendLimits::clamp is false.
+  virtual void do_clamp(const Tensor& x, float limit, const Tensor& out);
   virtual void do_soft_cap(const Tensor& x, float cap, const Tensor& out) = 0;
   virtual void do_log_sum_exp(const Tensor& x, std::span<float> out) = 0;
 };

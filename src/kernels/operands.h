@@ -145,19 +145,20 @@ struct BatchArrays {
 // How far rows by distance go on behind their last one, which is read with the rest of a chunk.
 inline constexpr int64_t kPositionScorePadding = 64;
 
-// What positions add to the scores of attention before these are scaled. Slices are then whole
-// sequences. Distances are those of a key from its query.
+// What positions add to the scores of attention before these are scaled. Distances are those of a
+// key from its query. With terms of queries or keys, slices are whole sequences.
 struct PositionScores {
-  Tensor by_distance = {};  // [heads, 2 * reach + kPositionScorePadding]: that of
-                            // distance d is at reach + d; empty: none
+  Tensor by_distance = {};   // [heads, width()]: that of distance d is at reach + d; empty: none
+  bool by_position = false;  // by_distance has that of a key at position p at p instead
   // [rows, heads, buckets]: what the row's query meets at a distance; or empty
   Tensor of_queries = {};
   // The same of the row's key.
   Tensor of_keys = {};
-  // [2 * reach + kPositionScorePadding]: the bucket of each distance, as in by_distance
-  std::span<const int32_t> buckets = {};
-  int64_t reach = 0;  // the longest distance
+  std::span<const int32_t> buckets = {};  // [width()]: that of each distance, as in by_distance
+  int64_t reach = 0;                      // the longest distance of a key in front of its query
+  int64_t reach_ahead = 0;                // of one behind it
 
+  int64_t width() const { return reach + reach_ahead + kPositionScorePadding; }
   bool has_distances() const { return by_distance.raw() != nullptr; }
   bool has_query_terms() const { return of_queries.raw() != nullptr; }
   bool has_key_terms() const { return of_keys.raw() != nullptr; }

@@ -22,6 +22,7 @@ Linear load_qkv(const LoadContext& context, const std::string& name,
     if (config.grouped_qkv) {
       whole.order = grouped_qkv_rows(config.num_heads, config.num_kv_heads, config.head_dim);
     }
+    if (config.qkv_shards > 0) whole.order = sharded_qkv_rows(q_width, config.qkv_shards);
     return Linear(context, std::array{whole}, config.hidden_size, bias);
   }
   const auto part = [&](const std::string& own, int64_t width) {
@@ -73,6 +74,15 @@ std::vector<StoredRows> grouped_qkv_rows(int64_t num_heads, int64_t num_kv_heads
   return rows;
 }
 
+std::vector<StoredRows> sharded_qkv_rows(int64_t width, int64_t shards) {
+  const int64_t part = width / shards;
+  std::vector<StoredRows> rows;
+  for (const int64_t place : {0, 2, 1}) {
+    for (int64_t i = 0; i < shards; ++i) rows.push_back({(3 * i + place) * part, part});
+  }
+  return rows;
+}
+
 AttentionHeads::AttentionHeads(const Tensor& qkv, const AttentionConfig& config)
     : q(qkv.as_strided({qkv.size(0), config.num_heads, config.head_dim},
                        {qkv.stride(0), config.query_width() / config.num_heads, 1})) {
@@ -87,6 +97,8 @@ SelfAttention::SelfAttention(const LoadContext& context, const std::string& name
       qkv_(load_qkv(context, name, config)),
       output_(load_output(context, name, config)) {
   PL_CHECK(config.value_norm || !config.values_are_keys, "values that are keys have a norm");
+  PL_CHECK(config.clip == 0 || !(config.has_gate || config.rotates_first || config.shares_cache),
+           "clipped heads have no gates, are normalised first, and have keys of their own");
   if (config.value_norm && !config.shares_cache) {
     unit_weights_ = write_vector(context.backend,
                                  std::vector<float>(static_cast<size_t>(config.head_dim), 1.0f));
@@ -161,6 +173,12 @@ void SelfAttention::normalise(Backend& backend, const AttentionHeads& from,
   normalise_heads(backend, k_norms_, from.k, heads.k);
 }
 
+void SelfAttention::clip(Backend& backend, const AttentionHeads& heads) const {
+  for (const Tensor& part : {as_rows(heads.q), as_rows(heads.k), as_rows(heads.v)}) {
+    backend.clamp(part, config_.clip, part);
+  }
+}
+
 void SelfAttention::scale_queries(Backend& backend, const PositionInputs& positions,
                                   const Tensor& q) const {
   if (positions.query_factors.empty()) return;
@@ -200,6 +218,9 @@ void SelfAttention::place_and_store(Backend& backend, const PositionInputs& posi
     rotate(backend, positions, heads);
     normalise(backend, heads, heads);
     placement.rope_table = nullptr;
+  } else if (config_.clip > 0) {
+    normalise(backend, heads, heads);
+    clip(backend, heads);
   } else if (config_.qk_norm == QkNorm::head && config_.norm.kind == NormKind::rms) {
     placement.q_norm = q_norms_.front().rms_weights();
     placement.k_norm = k_norms_.front().rms_weights();

@@ -49,13 +49,17 @@ struct AttentionConfig {
   bool shares_cache = false;  // it has queries alone, and reads another layer's keys and values
   bool qkv_bias = false;
   bool output_bias = false;
-  bool sinks = false;          // a score without a value for each head, beside those of the keys
-  bool has_gate = false;       // q_proj has gates behind each head's queries: out *= sigmoid(gate)
-  bool head_gates = false;     // g_proj has a gate for each head: its out *= sigmoid(gate)
-  bool fused_qkv = false;      // the files hold q, k and v as one matrix
-  bool grouped_qkv = false;    // whose rows are in turn those of a kv head: queries, key, value
+  bool sinks = false;        // a score without a value for each head, beside those of the keys
+  bool has_gate = false;     // q_proj has gates behind each head's queries: out *= sigmoid(gate)
+  bool head_gates = false;   // g_proj has a gate for each head: its out *= sigmoid(gate)
+  bool fused_qkv = false;    // the files hold q, k and v as one matrix
+  bool grouped_qkv = false;  // whose rows are in turn those of a kv head: queries, key, value
+  // Or has so many parts of equal size, each with rows of queries, then of values, then of keys.
+  int64_t qkv_shards = 0;
   bool rotates_first = false;  // q and k are normalised behind the rotation
   bool joined_norms = false;   // of QkNorm::each_head: one tensor [heads, head_dim]
+  // > 0: elements of q, k and v are cut to [-clip, clip] before the rotation. Without gates.
+  float clip = 0.0f;
   std::optional<DisentangledConfig> disentangled = {};  // scores of distances, of its own
   AttentionNames names = {};
   NormOptions norm;
@@ -80,6 +84,9 @@ struct AttentionConfig {
 // The rows of a matrix with grouped_qkv in the order in which they are packed: the queries of all
 // heads, the keys, the values.
 std::vector<StoredRows> grouped_qkv_rows(int64_t num_heads, int64_t num_kv_heads, int64_t head_dim);
+
+// The same with `shards` parts, of `width` queries, keys and values in all.
+std::vector<StoredRows> sharded_qkv_rows(int64_t width, int64_t shards);
 
 // Queries, keys and values side by side in rows.
 struct AttentionHeads {
@@ -173,6 +180,7 @@ class SelfAttention {
   Tensor gates_of(const Tensor& qkv, int64_t head) const;
   Tensor gates_of_heads(const Tensor& qkv) const;  // [rows, heads], with head_gates
   Tensor outputs_of(const Tensor& rows, int64_t head) const;
+  void clip(Backend& backend, const AttentionHeads& heads) const;
   void scale_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
   void place_queries(Backend& backend, const PositionInputs& positions, const Tensor& q) const;
 

@@ -132,7 +132,7 @@ Tensor DisentangledScores::project(Backend& backend, const std::vector<PackedMat
 
 PositionScores DisentangledScores::forward(Backend& backend, const Tensor& q, const Tensor& k,
                                            const Tensor& terms) const {
-  PositionScores scores{.buckets = buckets_, .reach = config_.reach};
+  PositionScores scores{.buckets = buckets_, .reach = config_.reach, .reach_ahead = config_.reach};
   int64_t first = 0;
   if (config_.meets_queries) {
     scores.of_queries = project(backend, of_queries_, q, terms, first);

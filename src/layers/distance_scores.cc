@@ -13,26 +13,44 @@ namespace {
 
 constexpr const char* kName = "relative_attention_bias.weight";
 
-int64_t width_of(int64_t reach) { return 2 * reach + kPositionScorePadding; }
+// Without its table.
+PositionScores shape_of(const DistanceScoresConfig& config) {
+  return {.by_position = config.kind == DistanceScoreKind::rounded_positions,
+          .reach = config.reach,
+          .reach_ahead = config.causal ? 0 : config.reach};
+}
 
-// score(head, distance), what sums of scores are less by their scale.
+// score(head, distance), or (head, position), what sums of scores are less by their scale.
 std::vector<float> tabulate(const DistanceScoresConfig& config,
                             const std::function<double(int64_t, int64_t)>& score) {
-  std::vector<float> table(static_cast<size_t>(config.num_heads * width_of(config.reach)), 0.0f);
+  const PositionScores shape = shape_of(config);
+  const int64_t first = shape.by_position ? 0 : -config.reach;
+  const int64_t count = shape.width() - kPositionScorePadding + 1;
+  std::vector<float> table(static_cast<size_t>(config.num_heads * shape.width()), 0.0f);
   for (int64_t head = 0; head < config.num_heads; ++head) {
-    for (int64_t distance = -config.reach; distance <= config.reach; ++distance) {
-      table[static_cast<size_t>(head * width_of(config.reach) + config.reach + distance)] =
-          static_cast<float>(score(head, distance) / double{config.scale});
+    for (int64_t i = 0; i < count; ++i) {
+      table[static_cast<size_t>(head * shape.width() + i)] =
+          static_cast<float>(score(head, first + i) / double{config.scale});
     }
   }
   return table;
 }
 
+// Rounded to bfloat16.
+double round_number(double value) { return to_float(to_bfloat16(static_cast<float>(value))); }
+
 std::vector<float> make_table(const LoadContext& context, const DistanceScoresConfig& config) {
   if (config.kind == DistanceScoreKind::linear) {
-    const std::vector<double> slopes = alibi_slopes(config.num_heads);
+    const std::vector<double> slopes = alibi_slopes(config.num_heads, config.steepness);
     return tabulate(config, [&](int64_t head, int64_t distance) {
       return -slopes[static_cast<size_t>(head)] * static_cast<double>(std::abs(distance));
+    });
+  }
+  if (config.kind == DistanceScoreKind::rounded_positions) {
+    const std::vector<double> slopes = alibi_slopes(config.num_heads, config.steepness);
+    return tabulate(config, [&](int64_t head, int64_t position) {
+      const double slope = round_number(slopes[static_cast<size_t>(head)]);
+      return round_number(slope * round_number(static_cast<double>(position)));
     });
   }
   const std::vector<float> learned =
@@ -44,7 +62,7 @@ std::vector<float> make_table(const LoadContext& context, const DistanceScoresCo
 }
 
 OwnedTensor load_table(const LoadContext& context, const DistanceScoresConfig& config) {
-  auto prepared = prepared_vector(context, kName, config.num_heads * width_of(config.reach));
+  auto prepared = prepared_vector(context, kName, config.num_heads * shape_of(config).width());
   if (prepared) return std::move(*prepared);
   return store_vector(context, kName, make_table(context, config));
 }
@@ -63,25 +81,27 @@ int64_t distance_bucket(int64_t distance) {
   return first + std::min(kExact + beyond, kHalf - 1);
 }
 
-std::vector<double> alibi_slopes(int64_t num_heads) {
+std::vector<double> alibi_slopes(int64_t num_heads, double steepness) {
   const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(num_heads)));
   std::vector<double> slopes;
   for (int64_t i = 1; i <= below; ++i) {
-    slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(below)));
+    slopes.push_back(std::exp2(-steepness * static_cast<double>(i) / static_cast<double>(below)));
   }
   for (int64_t i = 1; std::ssize(slopes) < num_heads; i += 2) {
-    slopes.push_back(std::exp2(-4.0 * static_cast<double>(i) / static_cast<double>(below)));
+    slopes.push_back(
+        std::exp2(-0.5 * steepness * static_cast<double>(i) / static_cast<double>(below)));
   }
   return slopes;
 }
 
 DistanceScores::DistanceScores(const LoadContext& context, const DistanceScoresConfig& config)
-    : num_heads_(config.num_heads), reach_(config.reach), table_(load_table(context, config)) {}
+    : config_(config), table_(load_table(context, config)) {}
 
 PositionScores DistanceScores::scores() const {
-  return {
-      .by_distance = table_.view.as_strided({num_heads_, width_of(reach_)}, {width_of(reach_), 1}),
-      .reach = reach_};
+  PositionScores scores = shape_of(config_);
+  const int64_t width = scores.width();
+  scores.by_distance = table_.view.as_strided({config_.num_heads, width}, {width, 1});
+  return scores;
 }
 
 }  // namespace paceline

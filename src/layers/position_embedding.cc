@@ -1,6 +1,7 @@
 #include "layers/position_embedding.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -17,11 +18,31 @@ int64_t num_rows(const PositionEmbeddingConfig& config) {
   return std::max<int64_t>(config.num_types, 1) * std::max<int64_t>(config.num_positions, 1);
 }
 
+// In float32 as transformers computes them.
+std::vector<float> make_sinusoids(const PositionEmbeddingConfig& config) {
+  const int64_t half = config.width / 2;
+  const auto step =
+      static_cast<float>(-std::log(10000.0) / static_cast<double>(std::max<int64_t>(half - 1, 1)));
+  std::vector<float> all(static_cast<size_t>(config.num_positions * config.width), 0.0f);
+  for (int64_t position = 0; position < config.num_positions; ++position) {
+    const int64_t row = config.first + position;
+    if (row == config.zero_row) continue;
+    for (int64_t i = 0; i < half; ++i) {
+      const float angle = static_cast<float>(row) * std::exp(static_cast<float>(i) * step);
+      const auto at = static_cast<size_t>(position * config.width + i);
+      all[at] = std::sin(angle);
+      all[at + static_cast<size_t>(half)] = std::cos(angle);
+    }
+  }
+  return all;
+}
+
 // Those of the positions that tokens have; without any, one of zeros.
 std::vector<float> read_positions(const LoadContext& context,
                                   const PositionEmbeddingConfig& config) {
   const auto width = static_cast<size_t>(config.width);
   if (config.num_positions == 0) return std::vector<float>(width, 0.0f);
+  if (config.sinusoids) return make_sinusoids(config);
   std::vector<float> positions =
       read_elements(context, kPositions, {config.first + config.num_positions, config.width});
   const auto before = static_cast<size_t>(config.first) * width;

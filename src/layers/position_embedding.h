@@ -1,5 +1,5 @@
-// PositionEmbedding adds a learned vector to each row, by its position, by the type of its token or
-// by both (Devlin et al., "BERT", 2019).
+// PositionEmbedding adds a vector to each row, by its position, by the type of its token or by
+// both: a learned one (Devlin et al., "BERT", 2019), or of sinusoids (Vaswani et al., 2017).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,11 @@ struct LoadContext;
 struct PositionEmbeddingConfig {
   int64_t num_positions = 0;  // 0: types alone
   int64_t first = 0;          // rows of embed_positions before the first position's
-  int64_t num_types = 0;      // rows of embed_types; 0: there is none
+  // Positions are sines, then cosines, of as many frequencies from 1 down to 1/10000 (transformers'
+  // modeling_xglm), and the files have no embed_positions.
+  bool sinusoids = false;
+  int64_t zero_row = -1;  // of sinusoids, counted from `first` rows before the first position's
+  int64_t num_types = 0;  // rows of embed_types; 0: there is none
   int64_t width = 0;
 };
 

@@ -45,6 +45,12 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
                             "model",
                             where));
   }
+  if (config.clip_qkv > 0 && !limits.clamp) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: clip_qkv: clipped queries, keys and values have no kernels for "
+                            "GPUs; --device cpu runs the model",
+                            where));
+  }
   if (has(MixerKind::attention)) check("head_dim", config.most_head_dim(), limits.head_dim);
   if (config.delta_net) {
     check("linear_key_head_dim", config.delta_net->key_dim, limits.state_keys);

@@ -341,6 +341,10 @@ const GgufArchitecture& architecture_to_write(const DecoderConfig& config, std::
 GgufTables add_config_keys(const DecoderConfig& config, const Json& json,
                            const GgufArchitecture& architecture, std::string_view where,
                            GgufHeader& header) {
+  if (config.clip_qkv > 0 && architecture.model_type != "olmo") {
+    refuse_config(where, fmt::format("clip_qkv: GGUF files of architecture {} have no key for it",
+                                     architecture.name));
+  }
   header.add_string("general.architecture", architecture.name);
   ArchitectureKeys keys(architecture, header);
   add_own_fields(json, where, keys);

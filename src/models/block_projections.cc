@@ -94,6 +94,9 @@ std::vector<BlockProjection> attention_projections(const DecoderConfig& config,
     if (config.grouped_qkv) {
       whole.order = grouped_qkv_rows(config.num_heads, config.num_kv_heads, config.head_dim);
     }
+    if (config.qkv_shards > 0) {
+      whole.order = sharded_qkv_rows(config.num_heads * config.head_dim, config.qkv_shards);
+    }
     return {std::move(whole), output};
   }
   std::vector<BlockProjection> parts = {{layer + names.q, BlockProduct::qkv, 0, q, hidden}};

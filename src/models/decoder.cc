@@ -93,8 +93,10 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .head_gates = config.head_gates,
           .fused_qkv = config.fused_qkv,
           .grouped_qkv = config.grouped_qkv,
+          .qkv_shards = config.qkv_shards,
           .rotates_first = config.rotates_first,
           .joined_norms = config.joined_norms,
+          .clip = config.clip_qkv,
           .disentangled = config.disentangled,
           .names = config.attention_names,
           .norm = qk_norm};
@@ -300,11 +302,11 @@ void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t la
       MlpWithExpertsScratch(scratch, config.hidden_size, rows);
       take_mlp(scratch, config, layer_index, rows, adapters);
     }
-    MixtureScratch(scratch, mixture, config.hidden_size, rows);
-    if (adapters == AdapterUse::none) return;
     if (mixture.latent_size == 0) {
       return take_expert_steps(scratch, mixture, config.hidden_size, rows);
     }
+    MixtureScratch(scratch, mixture, config.hidden_size, rows);
+    if (adapters == AdapterUse::none) return;
     {
       const Scratch::Frame experts(scratch);
       take_expert_steps(scratch, mixture, mixture.latent_size, rows);
@@ -320,6 +322,8 @@ std::optional<PositionEmbedding> load_positions(const LoadContext& context,
   if (config.num_positions == 0 && config.num_token_types == 0) return std::nullopt;
   return PositionEmbedding(context, {.num_positions = config.num_positions,
                                      .first = config.first_position,
+                                     .sinusoids = config.sinusoids,
+                                     .zero_row = config.zero_position,
                                      .num_types = config.num_token_types,
                                      .width = config.hidden_size});
 }

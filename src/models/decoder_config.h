@@ -89,6 +89,8 @@ struct DecoderConfig {
   float embedding_scale = 1.0f;
   int64_t num_positions = 0;    // of a vector each that is added to the embedding; 0: none
   int64_t first_position = 0;   // rows of embed_positions before the first position's
+  bool sinusoids = false;       // as PositionEmbeddingConfig::sinusoids
+  int64_t zero_position = -1;   // as PositionEmbeddingConfig::zero_row
   int64_t num_token_types = 0;  // of a vector each, likewise; a text's tokens have the first type
   bool embedding_norm = false;  // of what the first block reads
   float attention_scale = 1.0f;
@@ -105,6 +107,7 @@ struct DecoderConfig {
   bool qk_norm_bias = false;   // of layer norms
   bool rotates_first = false;  // q and k are normalised behind the rotation
   bool joined_norms = false;   // as AttentionConfig::joined_norms
+  float clip_qkv = 0.0f;       // as AttentionConfig::clip
   RopePairs rope_pairs = RopePairs::halves;
   bool norms_sums = false;      // norms behind attention and MLP are those of the residual stream
   bool layer_scalars = false;   // each layer's end multiplies the residual stream by a layer_scalar
@@ -127,6 +130,7 @@ struct DecoderConfig {
   float attention_output_scale = 1.0f;  // of what attention adds
   bool fused_qkv = false;               // stored as one matrix
   bool grouped_qkv = false;             // as AttentionConfig::grouped_qkv
+  int64_t qkv_shards = 0;               // as AttentionConfig::qkv_shards
   bool fused_gate_up = false;           // stored as one matrix
   bool up_first = false;                // in it
   std::string mlp = "mlp";  // what the MLP is called within its block; empty: it has no name

@@ -1,7 +1,8 @@
 // Falcon (transformers' modeling_falcon): layer norms, an MLP without a gate; queries, keys and
 // values in one matrix. In 7B attention and MLP stand side by side behind one norm, with one head
 // of keys and values; the later ones (new_decoder_architecture) have groups of heads, and mostly a
-// norm for each branch.
+// norm for each branch. RW has ALiBi instead of rotations, and its blocks one branch behind the
+// other.
 #include "models/family.h"
 
 namespace paceline {
@@ -59,7 +60,12 @@ DecoderConfig read_falcon(const HfConfig& config, const WeightReader& weights) {
   set_norms(config, is_new, decoder);
   decoder.final_norm = "ln_f";
   decoder.layers = uniform_layers(config.integer("num_hidden_layers", kLayers), 0);
-  read_ropes(config, {{}}, decoder);
+  if (config.boolean("alibi", false)) {
+    use_alibi(DistanceScoreKind::rounded_positions, decoder);
+    decoder.distance_scores->scale = 1.0f;  // they are scaled with the products
+  } else {
+    read_ropes(config, {{}}, decoder);
+  }
   return decoder;
 }
 

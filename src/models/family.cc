@@ -121,6 +121,11 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"gpt_bigcode", read_gpt_bigcode},
     {"opt", read_opt},
     {"falcon", read_falcon},
+    {"bloom", read_bloom},
+    {"mpt", read_mpt},
+    {"codegen", read_codegen},
+    {"biogpt", read_biogpt},
+    {"xglm", read_xglm},
     {"gpt-sw3", read_gpt2},
     {"gpt_neo", read_gpt_neo},
     {"persimmon", read_persimmon},
@@ -320,6 +325,19 @@ void use_learned_positions(int64_t first, DecoderConfig& decoder) {
   decoder.num_positions = decoder.max_position;
   decoder.first_position = first;
   for (LayerConfig& layer : decoder.layers) layer.rope_index = kNoRope;
+}
+
+void use_alibi(DistanceScoreKind kind, DecoderConfig& decoder) {
+  decoder.distance_scores = {.kind = kind,
+                             .num_heads = decoder.num_heads,
+                             .reach = decoder.max_position - 1,
+                             .scale = decoder.attention_scale,
+                             .causal = true};
+  for (LayerConfig& layer : decoder.layers) layer.rope_index = kNoRope;
+}
+
+float read_clip(const HfConfig& config) {
+  return static_cast<float>(config.number_or_null("clip_qkv", 0.0).value_or(0.0));
 }
 
 const BlockNorms kNormsBehind = {.before_attention = "",

@@ -72,6 +72,12 @@ void use_layer_norms(DecoderConfig& decoder);
 // set. `first`: rows of the table before the first position's.
 void use_learned_positions(int64_t first, DecoderConfig& decoder);
 
+// Makes positions scores of attention instead of rotations (ALiBi); the layers must be set.
+void use_alibi(DistanceScoreKind kind, DecoderConfig& decoder);
+
+// `clip_qkv`; 0: q, k and v aren't clipped.
+float read_clip(const HfConfig& config);
+
 // The norms of blocks that have them behind attention and MLP alone.
 extern const BlockNorms kNormsBehind;
 // Those of blocks that have them before and behind both.
@@ -144,6 +150,11 @@ DecoderConfig read_olmo_hybrid(const HfConfig& config, const WeightReader& weigh
 DecoderConfig read_lfm2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_lfm2_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_lfm3(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_bloom(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_codegen(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_biogpt(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_xglm(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_mpt(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_olmoe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_solar_open(const HfConfig& config, const WeightReader& weights);

@@ -123,6 +123,29 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "attention_types"},
     {.name = "window_size"},
     {.name = "n_embd"},
+    {.name = "d_model"},
+    {.name = "max_seq_len"},
+    {.name = "expansion_ratio"},
+    {.name = "attention_heads"},
+    {.name = "scale_embedding"},
+    {.name = "attn_config"},
+    {.name = "no_bias",
+     .use = refused,
+     .inert = true,
+     .reason = "projections and norms have no biases in this family"},
+    {.name = "apply_residual_connection_post_layernorm",
+     .use = refused,
+     .reason = "blocks add to the residual stream, not to a norm of it"},
+    {.name = "slow_but_exact", .use = harmless},   // the order of sums
+    {.name = "learned_pos_emb", .use = harmless},  // of models without ALiBi
+    {.name = "init_device", .use = harmless},
+    {.name = "embedding_fraction", .use = harmless},  // of gradients
+    {.name = "norm_type", .use = harmless},           // of computing it in 16 bits or 32
+    {.name = "emb_pdrop", .use = harmless},
+    {.name = "activation_dropout", .use = harmless},
+    {.name = "decoder_start_token_id", .use = harmless},  // of models behind an encoder
+    {.name = "n_ctx", .use = harmless},
+    {.name = "layer_norm_eps", .use = harmless, .family = "biogpt"},  // norms have 1e-5
     {.name = "n_head"},
     {.name = "n_inner"},
     {.name = "n_layer"},
@@ -147,9 +170,7 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "num_ln_in_parallel_attn"},
     {.name = "num_kv_heads"},
     {.name = "ffn_hidden_size"},
-    {.name = "alibi",
-     .use = refused,
-     .reason = "biases of the scores by distance (ALiBi) aren't computed"},
+    {.name = "alibi"},
     {.name = "ffn_dim"},
     {.name = "enable_bias"},
     {.name = "word_embed_proj_dim"},

@@ -1,8 +1,8 @@
-// GPT-2, GPT-BigCode (StarCoder 1), GPT-Neo and GPT-J (transformers' modeling_gpt2, _gpt_bigcode,
-// _gpt_neo, _gptj): layer norms, an MLP without a gate, biases. The first three have learned
-// positions, GPT-BigCode one head of keys and values, GPT-Neo windows in every second layer; in
-// GPT-J attention and MLP stand side by side behind one norm, and neighbours rotate in a part of
-// each head.
+// GPT-2, GPT-BigCode (StarCoder 1), GPT-Neo, GPT-J and CodeGen (transformers' modeling_gpt2,
+// _gpt_bigcode, _gpt_neo, _gptj, _codegen): layer norms, an MLP without a gate, biases. The first
+// three have learned positions, GPT-BigCode one head of keys and values, GPT-Neo windows in every
+// second layer; in GPT-J and CodeGen attention and MLP stand side by side behind one norm, and
+// neighbours rotate in a part of each head.
 #include <fmt/format.h>
 
 #include "models/family.h"
@@ -165,6 +165,19 @@ DecoderConfig read_gptj(const HfConfig& config, const WeightReader& weights) {
                                decoder.rotary_dim, decoder.head_dim));
   }
   decoder.ropes = {RopeConfig{}};
+  return decoder;
+}
+
+// Its matrix of queries, keys and values keeps the order of the 4 devices that trained it.
+DecoderConfig read_codegen(const HfConfig& config, const WeightReader& weights) {
+  constexpr int64_t kDevices = 4;
+  DecoderConfig decoder = read_gptj(config, weights);
+  if (decoder.hidden_size % kDevices != 0) {
+    config.invalid("n_embd",
+                   fmt::format("{}, expected a multiple of {}", decoder.hidden_size, kDevices));
+  }
+  decoder.fused_qkv = true;
+  decoder.qkv_shards = kDevices;
   return decoder;
 }
 

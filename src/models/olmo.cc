@@ -39,9 +39,7 @@ DecoderConfig read_olmo(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_any_olmo(config, weights, kFirstOlmoDefaults);
   decoder.norm_kind = NormKind::layer;
   decoder.norm_weight = false;
-  if (config.has("clip_qkv")) {
-    config.unsupported("clip_qkv", "isn't supported; null is: q, k and v are not clipped");
-  }
+  decoder.clip_qkv = read_clip(config);
   decoder.layers = uniform_layers(read_num_layers(config), 0);
   read_ropes(config, {{}}, decoder);
   return decoder;

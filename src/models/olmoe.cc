@@ -7,9 +7,7 @@ namespace paceline {
 
 DecoderConfig read_olmoe(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_common(config, weights, {.max_position = 4096});
-  if (config.has("clip_qkv")) {
-    config.unsupported("clip_qkv", "isn't supported; null is: q, k and v are not clipped");
-  }
+  decoder.clip_qkv = read_clip(config);
   decoder.norm_eps = static_cast<float>(config.number("rms_norm_eps", 1e-5));
   decoder.activation = read_activation(config, "hidden_act", "silu");
   decoder.qk_norm = QkNorm::width;

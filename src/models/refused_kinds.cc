@@ -33,8 +33,8 @@ constexpr auto kOtherInputNames = std::to_array<std::string_view>(
 constexpr auto kIndexerNames = std::to_array<std::string_view>(
     {"axk2", "deepseek_v32", "deepseek_v4", "dots3_note", "dots3_note_text", "glm_moe_dsa", "hy_v4",
      "minimax_m3_vl_text", "qwen4_exp", "qwen4_exp_text"});
-constexpr auto kPositionNames = std::to_array<std::string_view>(
-    {"biogpt", "bloom", "cpmant", "ctrl", "mpt", "openai-gpt", "reformer", "xglm", "xlnet"});
+constexpr auto kPositionNames =
+    std::to_array<std::string_view>({"cpmant", "ctrl", "openai-gpt", "reformer", "xlnet"});
 constexpr auto kEncoderTypes = std::to_array<std::string_view>(
     {"bert-generation", "big_bird", "data2vec-text", "ernie", "megatron-bert", "rembert",
      "roberta-prelayernorm", "roc_bert", "roformer", "xlm", "xlm-roberta-xl", "xmod"});
@@ -49,7 +49,6 @@ constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
                                                                    "aria_text",
                                                                    "beam",
                                                                    "bitnet",
-                                                                   "codegen",
                                                                    "cohere2_moe",
                                                                    "cohere_compass_text",
                                                                    "dbrx",

@@ -45,6 +45,16 @@ void expect_trainable(const Decoder& decoder, const Backend& backend) {
     throw Error(ErrorCode::unsupported,
                 "train: the model's activation is xIELU, whose gradient isn't computed");
   }
+  if (decoder.config().has_position_scores()) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model's scores of attention depend on distances (ALiBi), and the "
+                "gradient of such attention isn't computed");
+  }
+  if (decoder.config().clip_qkv > 0) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model clips queries, keys and values (clip_qkv), whose gradient isn't "
+                "computed");
+  }
   if (decoder.config().value_norm) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("train: the model's attention has norms of values ({}), whose gradient "

@@ -105,6 +105,18 @@ constexpr auto kFalconParts = std::to_array<NamePart>({
     {"embed_norm.", "word_embeddings_layernorm."},
     {"layers.", "h."},
 });
+constexpr auto kCodeGenMasks = std::to_array<std::string_view>({".attn.causal_mask"});
+// BioGPT (modeling_biogpt), whose prefix no other family has.
+constexpr auto kBioGptParts = std::to_array<NamePart>({
+    {"embed_positions.", "biogpt.embed_positions."},
+    {"layers.", "biogpt.layers."},
+    {"layer_norm.", "biogpt.layer_norm."},
+});
+// MPT (modeling_mpt).
+constexpr auto kMptParts = std::to_array<NamePart>({
+    {"embed_tokens.", "wte."},
+    {"layers.", "blocks."},
+});
 constexpr auto kMasks = std::to_array<std::string_view>(
     {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"});
 
@@ -251,6 +263,22 @@ constexpr auto kLayouts = std::to_array<WeightLayout>({
      .sign = "h.0.self_attention.query_key_value.weight",
      .parts = kFalconParts,
      .layers_in_class = "transformer.h.",
+     .unneeded_ends = {}},
+    {.embedding = "wte.weight",
+     .sign = "h.0.attn.qkv_proj.weight",  // CodeGen
+     .parts = kGptParts,
+     .layers_in_class = "transformer.h.",
+     .unneeded_ends = kCodeGenMasks},
+    {.embedding = "wte.weight",
+     .sign = "blocks.0.attn.Wqkv.weight",
+     .parts = kMptParts,
+     .layers_in_class = "transformer.blocks.",
+     .unneeded_ends = {}},
+    {.embedding = "biogpt.embed_tokens.weight",
+     .sign = "biogpt.layers.0.self_attn_layer_norm.weight",
+     .parts = kBioGptParts,
+     .head = "output_projection.",
+     .layers_in_class = "biogpt.layers.",
      .unneeded_ends = {}},
 });
 

@@ -84,7 +84,9 @@ bool is_unneeded_in(const WeightLayout& layout, std::string_view prefix, std::st
 }
 
 bool is_unneeded(std::string_view name) {
-  return name.find("rotary_emb.inv_freq") != name.npos || is_outside_the_decoder(name);
+  return name.find("rotary_emb.inv_freq") != name.npos ||
+         name.ends_with("embed_positions.weights") ||  // XGLM's sinusoids
+         is_outside_the_decoder(name);
 }
 
 }  // namespace

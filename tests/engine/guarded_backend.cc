@@ -231,6 +231,11 @@ void GuardedBackend::do_xielu(const Tensor& x, const XieluWeights& weights, cons
   inner_->xielu(x, weights, out);
 }
 
+void GuardedBackend::do_clamp(const Tensor& x, float limit, const Tensor& out) {
+  const GuardedPages::Opened opened(pages_);
+  inner_->clamp(x, limit, out);
+}
+
 void GuardedBackend::do_soft_cap(const Tensor& x, float cap, const Tensor& out) {
   const GuardedPages::Opened opened(pages_);
   inner_->soft_cap(x, cap, out);

@@ -206,7 +206,7 @@ class AddedScores {
 
   // Those of the rows from `first` on.
   PositionScores of_rows(int64_t first, bool with_terms) const {
-    PositionScores scores{.by_distance = by_distance_.view, .reach = kReach};
+    PositionScores scores{.by_distance = by_distance_.view, .reach = kReach, .reach_ahead = kReach};
     if (!with_terms) return scores;
     const int64_t rows = of_queries_.view.size(0);
     scores.of_queries = of_queries_.view.slice(0, first, rows);
@@ -252,6 +252,31 @@ TEST_P(Attention, PositionScoresAreTheReferences) {
       const std::vector<float> part(
           found.begin() + last.first_row * shape.heads * shape.value_dim(), found.end());
       EXPECT_SAME_BITS(attend(backend(), alone, q), part) << shape.name();
+    }
+  }
+}
+
+// Of decoders: by distance and by position, from any position on.
+TEST_P(Attention, PositionScoresOfWhatIsBeforeAreTheReferences) {
+  constexpr int64_t kReach = 300, kWidth = kReach + kPositionScorePadding, kHeads = 6;
+  const auto reference = make_reference_backend();
+  const OwnedTensor table = random_tensor(memory_, DType::f32, {kHeads, kWidth}, 21, 4.0f);
+  for (const bool by_position : {false, true}) {
+    const PositionScores scores{
+        .by_distance = table.view, .by_position = by_position, .reach = kReach};
+    AttentionShape shape = {.heads = kHeads, .kv_heads = 2, .head_dim = 40, .dtype = DType::bf16};
+    shape.params = {.scale = 0.2f, .window = by_position ? 70 : 0, .position_scores = &scores};
+    shape.slices = {{0, 1}, {63, 70}, {300, 1}, {5, 2}};
+    const AttentionInputs inputs(shape, kSeed, 1, memory_);
+    const std::vector<float> expected = attend(*reference, inputs);
+    const std::vector<float> found = attend(backend(), inputs);
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 4e-6f);
+    shape.slices = {{37, 100}};
+    const AttentionInputs whole(shape, kSeed, 1, memory_);
+    const std::vector<float> all = attend(backend(), whole);
+    for (const int64_t begin : {0, 26, 27, 99}) {
+      const std::vector<float> part(all.begin() + begin * kHeads * 40, all.end());
+      EXPECT_SAME_BITS(attend_piece(shape, whole.q.view, begin, 100), part) << begin;
     }
   }
 }

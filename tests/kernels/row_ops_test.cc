@@ -53,6 +53,8 @@ std::vector<std::pair<std::string, RowOpCall>> row_op_calls() {
        [](Backend& b, const Operands& in, const Tensor& out) {
          b.xielu(in.x, {0.9f, 1.3f, 0.5f, -1e-6f}, out);
        }},
+      {"clamp",
+       [](Backend& b, const Operands& in, const Tensor& out) { b.clamp(in.x, 0.8f, out); }},
       {"soft_cap",
        [](Backend& b, const Operands& in, const Tensor& out) { b.soft_cap(in.x, 3.0f, out); }},
       {"log_sum_exp",

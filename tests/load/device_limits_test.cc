@@ -27,6 +27,13 @@ TEST(DeviceLimits, ScoresByDistanceNeedKernels) {
                [&] { check_device_takes(encoder, {.position_scores = false}, "config.json"); });
 }
 
+TEST(DeviceLimits, ClippedHeadsNeedKernels) {
+  const DecoderConfig olmo{.head_dim = 64, .clip_qkv = 8.0f, .layers = {LayerConfig{}}};
+  check_device_takes(olmo, {}, "config.json");
+  expect_error(ErrorCode::unsupported, {"config.json: clip_qkv: clipped queries", "--device cpu"},
+               [&] { check_device_takes(olmo, {.clamp = false}, "config.json"); });
+}
+
 TEST(DeviceLimits, NormsOfValuesNeedMixedLayers) {
   const DecoderConfig mixed{
       .family = "gemma4", .head_dim = 8, .value_norm = true, .layers = {LayerConfig{}}};

@@ -34,6 +34,27 @@ EARLY_SPECS = (
         variants=(),
     ),
     GoldenSpec(
+        name="codegen_shards",
+        family="codegen",
+        config={**SMALL_GPT, "n_inner": 40, "rotary_dim": 4},
+        features=(),
+        variants=(),
+    ),
+    GoldenSpec(
+        name="biogpt_scaled",
+        family="biogpt",
+        config={**SMALL, "tie_word_embeddings": False},
+        features=("embedding_scale",),
+        variants=(),
+    ),
+    GoldenSpec(
+        name="xglm_sinusoids",
+        family="xglm",
+        config={"num_hidden_layers": 2, "ffn_dim": 40, "scale_embedding": False, "tie_word_embeddings": False},
+        features=(),
+        variants=(),
+    ),
+    GoldenSpec(
         name="opt_plain",
         family="opt",
         config={"vocab_size": 256, "num_hidden_layers": 2, "ffn_dim": 40, "max_position_embeddings": 256,

@@ -11,6 +11,7 @@ from unittest import mock
 
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
+from class_fixes import attention_of
 from transformers.models.phi3.modeling_phi3 import apply_rotary_pos_emb as rotate_halves
 
 WIDE_WINDOW = 4096  # longer than every prompt
@@ -269,6 +270,59 @@ def _whole_head_has_frequencies(config: PreTrainedConfig) -> None:
     config.rope_parameters["full_attention"]["partial_rotary_factor"] = 1.0
 
 
+def _no_clip(config: PreTrainedConfig) -> None:
+    getattr(config, "attn_config", config).clip_qkv = None
+
+
+def _usual_softmax_scale(config: PreTrainedConfig) -> None:
+    config.attn_config.softmax_scale = None
+
+
+def _unscaled(config: PreTrainedConfig) -> None:
+    config.scale_embedding = False
+
+
+def _whole_context(config: PreTrainedConfig) -> None:
+    config.attention_chunk_size = WIDE_WINDOW
+
+
+def _no_norms_of_heads(config: PreTrainedConfig) -> None:
+    config.use_qk_norm = False
+
+
+def _no_temperature(config: PreTrainedConfig) -> None:
+    config.attn_temperature_tuning = False
+
+
+def _one_theta(config: PreTrainedConfig) -> None:
+    config.layer_rope_theta = [10_000.0] * config.num_hidden_layers
+
+
+def _no_jitter(config: PreTrainedConfig) -> None:
+    config.router_jitter_noise = 1e-6
+
+
+def _short_scale_everywhere(config: PreTrainedConfig) -> None:
+    config.rope_parameters["long_mscale"] = config.rope_parameters["short_mscale"]
+
+
+def _rotations(config: PreTrainedConfig) -> None:
+    config.alibi = False
+
+
+def _equal_distances(model: PreTrainedModel) -> None:
+    """Positions add nothing to scores."""
+    module, forward = sys.modules[type(model).__module__], model.forward
+    name = "_get_alibi_slopes" if hasattr(module, "_get_alibi_slopes") else "build_mpt_alibi_tensor"
+    build = getattr(module, name)
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        with mock.patch.object(module, name, lambda *own: 0 * build(*own)):
+            return forward(*args, **kwargs)
+
+    model.forward = patched
+
+
 def _no_sinks(model: PreTrainedModel) -> None:
     for name, parameter in model.named_parameters():
         if name.endswith("sinks"):
@@ -343,6 +397,12 @@ SWITCHES: dict[str, Switch] = {
     "layer_scalars": Switch(model=_ones("layer_scalar")),
     "layer_inputs": Switch(model=_zero_weights("per_layer_projection.weight")),
     "expert_scales": Switch(model=_ones("per_expert_scale")),
+    "clip": Switch(config=_no_clip),
+    "chunks": Switch(config=_whole_context),
+    "expert_jitter": Switch(config=_no_jitter),
+    "long_scale": Switch(config=_short_scale_everywhere),
+    "alibi": Switch(model=_equal_distances),
+    "embedding_norm": Switch(model=_without_modules("word_embeddings_layernorm")),
 }
 
 
@@ -357,6 +417,14 @@ OF_FAMILY: dict[tuple[str, str], Switch] = {
     ("cohere", "logits_scale"): Switch(config=_unit_field("logit_scale")),
     ("hyperclovax", "logits_scale"): Switch(config=_unit_field("logits_scaling")),
     ("cohere2", "logits_scale"): Switch(config=_unit_field("logit_scale")),
+    ("biogpt", "embedding_scale"): Switch(config=_unscaled),
+    ("nanochat", "qk_norm"): Switch(model=_without_modules("q_norm", "k_norm")),
+    ("granite_swa", "layer_thetas"): Switch(config=_one_theta),
+    ("llama4_text", "qk_norm"): Switch(config=_no_norms_of_heads),
+    ("llama4_text", "query_growth"): Switch(config=_no_temperature),
+    ("llama4_text", "no_rope"): Switch(config=_every_layer_rotates),
+    ("falcon", "alibi"): Switch(config=_rotations),
+    ("mpt", "attention_scale"): Switch(config=_usual_softmax_scale),
     ("smollm3", "no_rope"): Switch(config=_every_layer_rotates),
     ("lfm3", "head_gates"): Switch(config=_open_gates),
     ("lfm3", "norms_behind"): Switch(config=_no_norms_behind),
@@ -398,7 +466,7 @@ def without_feature(model: PreTrainedModel, family: str, feature: str) -> PreTra
     switch = _switch(family, feature)
     config = copy.deepcopy(model.config)
     switch.config(config.get_text_config())
-    config._attn_implementation = "eager"
+    config._attn_implementation = attention_of(bool(getattr(config, "alibi", False)))
     if is_mixture(config):
         config._experts_implementation = "eager"
     changed = type(model)(config).eval()

@@ -29,7 +29,9 @@ FAMILIES = ("llama", "iquestcoder", "internlm3", "apertus", "seed_oss", "arcee",
             "modernbert", "nomic_bert", "gte", "eurobert", "mpnet", "deberta-v2",
             "deepseek_v2", "deepseek_v3", "sarvam_mla", "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "kimi_linear",
             "nemotron", "hunyuan_v1_dense", "hunyuan_v1_moe", "ernie4_5_moe", "olmo", "phi", "gpt_neox", "gptj", "gpt2",
-            "gpt_bigcode", "opt", "falcon", "gpt_neo", "persimmon", "exaone", "jais2", "flex_olmo", "vaultgemma", "hyperclovax")
+            "gpt_bigcode", "opt", "falcon", "gpt_neo", "persimmon", "exaone", "jais2", "flex_olmo", "vaultgemma", "hyperclovax",
+            "bloom", "mpt", "codegen", "biogpt", "xglm", "phimoe", "llama4_text",
+            "nanochat", "granite_swa", "granitemoe_swa", "sarvam_moe", "exaone_moe")
 
 
 def fields_of(family: str) -> list[str]:

@@ -28,12 +28,14 @@ from transformers.integrations import mxfp4
 
 from config_variants import PROVABLE, VARIANTS
 from feature_switches import CHOICE_BIASES, is_mixture, without_feature
+from class_fixes import attention_of
+from cpu_specs import CPU_SPECS
 from early_specs import EARLY_SPECS
 from gemma_specs import GEMMA3N_SPECS, GEMMA4_SPECS, GEMMA4_VISION
 from hybrid_specs import HYBRID_SPECS
 from latent_specs import LATENT_SPECS
 from mixture_specs import MIXTURE_SPECS
-from relative_specs import APERTUS_SPECS, RELATIVE_SPECS, VL_VISION_SHAPE
+from relative_specs import RELATIVE_SPECS, VL_VISION_SHAPE
 from model_specs import DENSE_SPECS, PAD_ID, PIXTRAL_SHAPE, SECOND_EOS_ID, SHAPE, VISION_SHAPE, VOCAB_SIZE, GoldenSpec
 
 PROMPT_LENGTH = 64
@@ -139,6 +141,18 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
     "hunyuan_v1_dense": transformers.HunYuanDenseV1ForCausalLM,
     "hunyuan_v1_moe": transformers.HunYuanMoEV1ForCausalLM,
     "ernie4_5_moe": transformers.Ernie4_5_MoeForCausalLM,
+    "nanochat": transformers.NanoChatForCausalLM,
+    "granite_swa": transformers.GraniteSWAForCausalLM,
+    "granitemoe_swa": transformers.GraniteMoeSWAForCausalLM,
+    "sarvam_moe": transformers.Glm4MoeForCausalLM,
+    "exaone_moe": transformers.ExaoneMoeForCausalLM,
+    "phimoe": transformers.PhimoeForCausalLM,
+    "llama4_text": transformers.Llama4ForCausalLM,
+    "bloom": transformers.BloomForCausalLM,
+    "mpt": transformers.MptForCausalLM,
+    "codegen": transformers.CodeGenForCausalLM,
+    "biogpt": transformers.BioGptForCausalLM,
+    "xglm": transformers.XGLMForCausalLM,
 }
 
 
@@ -178,7 +192,7 @@ def build_model(spec: GoldenSpec, generator: torch.Generator) -> PreTrainedModel
         tied = fields.pop("tie_word_embeddings")
         fields = {"text_config": fields, "vision_config": VL_VISION_SHAPE, "tie_word_embeddings": tied}
     config_class = CONFIG_CLASSES.get(spec.family, model_class.config_class)
-    config = config_class(attn_implementation="eager", **fields)
+    config = config_class(attn_implementation=attention_of(bool(fields.get("alibi"))), **fields)
     if is_mixture(config):
         config._experts_implementation = "eager"
     model = model_class(config).eval()
@@ -243,7 +257,7 @@ def randomise(model: PreTrainedModel, spec: GoldenSpec, generator: torch.Generat
         noise = torch.randn(parameter.shape, generator=generator)
         if gemma and name.endswith(POST_NORMS):
             parameter.data = (2.0 if zero_centred else 3.0) + NORM_STD * noise
-        elif name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "router.scale", "per_expert_scale")) or (
+        elif name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight", "norm_f.weight", "router.scale", "per_expert_scale")) or (
                 ".norms." in name or ".ln_" in name and name.endswith("weight")):
             centre = 0.0 if zero_centred and not name.endswith("linear_attn.norm.weight") else 1.0
             parameter.data = centre + NORM_STD * noise
@@ -392,7 +406,7 @@ def check_files(spec: GoldenSpec, golden: Golden, folder: Path) -> None:
             if spec.family in CONFIG_CLASSES:
                 options["config"] = CONFIG_CLASSES[spec.family].from_pretrained(copy)
             model = MODEL_CLASSES[spec.family].from_pretrained(
-                copy, attn_implementation="eager", **options)
+                copy, attn_implementation=attention_of(bool(spec.config.get("alibi"))), **options)
             logits = logits_of(model.eval(), golden.prompt_ids)
         if not torch.equal(logits, golden.logits):
             difference = largest_difference(logits, golden.logits)
@@ -443,7 +457,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     for kind, specs in (("models", DENSE_SPECS + MIXTURE_SPECS + RELATIVE_SPECS + EARLY_SPECS), ("latents", LATENT_SPECS),
-                        ("hybrids", HYBRID_SPECS), ("mixed", GEMMA4_SPECS + GEMMA3N_SPECS + APERTUS_SPECS)):
+                        ("hybrids", HYBRID_SPECS), ("mixed", GEMMA4_SPECS + GEMMA3N_SPECS + CPU_SPECS)):
         records = []
         for spec in specs:
             if args.only and spec.name not in args.only:

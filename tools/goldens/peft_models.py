@@ -2,6 +2,7 @@
 import json
 from pathlib import Path
 
+import class_fixes  # noqa: F401
 import torch
 import transformers
 from peft.tuners.lora.layer import Linear

@@ -14,16 +14,9 @@ VL_VISION_SHAPE: dict[str, Any] = {
     "window_size": 8, "fullatt_block_indexes": [0], "deepstack_visual_indexes": [], "num_position_embeddings": 16}
 SMALL: dict[str, Any] = {"num_hidden_layers": 2, "intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 8}
 
-# Trained nowhere, and computed by the CPU alone.
-APERTUS_SPECS = (
-    GoldenSpec(
-        name="apertus_bias",
-        family="apertus",
-        config={**SMALL, "attention_bias": True, "rope_parameters": llama3_rope(10_000.0)},
-        features=("attention_bias", "qk_norm", "rope_scaling"),
-        variants=(),
-    ),
-)
+SARVAM: dict[str, Any] = {"num_hidden_layers": 2, "intermediate_size": 24, "num_key_value_heads": 2, "head_dim": 8,
+                          "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+                          "rope_parameters": plain_rope(10_000.0)}
 
 RELATIVE_SPECS = (
     GoldenSpec(

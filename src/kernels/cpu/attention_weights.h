@@ -19,7 +19,8 @@ PL_INLINE void add_position_scores(const AttentionTask& task, int64_t row, int64
   const PositionScoreTask& added = task.position_scores;
   const int64_t first = chunk * kChunkLength;
   if (added.by_distance != nullptr) {
-    const float* const from = added.by_distance + head * added.by_distance_stride + first - row;
+    const float* const from = added.by_distance + head * added.by_distance_stride + first -
+                              row * added.by_distance_row_step;
     for (int64_t i = 0; i < kChunkLength; i += kLanes) {
       store(scores + i, load(scores + i) + load(from + i));
     }

@@ -34,14 +34,15 @@ float* scales_of(const Tensor& scales, int64_t kv_head, int64_t block = 0, int64
   return scales.row<float>(block) + kv_head * scales.stride(1) + offset;
 }
 
-// Of a slice's rows from its position `first_row` on, and of query heads from `head` on.
+// Of a slice's rows from its `first_row` on, and of query heads from `head` on.
 PositionScoreTask position_score_task(const PositionScores& scores, const AttentionSlice& slice,
                                       int64_t first_row, int64_t head) {
   PositionScoreTask task;
-  const int64_t origin = scores.reach - first_row;
+  const int64_t origin = scores.reach - slice.first_position - first_row;
   if (scores.has_distances()) {
-    task.by_distance = scores.by_distance.row<float>(head) + origin;
+    task.by_distance = scores.by_distance.row<float>(head) + (scores.by_position ? 0 : origin);
     task.by_distance_stride = scores.by_distance.stride(0);
+    task.by_distance_row_step = scores.by_position ? 0 : 1;
   }
   if (scores.has_query_terms()) {
     const Tensor& terms = scores.of_queries;

@@ -171,6 +171,12 @@ void CpuBackend::do_xielu(const Tensor& x, const XieluWeights& weights, const Te
   });
 }
 
+void CpuBackend::do_clamp(const Tensor& x, float limit, const Tensor& out) {
+  for_each_block(out.size(0), out.size(1), [&](int64_t row, int64_t, int64_t first, int64_t count) {
+    kernels_.clamp(x.row<float>(row) + first, limit, count, out.row<float>(row) + first);
+  });
+}
+
 // Sums are eight in turn, in double, on every instruction set.
 void CpuBackend::do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out) {
   const int64_t width = x.size(1);

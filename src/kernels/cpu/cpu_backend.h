@@ -91,6 +91,7 @@ class CpuBackend final : public Backend {
   void do_scale_columns(const Tensor& x, const Tensor& factors, const Tensor& out) override;
   void do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out) override;
   void do_xielu(const Tensor& x, const XieluWeights& weights, const Tensor& out) override;
+  void do_clamp(const Tensor& x, float limit, const Tensor& out) override;
   void do_soft_cap(const Tensor& x, float cap, const Tensor& out) override;
   void do_log_sum_exp(const Tensor& x, std::span<float> out) override;
 

@@ -76,6 +76,16 @@ void xielu(const float* x, const XieluWeights& weights, int64_t width, float* ou
   });
 }
 
+// Comparisons with NaN are false, so it stays.
+void clamp(const float* x, float limit, int64_t width, float* out) {
+  const Vec high = splat(limit), low = splat(-limit);
+  for_each_vector(width, [&](int64_t i, int64_t count) {
+    const Vec value = load_upto(x + i, count);
+    const Vec below = value > high ? high : value;
+    store_upto(out + i, below < low ? low : below, count);
+  });
+}
+
 void scale(const float* x, float factor, int64_t width, float* out) {
   for_each_vector(width, [&](int64_t i, int64_t count) {
     store_upto(out + i, load_upto(x + i, count) * factor, count);
@@ -109,6 +119,7 @@ void add_elementwise_kernels(KernelTable& table) {
   table.activation[4] = activation<Relu>;
   table.gated_activation[5] = clamped_swiglu;
   table.xielu = xielu;
+  table.clamp = clamp;
   table.scale = scale;
   table.add = add;
   table.soft_cap = soft_cap;

@@ -83,8 +83,9 @@ struct InputColumnsTask {
 // PositionScores of a task: pointers are at its first row and query head; scores of keys, at the
 // first key's row.
 struct PositionScoreTask {
-  const float* by_distance = nullptr;  // of the key at position 0; a later row's is one before it
+  const float* by_distance = nullptr;  // of the key at position 0
   int64_t by_distance_stride = 0;      // between heads
+  int64_t by_distance_row_step = 1;    // how far a row's is before that of the row before it
   const float* of_queries = nullptr;
   int64_t of_queries_row_stride = 0;
   int64_t of_queries_head_stride = 0;
@@ -486,6 +487,7 @@ struct KernelTable {
   // Of one input; none for Activation::clamped_swiglu, which needs two.
   void (*activation[kNumActivations])(const float* x, int64_t width, float* out);
   void (*xielu)(const float* x, const XieluWeights& weights, int64_t width, float* out);
+  void (*clamp)(const float* x, float limit, int64_t width, float* out);
   void (*scale)(const float* x, float factor, int64_t width, float* out);
   void (*add)(const float* x, const float* y, int64_t width, float* out);
   void (*soft_cap)(const float* x, float cap, int64_t width, float* out);

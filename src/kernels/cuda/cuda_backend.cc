@@ -62,6 +62,7 @@ BackendLimits CudaBackend::limits() const {
           .scan_states = kMostScanStates,
           .num_experts = kMostExperts,
           .xielu = false,
+          .clamp = false,
           .all_training = false,
           .gradient_head_dim = kMostGradientDims};
 }

@@ -88,7 +88,10 @@ struct Query {
 double position_score(const Query& query, const PositionScores& scores, int64_t key) {
   const auto at = static_cast<size_t>(scores.reach + key - query.position);
   double added = 0.0;
-  if (scores.has_distances()) added += double{scores.by_distance.row<float>(query.head)[at]};
+  if (scores.has_distances()) {
+    const float* const of_head = scores.by_distance.row<float>(query.head);
+    added += double{of_head[scores.by_position ? static_cast<size_t>(key) : at]};
+  }
   const auto term = [&](const Tensor& terms, int64_t position) {
     const float* const row = terms.row<float>(query.first_row + position);
     return double{row[query.head * terms.stride(1) + scores.buckets[at]]};

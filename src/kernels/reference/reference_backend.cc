@@ -389,6 +389,14 @@ void ReferenceBackend::do_xielu(const Tensor& x, const XieluWeights& weights, co
   }
 }
 
+void ReferenceBackend::do_clamp(const Tensor& x, float limit, const Tensor& out) {
+  for_each_row(x, out, [&](const float* row, float* out_row) {
+    for (int64_t i = 0; i < x.size(1); ++i) {
+      out_row[i] = std::isnan(row[i]) ? row[i] : std::clamp(row[i], -limit, limit);
+    }
+  });
+}
+
 void ReferenceBackend::do_gaussian_top_k(const Tensor& x, float deviations, const Tensor& out) {
   const int64_t width = x.size(1);
   for_each_row(x, out, [&](const float* row, float* out_row) {
