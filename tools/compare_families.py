@@ -42,7 +42,8 @@ FAMILIES = ("llama", "apertus", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_t
             "qwen3_next", "olmo_hybrid", "lfm2", "lfm2_moe", "lfm3", "granitemoehybrid", "bamba", "falcon_h1", "nemotron_h",
             "mamba2", "mamba", "falcon_mamba", "jamba", "iquestcoder", "internlm3", "seed_oss", "arcee", "helium", "ernie4_5", "cwm", "ministral", "glm",
             "gemma", "mellum", "cohere", "solar_open", "dots1", "minimax_m2", "deepseek_v2", "deepseek_v3",
-            "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "gemma4_text", "gemma3n_text",
+            "glm4_moe_lite", "youtu", "mistral4", "minicpm3", "gemma4_text", "gemma3n_text", "phimoe", "llama4_text", "nanochat", "granite_swa",
+            "granitemoe_swa", "exaone_moe",
             "kimi_linear", *EARLY_FAMILIES)
 LATENTS = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "youtu", "mistral4", "minicpm3")
 DELTA_NETS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next", "olmo_hybrid")
@@ -50,7 +51,7 @@ MAMBAS = ("granitemoehybrid", "bamba", "falcon_h1", "nemotron_h", "mamba2")
 FIRST_MAMBAS = ("mamba", "falcon_mamba", "jamba")
 HYBRIDS = (*DELTA_NETS, *MAMBAS, *FIRST_MAMBAS, "kimi_linear", "lfm2", "lfm2_moe", "lfm3")
 # Their classes have no head_dim of attention's own.
-HEAD_DIM_FROM_HIDDEN = ("cohere", "dots1", "cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
+HEAD_DIM_FROM_HIDDEN = ("phimoe", "nanochat", "exaone_moe", "cohere", "dots1", "cohere2", "stablelm", "qwen2_moe", "olmoe", "olmo_hybrid", "lfm2", "lfm2_moe", "granitemoehybrid",
                         "bamba", "falcon_h1", "mamba2", *FIRST_MAMBAS, *PLAIN_HEADS)
 DEPENDS_ON_LAYERS = ("gemma3_text", "olmo3", "lfm3", "mellum")
 EPS_KEYS = {"cohere": "layer_norm_eps", "cohere2": "layer_norm_eps", "stablelm": "layer_norm_eps", "starcoder2": "norm_epsilon", "lfm2": "norm_eps",
@@ -230,13 +231,18 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         return fields | clip | {"num_experts": count, "norm_topk_prob": flip()}
     if family == "granitemoehybrid":
         return fields | {"num_local_experts": any_of(draw, 0, count), "shared_intermediate_size": draw.randint(3, 40)}
+    if family == "phimoe":
+        return {"num_local_experts": max(3, count), "num_experts_per_tok": 2, "router_jitter_noise": draw.uniform(0.01, 0.4)}
+    if family == "llama4_text":
+        return fields | {"num_local_experts": count, "intermediate_size_mlp": draw.randint(3, 60),
+                         "moe_layers": sorted(draw.sample(range(layers), draw.randint(0, layers)))}
     if family in ("mixtral", "gpt_oss", "granitemoe"):
         return fields | {"num_local_experts": count}
-    if family == "granitemoeshared":
+    if family in ("granitemoeshared", "granitemoe_swa"):
         return fields | {"num_local_experts": count, "shared_intermediate_size": any_of(draw, 0, draw.randint(3, 40))}
     if family == "minimax_m2":
         return fields | {"num_local_experts": count}
-    if family in ("glm4_moe", "nemotron_h", "solar_open", "dots1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "mistral4", "kimi_linear"):
+    if family in ("glm4_moe", "nemotron_h", "solar_open", "dots1", "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "mistral4", "kimi_linear", "exaone_moe"):
         groups, in_group = draw.randint(1, 4), draw.randint(2, 4)
         chosen = draw.randint(1, groups)
         fields = {"n_routed_experts": groups * in_group, "n_group": groups, "topk_group": chosen,
@@ -250,6 +256,10 @@ def random_experts(draw: random.Random, family: str, layers: int) -> Config:
         if family in ("deepseek_v3", "mistral4"):
             fields |= {"n_shared_experts": draw.randint(1, 2), "first_k_dense_replace": draw.randint(0, layers)}
             return fields | ({"num_mtp_layers": 0} if family == "deepseek_v3" else {})
+        if family == "exaone_moe":
+            fields["num_experts"] = fields.pop("n_routed_experts")
+            return fields | {"num_shared_experts": draw.randint(1, 2),
+                             "mlp_layer_types": [any_of(draw, "dense", "sparse") for _ in range(layers)]}
         if family == "kimi_linear":
             fields["num_local_experts"] = fields.pop("n_routed_experts")
         if family in ("glm4_moe_lite", "kimi_linear"):

@@ -522,6 +522,8 @@ void Backend::attention(const Tensor& q, const KvStore& store, const AttentionSl
            fmt::format("attention: {} heads on {} kv heads", check.size("heads"),
                        check.size("kv_heads")));
   PL_CHECK(params.window >= 0 && params.soft_cap >= 0.0f, "attention: negative window or cap");
+  PL_CHECK(!params.chunked || (params.window > 0 && !params.bidirectional),
+           "attention: chunks have a length, and see what is before alone");
   for (const AttentionSlice& slice : checkable(slices)) {
     check_slice(slice, check.size("rows"), store, params);
     if (params.position_scores != nullptr) check_position_scores(check, slice, params);

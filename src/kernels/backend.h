@@ -30,6 +30,7 @@ struct BackendLimits {
   int64_t head_dim = kAny;      // of attention
   bool values_in_keys = true;   // attention takes KvStore::values_in_keys
   bool position_scores = true;  // and AttentionParams::position_scores
+  bool chunks = true;           // and AttentionParams::chunked
   bool mixed_layers = true;     // layers may have heads of other sizes, and read others' keys
   int64_t state_keys = kAny;    // elements of a key of a layer with a state
   bool channel_decay = true;    // of delta rules
@@ -37,6 +38,7 @@ struct BackendLimits {
   int64_t num_experts = kAny;   // of a mixture
   bool xielu = true;            // Backend::xielu
   bool clamp = true;            // Backend::clamp
+  bool sparse_mixer = true;     // ExpertScore::sparse_mixer
   // All that train/ does; else LoRA, moved by AdamW, beside the weights of decoders without
   // mixtures, states and sinks.
   bool all_training = true;

@@ -168,6 +168,7 @@ struct AttentionParams {
   float scale = 1.0f;     // multiplies q.k
   float soft_cap = 0.0f;  // > 0: scores become cap * tanh(score / cap)
   int64_t window = 0;     // > 0: position p sees (p - window, p]; 0: all of [0, p]
+  bool chunked = false;   // p sees [p - p % window, p] instead (Llama 4)
   // Attention in both directions: p sees (p - window, p + window) of its slice, or all of it. A
   // slice is then a whole sequence, from position 0 on.
   bool bidirectional = false;

@@ -9,7 +9,14 @@
 
 namespace paceline {
 
-enum class ExpertScore : uint8_t { softmax, sigmoid };
+enum class ExpertScore : uint8_t {
+  softmax,
+  sigmoid,
+  // Experts are chosen one after the other, the one with the highest logit s first. The weight of
+  // each is the softmax over those that are left with a logit x of (s - x) / max(|x|, s) <= 2
+  // jitter (Liu et al., "GRIN: GRadient-INformed MoE", 2024; transformers' modeling_phimoe).
+  sparse_mixer,
+};
 
 // An expert that every row has, beside those that it chooses.
 enum class SharedExpert : uint8_t {
@@ -24,6 +31,7 @@ struct RoutingParams {
   int64_t num_experts = 0;  // to choose from
   int64_t experts_per_token = 0;
   ExpertScore score = ExpertScore::softmax;  // over all experts
+  float jitter = 0.0f;                       // of sparse_mixer
   // Divides the chosen scores by their sum. The softmax over the chosen logits alone is the same.
   bool normalise = false;
   float scale = 1.0f;  // of the weights, at last

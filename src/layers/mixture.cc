@@ -48,8 +48,9 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
     expert_scales_ = load_numbers(context, block + "." + names.expert_scales, num_experts);
   }
   const bool has_latent = config.latent_size > 0;
-  PL_CHECK(!has_latent || config.routing.shared == SharedExpert::none,
-           "a shared expert among those that read latent columns");
+  PL_CHECK(!(has_latent || config.scales_inputs) || config.routing.shared == SharedExpert::none,
+           "a shared expert among those that read latent columns or scaled rows");
+  PL_CHECK(!has_latent || !config.scales_inputs, "latent columns aren't scaled");
   MlpConfig mlp{.hidden_size = has_latent ? config.latent_size : hidden_size,
                 .intermediate_size = config.expert_size,
                 .activation = activation,
@@ -78,6 +79,11 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
                            .from = linear(names.from_latent, config.latent_size, hidden_size),
                            .shared = GatedMlp(context, block + "." + names.shared, mlp)});
   }
+  if (config.scales_inputs && config.shared_size > 0) {
+    mlp.intermediate_size = config.shared_size;
+    mlp.names = MlpNames();
+    beside_.emplace(context, block + "." + names.shared, mlp);
+  }
   for (const GatedMlp& expert : experts_) expert_weights_.push_back(expert.weights());
   Backend::check_experts(expert_weights_);
 }
@@ -85,8 +91,8 @@ Mixture::Mixture(const LoadContext& context, const std::string& block, const Mix
 void Mixture::forward(Backend& backend, const Tensor& router_input, const Tensor& x,
                       const BlockAdapters& adapters, Scratch& scratch, const Tensor& out) const {
   const Scratch::Frame frame(scratch);
-  const auto& [logits, routing, inner, shared] =
-      MixtureScratch(scratch, config_, x.size(1), x.size(0));
+  const MixtureScratch taken(scratch, config_, x.size(1), x.size(0));
+  const auto& [logits, routing, inner, shared, mixed, ones] = taken;
   router_.forward(backend, router_input, logits);
   adapters.add(backend, BlockProduct::router, router_input, logits);
   choose(backend, logits, routing);
@@ -95,6 +101,9 @@ void Mixture::forward(Backend& backend, const Tensor& router_input, const Tensor
     list = [&](BlockProduct product, const RowsOfExpert& rows, std::vector<LoraSegment>& segments) {
       adapters.list_expert(rows.expert, product, rows.batch_rows, rows.first_row, segments);
     };
+  }
+  if (config_.scales_inputs) {
+    return forward_scaled(backend, x, taken, list, adapters, scratch, out);
   }
   if (!latent_) return mix(backend, routing, list, x, scratch, out);
   latent_->to.forward(backend, x, inner);
@@ -124,9 +133,35 @@ void Mixture::mix(Backend& backend, const Routing& routing, const ListExpertSegm
 void Mixture::forward_shared(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                              Scratch& scratch, const Tensor& out) const {
   if (adapters.change(BlockProduct::gate_up) || adapters.change(BlockProduct::down)) {
-    return latent_->shared.forward(backend, x, adapters, scratch, out);
+    return shared_apart().forward(backend, x, adapters, scratch, out);
   }
-  backend.gated_mlp(latent_->shared.weights(), x, out);
+  backend.gated_mlp(shared_apart().weights(), x, out);
+}
+
+// Each slot's experts read rows times its weights, and add what they write with a weight of 1.
+void Mixture::forward_scaled(Backend& backend, const Tensor& x, const MixtureScratch& taken,
+                             const ListExpertSegments& list_segments, const BlockAdapters& adapters,
+                             Scratch& scratch, const Tensor& out) const {
+  const auto num_rows = static_cast<size_t>(x.size(0));
+  const HostRouting chosen = backend.read_routing(taken.routing);
+  const auto num_slots = static_cast<size_t>(chosen.num_slots);
+  backend.write(std::vector<float>(num_rows, 1.0f), taken.ones);
+  if (beside_) forward_shared(backend, x, adapters, scratch, taken.shared);
+  std::vector<float> factors(num_rows);
+  for (size_t slot = 0; slot < num_slots; ++slot) {
+    for (size_t row = 0; row < num_rows; ++row) {
+      factors[row] = chosen.weights[row * num_slots + slot];
+    }
+    const auto at = static_cast<int64_t>(slot);
+    const Routing of_slot = {.experts = taken.routing.experts.slice(1, at, at + 1),
+                             .weights = taken.ones};
+    backend.scale(x, factors, taken.inner);
+    const bool is_first = slot == 0 && !beside_;
+    const Tensor& to = is_first ? taken.shared : taken.mixed;
+    mix(backend, of_slot, list_segments, taken.inner, scratch, to);
+    if (!is_first) backend.add(taken.shared, to, taken.shared);
+  }
+  backend.scale(taken.shared, std::array{1.0f}, out);
 }
 
 void Mixture::route(Backend& backend, const Tensor& x, const Tensor& logits,
@@ -153,8 +188,10 @@ void Mixture::list_weights(std::vector<const PackedMatrix*>& weights) const {
     for (const PackedMatrix& matrix : linear.weights()) weights.push_back(&matrix);
   };
   add(router_);
+  if (latent_ || beside_) {
+    for (const Linear* const product : shared_apart().products()) add(*product);
+  }
   if (latent_) {
-    for (const Linear* const product : latent_->shared.products()) add(*product);
     add(latent_->to);
     add(latent_->from);
   }
@@ -169,9 +206,12 @@ MixtureScratch::MixtureScratch(Scratch& scratch, const MixtureConfig& config, in
     : logits(scratch.take_rows(rows, config.routing.num_logits())),
       routing{.experts = take_slots(scratch, DType::i32, rows, config),
               .weights = take_slots(scratch, DType::f32, rows, config)} {
-  if (config.latent_size == 0) return;
-  inner = scratch.take_rows(rows, config.latent_size);
+  if (config.latent_size == 0 && !config.scales_inputs) return;
+  inner = scratch.take_rows(rows, config.input_size(hidden_size));
   shared = scratch.take_rows(rows, hidden_size);
+  if (!config.scales_inputs) return;
+  mixed = scratch.take_rows(rows, hidden_size);
+  ones = scratch.take(DType::f32, {rows, 1});
 }
 
 }  // namespace paceline

@@ -19,8 +19,10 @@ namespace paceline {
 struct MixtureScratch {
   Tensor logits;    // [rows, num_logits]
   Routing routing;  // [rows, slots]
-  Tensor inner;     // [rows, latent_size], where experts read latent columns
+  Tensor inner;     // [rows, input_size], where experts read latent columns or scaled rows
   Tensor shared;    // [rows, hidden], there too
+  Tensor mixed;     // [rows, hidden], of scaled rows
+  Tensor ones;      // [rows, 1], likewise
 
   MixtureScratch(Scratch& scratch, const MixtureConfig& config, int64_t hidden_size, int64_t rows);
 };
@@ -77,6 +79,11 @@ class Mixture {
   // In place.
   void mix(Backend& backend, const Routing& routing, const ListExpertSegments& list_segments,
            const Tensor& inputs, Scratch& scratch, const Tensor& out) const;
+  // x may be out.
+  void forward_scaled(Backend& backend, const Tensor& x, const MixtureScratch& taken,
+                      const ListExpertSegments& list_segments, const BlockAdapters& adapters,
+                      Scratch& scratch, const Tensor& out) const;
+  const GatedMlp& shared_apart() const { return latent_ ? latent_->shared : beside_.value(); }
   void forward_shared(Backend& backend, const Tensor& x, const BlockAdapters& adapters,
                       Scratch& scratch, const Tensor& out) const;
 
@@ -87,6 +94,7 @@ class Mixture {
   std::vector<GatedMlp> experts_;           // the shared one is the last
   std::vector<GatedMlpWeights> expert_weights_;
   std::optional<Latent> latent_;
+  std::optional<GatedMlp> beside_;  // the shared expert, where inputs are scaled
 };
 
 }  // namespace paceline

@@ -33,6 +33,9 @@ struct MixtureConfig {
   // second one goes back. The shared expert reads the hidden ones and stands apart, so its
   // `routing.shared` is none. 0: no such projections.
   int64_t latent_size = 0;
+  // Weights multiply what the chosen experts read instead of what they write. The shared expert
+  // stands apart then, too.
+  bool scales_inputs = false;
   bool gated = true;  // false: the activation of up takes the place of a gate, in all experts
   bool has_choice_bias = false;
   bool router_bias = false;
@@ -40,6 +43,13 @@ struct MixtureConfig {
   bool scales_experts = false;  // each expert's weight is multiplied by a number of its own
   bool beside_mlp = false;      // an MLP stands beside the experts (MlpWithExperts)
   MixtureNames names;
+
+  // Columns that the chosen experts read.
+  int64_t input_size(int64_t hidden_size) const {
+    return latent_size > 0 ? latent_size : hidden_size;
+  }
+  // Whether a shared expert is none of the routing's.
+  bool shared_apart() const { return latent_size > 0 || (scales_inputs && shared_size > 0); }
 
   bool operator==(const MixtureConfig&) const = default;
 };

@@ -17,7 +17,10 @@ Rope::Rope(const RopeConfig& config, int64_t rotary_dim, Backend& backend)
     : config_(config),
       rotary_dim_(rotary_dim),
       inv_freq_(write_vector(backend, rope_frequencies(config, rotary_dim, 0))),
-      attention_factor_(static_cast<float>(config.attention_factor)) {
+      attention_factor_(static_cast<float>(config.attention_factor)),
+      long_attention_factor_(config.long_attention_factor > 0
+                                 ? static_cast<float>(config.long_attention_factor)
+                                 : attention_factor_) {
   if (!config.long_divisors.empty()) {
     long_inv_freq_ = write_vector(backend, rope_frequencies(config, rotary_dim, 1));
   }
@@ -44,7 +47,7 @@ void Rope::write_table(Backend& backend, Indices<int32_t> positions,
                                                   static_cast<size_t>(rows.num_rows));
     const Tensor part = table.slice(0, rows.first_row, rows.first_row + rows.num_rows);
     if (config_.scaling != RopeScaling::dynamic) {
-      backend.rope_table(of_rows, long_inv_freq_.view, attention_factor_, part);
+      backend.rope_table(of_rows, long_inv_freq_.view, long_attention_factor_, part);
       continue;
     }
     const OwnedTensor inv_freq =

@@ -39,7 +39,9 @@ struct RopeConfig {
   double beta_fast = 32.0;             // yarn
   double beta_slow = 1.0;              // yarn
   bool whole_dimensions = true;        // yarn: the ramp begins and ends at whole dimensions
+  bool backwards = false;              // angles are less than 0
   double attention_factor = 1.0;       // multiplies cos and sin
+  double long_attention_factor = 0.0;  // with long_divisors, where they apply; 0: the same
   // by_frequency: the divisors of the rotary_dim / 2 frequencies
   std::vector<float> frequency_divisors = {};
   // Those of sequences beyond the original context; none: the same.
@@ -80,7 +82,7 @@ class Rope {
   int64_t rotary_dim_;
   OwnedTensor inv_freq_;       // [rotary_dim / 2] float32
   OwnedTensor long_inv_freq_;  // the same, of long_divisors; else empty
-  float attention_factor_;
+  float attention_factor_, long_attention_factor_;
 };
 
 }  // namespace paceline

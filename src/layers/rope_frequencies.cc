@@ -104,7 +104,8 @@ std::vector<float> rope_frequencies(const RopeConfig& config, int64_t rotary_dim
            "rope: a divisor for each frequency");
   std::vector<float> frequencies;
   for (int64_t i = 0; i < rotary_dim / 2; ++i) {
-    frequencies.push_back(frequency_of(i, rotary_dim, config, stretched));
+    const float frequency = frequency_of(i, rotary_dim, config, stretched);
+    frequencies.push_back(config.backwards ? -frequency : frequency);
   }
   return frequencies;
 }

@@ -45,6 +45,20 @@ void check_device_takes(const DecoderConfig& config, const BackendLimits& limits
                             "model",
                             where));
   }
+  if (config.has_chunks() && !limits.chunks) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: attention_chunk_size: attention to chunks of the context has no "
+                            "kernels for GPUs; --device cpu runs the model",
+                            where));
+  }
+  if (config.mixture && !limits.sparse_mixer &&
+      (config.mixture->routing.score == ExpertScore::sparse_mixer ||
+       config.mixture->scales_inputs)) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{}: model_type: {}'s choice of experts has no kernels for GPUs; "
+                            "--device cpu runs the model",
+                            where, config.family));
+  }
   if (config.clip_qkv > 0 && !limits.clamp) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: clip_qkv: clipped queries, keys and values have no kernels for "

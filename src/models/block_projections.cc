@@ -61,13 +61,16 @@ bool is_mixture(const DecoderConfig& config, int64_t layer_index) {
   return config.layers[static_cast<size_t>(layer_index)].is_mixture;
 }
 
-// What stands around experts that read latent columns, the shared one among it.
-std::vector<BlockProjection> latent_projections(const DecoderConfig& config) {
+// What stands beside and around experts that aren't the routing's: a shared one, projections to
+// latent columns and back.
+std::vector<BlockProjection> projections_apart(const DecoderConfig& config) {
   const MixtureConfig& mixture = *config.mixture;
   const int64_t hidden = config.hidden_size, latent = mixture.latent_size;
-  std::vector<BlockProjection> parts = {
-      {mixture.names.to_latent, BlockProduct::to_latent, 0, latent, hidden},
-      {mixture.names.from_latent, BlockProduct::from_latent, 0, hidden, latent}};
+  std::vector<BlockProjection> parts;
+  if (latent > 0) {
+    parts = {{mixture.names.to_latent, BlockProduct::to_latent, 0, latent, hidden},
+             {mixture.names.from_latent, BlockProduct::from_latent, 0, hidden, latent}};
+  }
   const GatedProjections shared{.name = mixture.names.shared,
                                 .names = MlpNames(),
                                 .hidden = hidden,
@@ -278,7 +281,7 @@ MlpNames expert_mlp_names(const MixtureConfig& config, int64_t expert) {
 std::vector<BlockProjection> shared_projections(const DecoderConfig& config, int64_t layer_index) {
   if (!is_mixture(config, layer_index)) return {};
   const MixtureConfig& mixture = *config.mixture;
-  if (mixture.latent_size > 0) return latent_projections(config);
+  if (mixture.shared_apart()) return projections_apart(config);
   if (mixture.routing.shared == SharedExpert::none) return {};
   const GatedProjections expert{.name = mixture.names.shared,
                                 .names = expert_mlp_names(mixture, mixture.routing.num_experts),

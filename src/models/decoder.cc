@@ -73,6 +73,9 @@ float mixer_scale(const DecoderConfig& config, int64_t layer_index) {
 AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_index) {
   NormOptions qk_norm = norm_options(config);
   qk_norm.bias = config.qk_norm_bias;
+  if (!config.qk_norm_weight) qk_norm.has_weight = false;
+  const bool has_norms =
+      !config.norms_rotated_alone || layer_of(config, layer_index).rope_index != kNoRope;
   return {.hidden_size = config.hidden_size,
           .num_heads = config.num_heads,
           .num_kv_heads = config.num_kv_heads_of(layer_index),
@@ -80,9 +83,10 @@ AttentionConfig attention_config(const DecoderConfig& config, int64_t layer_inde
           .params = {.scale = config.attention_scale,
                      .soft_cap = config.attention_soft_cap,
                      .window = layer_of(config, layer_index).window,
+                     .chunked = layer_of(config, layer_index).chunked,
                      .bidirectional = config.bidirectional},
           .rope_pairs = config.rope_pairs,
-          .qk_norm = config.qk_norm,
+          .qk_norm = has_norms ? config.qk_norm : QkNorm::none,
           .value_norm = config.value_norm,
           .values_are_keys = layer_of(config, layer_index).values_are_keys,
           .shares_cache = config.shares_cache(layer_index),
@@ -302,15 +306,13 @@ void take_feed_forward(Scratch& scratch, const DecoderConfig& config, int64_t la
       MlpWithExpertsScratch(scratch, config.hidden_size, rows);
       take_mlp(scratch, config, layer_index, rows, adapters);
     }
-    if (mixture.latent_size == 0) {
-      return take_expert_steps(scratch, mixture, config.hidden_size, rows);
-    }
     MixtureScratch(scratch, mixture, config.hidden_size, rows);
     if (adapters == AdapterUse::none) return;
     {
       const Scratch::Frame experts(scratch);
-      take_expert_steps(scratch, mixture, mixture.latent_size, rows);
+      take_expert_steps(scratch, mixture, mixture.input_size(config.hidden_size), rows);
     }
+    if (!mixture.shared_apart()) return;
     scratch.take_rows(rows, (mixture.gated ? 2 : 1) * mixture.shared_size);
     return;
   }
@@ -560,7 +562,8 @@ void Decoder::forward(Backend& backend, const BatchView& batch, const KvStorage&
     const int rope = config_.layers[i].rope_index;
     const PositionInputs positions = {
         .rope_table = rope == kNoRope ? nullptr : &rope_tables[static_cast<size_t>(rope)],
-        .query_factors = query_factors,
+        .query_factors = config_.grows_queries(layer) ? std::span<const float>(query_factors)
+                                                      : std::span<const float>(),
         .scores = distance_scores_ ? &scores : nullptr};
     const MixerInputs in{
         .positions = positions,

@@ -17,10 +17,20 @@ std::vector<float> DecoderConfig::query_factors(Indices<int32_t> positions) cons
   if (query_growth.beta == 0.0) return factors;
   factors.reserve(static_cast<size_t>(positions.size()));
   for (const int32_t position : positions.host()) {
-    const auto periods = static_cast<double>(position / query_growth.context);
+    const auto periods =
+        static_cast<double>((position + query_growth.offset) / query_growth.context);
     factors.push_back(static_cast<float>(1.0 + query_growth.beta * std::log1p(periods)));
   }
   return factors;
+}
+
+bool DecoderConfig::grows_queries(int64_t layer_index) const {
+  const bool rotates = layers[static_cast<size_t>(layer_index)].rope_index != kNoRope;
+  return query_growth.beta != 0.0 && !(query_growth.unrotated_alone && rotates);
+}
+
+bool DecoderConfig::has_chunks() const {
+  return std::ranges::any_of(layers, &LayerConfig::chunked);
 }
 
 namespace {

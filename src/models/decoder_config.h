@@ -37,6 +37,7 @@ struct LayerConfig {
   int rope_index = 0;       // into DecoderConfig::ropes, or kNoRope
   bool is_mixture = false;  // a mixture of experts instead of one MLP
   bool has_mlp = true;      // or a mixture
+  bool chunked = false;     // as AttentionParams::chunked
   // As MlpConfig::gate_deviations.
   std::optional<float> gate_deviations = {};
   bool joins_next = false;  // the next layer's mixer reads what this one's does: both are one layer
@@ -51,10 +52,13 @@ struct LayerConfig {
   bool operator==(const LayerConfig&) const = default;
 };
 
-// Queries grow with their position p: by 1 + beta * log(1 + floor(p / context)) (Llama 4).
+// Queries grow with their position p: by 1 + beta * log(1 + floor((p + offset) / context)) (Llama
+// 4).
 struct QueryGrowth {
   double beta = 0.0;  // 0: they don't
   int64_t context = 0;
+  int64_t offset = 0;
+  bool unrotated_alone = false;  // those of layers that don't rotate
 
   bool operator==(const QueryGrowth&) const = default;
 };
@@ -103,11 +107,13 @@ struct DecoderConfig {
   bool multiplied_weights = false;  // multipliers are in the weights, and in those of GGUF adapters
   QueryGrowth query_growth;
   QkNorm qk_norm = QkNorm::none;
-  bool value_norm = false;     // of each head of the values, without weights
-  bool qk_norm_bias = false;   // of layer norms
-  bool rotates_first = false;  // q and k are normalised behind the rotation
-  bool joined_norms = false;   // as AttentionConfig::joined_norms
-  float clip_qkv = 0.0f;       // as AttentionConfig::clip
+  bool qk_norm_weight = true;        // false: these norms have no weights
+  bool norms_rotated_alone = false;  // layers that don't rotate have no norms of q and k
+  bool value_norm = false;           // of each head of the values, without weights
+  bool qk_norm_bias = false;         // of layer norms
+  bool rotates_first = false;        // q and k are normalised behind the rotation
+  bool joined_norms = false;         // as AttentionConfig::joined_norms
+  float clip_qkv = 0.0f;             // as AttentionConfig::clip
   RopePairs rope_pairs = RopePairs::halves;
   bool norms_sums = false;      // norms behind attention and MLP are those of the residual stream
   bool layer_scalars = false;   // each layer's end multiplies the residual stream by a layer_scalar
@@ -187,6 +193,10 @@ struct DecoderConfig {
   int64_t num_stored_layers() const { return stored_layer(num_layers()); }
   // Of the stores of the layers that are attention.
   int64_t values_in_keys() const { return latent ? latent->rank : 0; }
+  // Whether query_factors() are those of a layer.
+  bool grows_queries(int64_t layer_index) const;
+  // Whether some layers see chunks of the context alone.
+  bool has_chunks() const;
   // Whether positions add to the scores of attention.
   bool has_position_scores() const { return distance_scores || disentangled; }
   // Whether some layers have states instead of keys and values.

@@ -10,9 +10,8 @@ constexpr int64_t kExaonePattern = 4;  // every fourth layer has full attention
 constexpr CommonDefaults kExaone4Defaults = {
     .vocab_size = 102400, .num_heads = 32, .num_kv_heads = 32, .norm_eps = 1e-5};
 
-std::vector<LayerConfig> read_exaone_layers(const HfConfig& config) {
+std::vector<LayerConfig> read_windows(const HfConfig& config, std::optional<int64_t> window) {
   const int64_t num_layers = read_num_layers(config);
-  const auto window = config.integer_or_null("sliding_window", kExaoneWindow);
   if (const auto sliding = read_sliding_layers(config, num_layers)) {
     return windowed_layers(config, *sliding, window);
   }
@@ -23,16 +22,21 @@ std::vector<LayerConfig> read_exaone_layers(const HfConfig& config) {
 
 }  // namespace
 
+std::vector<LayerConfig> read_exaone_layers(const HfConfig& config) {
+  const auto window = config.integer_or_null("sliding_window", kExaoneWindow);
+  std::vector<LayerConfig> layers = read_windows(config, window);
+  for (LayerConfig& layer : layers) {
+    if (window && layer.window == 0) layer.rope_index = kNoRope;
+  }
+  return layers;
+}
+
 DecoderConfig read_exaone4(const HfConfig& config, const WeightReader& weights) {
   DecoderConfig decoder = read_common(config, weights, kExaone4Defaults);
   decoder.activation = read_activation(config, "hidden_act", "silu");
   decoder.qk_norm = QkNorm::head;
   decoder.norms = kNormsBehind;
   decoder.layers = read_exaone_layers(config);
-  const bool has_windows = config.integer_or_null("sliding_window", kExaoneWindow).has_value();
-  for (LayerConfig& layer : decoder.layers) {
-    if (has_windows && layer.window == 0) layer.rope_index = kNoRope;
-  }
   read_ropes(config, {{}}, decoder);
   return decoder;
 }

@@ -124,6 +124,14 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"bloom", read_bloom},
     {"mpt", read_mpt},
     {"codegen", read_codegen},
+    {"nanochat", read_nanochat},
+    {"granite_swa", read_granite_swa},
+    {"granitemoe_swa", read_granite_moe_swa},
+    {"sarvam_moe", read_sarvam_moe},
+    {"exaone_moe", read_exaone_moe},
+    {"phimoe", read_phimoe},
+    {"llama4", read_llama4},
+    {"llama4_text", read_llama4},
     {"biogpt", read_biogpt},
     {"xglm", read_xglm},
     {"gpt-sw3", read_gpt2},
@@ -361,6 +369,25 @@ std::vector<bool> sliding_pattern(int64_t num_layers, int64_t pattern) {
 }
 
 int64_t read_num_layers(const HfConfig& config) { return config.integer("num_hidden_layers"); }
+
+std::vector<bool> read_rotating_layers(const HfConfig& config, int64_t num_layers) {
+  constexpr std::string_view kKey = "no_rope_layers";
+  std::vector<bool> rotates;
+  const auto listed = config.find(kKey);
+  if (!listed) {
+    const int64_t interval = config.integer("no_rope_layer_interval");
+    for (int64_t i = 0; i < num_layers; ++i) rotates.push_back((i + 1) % interval != 0);
+    return rotates;
+  }
+  const auto items = listed->items();
+  if (static_cast<int64_t>(items.size()) < num_layers) {
+    config.invalid(kKey, fmt::format("{} entries for {} layers", items.size(), num_layers));
+  }
+  for (int64_t i = 0; i < num_layers; ++i) {
+    rotates.push_back(items[static_cast<size_t>(i)].integer({.min = 0, .max = 1}) == 1);
+  }
+  return rotates;
+}
 
 std::vector<LayerConfig> uniform_layers(int64_t num_layers, int64_t window) {
   return std::vector<LayerConfig>(static_cast<size_t>(num_layers), {.window = window});

@@ -84,6 +84,9 @@ extern const BlockNorms kNormsBehind;
 extern const BlockNorms kNormsAround;
 
 int64_t read_num_layers(const HfConfig& config);
+// Whether each layer rotates: `no_rope_layers` has 1 where it does. Without it every
+// no_rope_layer_interval-th layer doesn't.
+std::vector<bool> read_rotating_layers(const HfConfig& config, int64_t num_layers);
 // Layers with the same window; 0: none.
 std::vector<LayerConfig> uniform_layers(int64_t num_layers, int64_t window);
 // `sliding_window` of a family that has no window without it; 0: none.
@@ -151,6 +154,15 @@ DecoderConfig read_lfm2(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_lfm2_moe(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_lfm3(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_bloom(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_phimoe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_llama4(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_nanochat(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_granite_swa(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_granite_moe_swa(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_sarvam_moe(const HfConfig& config, const WeightReader& weights);
+DecoderConfig read_exaone_moe(const HfConfig& config, const WeightReader& weights);
+// The layers of EXAONE 4, of which those without a window don't rotate where others have one.
+std::vector<LayerConfig> read_exaone_layers(const HfConfig& config);
 DecoderConfig read_codegen(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_biogpt(const HfConfig& config, const WeightReader& weights);
 DecoderConfig read_xglm(const HfConfig& config, const WeightReader& weights);

@@ -214,6 +214,7 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "shared_expert_intermediate_size"},
     {.name = "shared_intermediate_size"},
     {.name = "n_shared_experts"},
+    {.name = "num_shared_experts"},
     {.name = "moe_topk"},
     {.name = "moe_k"},
     {.name = "moe_num_experts"},
@@ -347,6 +348,17 @@ constexpr auto kRules = std::to_array<FieldRule>({
     {.name = "output_router_logits", .use = harmless},
     {.name = "router_aux_loss_coef", .use = harmless},  // of a loss beside the model's
     {.name = "router_jitter_noise", .use = harmless},   // in training alone
+    {.name = "router_jitter_noise", .family = "phimoe"},
+    {.name = "input_jitter_noise", .use = harmless},
+    {.name = "lm_head_bias"},
+    {.name = "layer_rope_theta"},
+    {.name = "intermediate_size_mlp"},
+    {.name = "moe_layers"},
+    {.name = "interleave_moe_layer_step"},
+    {.name = "attention_chunk_size"},
+    {.name = "attn_temperature_tuning"},
+    {.name = "floor_scale"},
+    {.name = "attn_scale"},
     // Special tokens: text/ and engine/ obey them.
     {.name = "bos_token_id"},
     {.name = "eos_token_id"},

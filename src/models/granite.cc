@@ -1,8 +1,10 @@
 // Granite 3 and 4 (transformers' modeling_granite, _granitemoe, _granitemoeshared and
-// _granitemoehybrid): Llama's block with multipliers, or with these and a mixture of experts.
-// HyperCLOVA X (modeling_hyperclovax).
+// _granitemoehybrid): Llama's block with multipliers, or with these and a mixture of experts;
+// Granite Swash (_granite_swa, _granitemoe_swa) with windows and attention sinks. HyperCLOVA X
+// (modeling_hyperclovax).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/family.h"
@@ -14,11 +16,21 @@ namespace {
 
 constexpr CommonDefaults kGraniteDefaults = {.vocab_size = 32000, .num_heads = 32};
 
+constexpr CommonDefaults kSwashDefaults = {.vocab_size = 100352,
+                                           .num_heads = 20,
+                                           .num_kv_heads = 4,
+                                           .intermediate_size = 8192,
+                                           .max_position = 8192,
+                                           .tied_head = true,
+                                           .norm_eps = 1e-5,
+                                           .hidden_size = 2560};
+
 constexpr std::string_view kSharedMlp = "shared_mlp";
 const MlpNames kFusedShared = {.down = "output_linear", .gate_up = "input_linear"};
 
-DecoderConfig read_multiplied_block(const HfConfig& config, const WeightReader& weights) {
-  DecoderConfig decoder = read_common(config, weights, kGraniteDefaults);
+DecoderConfig read_multiplied_block(const HfConfig& config, const WeightReader& weights,
+                                    const CommonDefaults& defaults = kGraniteDefaults) {
+  DecoderConfig decoder = read_common(config, weights, defaults);
   decoder.activation = read_activation(config, "hidden_act", "silu");
   decoder.qkv_bias = config.boolean("attention_bias", false);
   decoder.output_bias = decoder.qkv_bias;
@@ -62,6 +74,46 @@ std::vector<LayerConfig> read_granite_layers(const HfConfig& config) {
   return layers;
 }
 
+// A rope for each theta of `layer_rope_theta`; a layer with 0 doesn't rotate.
+void read_layer_ropes(const HfConfig& config, DecoderConfig& decoder) {
+  constexpr std::string_view kKey = "layer_rope_theta";
+  const auto listed = config.find(kKey);
+  if (!listed) return;
+  const auto thetas = listed->items();
+  if (thetas.size() != decoder.layers.size()) {
+    config.invalid(kKey,
+                   fmt::format("{} entries for {} layers", thetas.size(), decoder.layers.size()));
+  }
+  const RopeConfig rope = decoder.ropes.front();
+  decoder.ropes.clear();
+  for (size_t i = 0; i < thetas.size(); ++i) {
+    const double theta = thetas[i].number({.min = 0, .max = 1e15});
+    if (theta == 0) {
+      decoder.layers[i].rope_index = kNoRope;
+      continue;
+    }
+    const auto at = std::ranges::find(decoder.ropes, theta, &RopeConfig::theta);
+    decoder.layers[i].rope_index = static_cast<int>(at - decoder.ropes.begin());
+    if (at != decoder.ropes.end()) continue;
+    decoder.ropes.push_back(rope);
+    decoder.ropes.back().theta = theta;
+  }
+}
+
+// Windows in all but every fourth layer, from the first one on, and attention sinks.
+void read_swash_layers(const HfConfig& config, DecoderConfig& decoder) {
+  constexpr int64_t kWindow = 128;
+  constexpr size_t kPattern = 4;
+  std::vector<bool> sliding;
+  for (size_t i = 0; i < decoder.layers.size(); ++i) sliding.push_back(i % kPattern != 0);
+  const auto listed = read_sliding_layers(config, std::ssize(decoder.layers));
+  const std::vector<LayerConfig> windowed = windowed_layers(
+      config, listed.value_or(sliding), config.integer_or_null("sliding_window", kWindow));
+  for (size_t i = 0; i < windowed.size(); ++i) decoder.layers[i].window = windowed[i].window;
+  decoder.attention_sinks = true;
+  read_layer_ropes(config, decoder);
+}
+
 }  // namespace
 
 DecoderConfig read_granite(const HfConfig& config, const WeightReader& weights) {
@@ -99,6 +151,19 @@ DecoderConfig read_granite_moe_shared(const HfConfig& config, const WeightReader
   MixtureConfig& mixture = *decoder.mixture;
   mixture.shared_size = config.integer("shared_intermediate_size", 0);
   if (mixture.shared_size > 0) mixture.routing.shared = SharedExpert::plain;
+  return decoder;
+}
+
+DecoderConfig read_granite_swa(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_multiplied_block(config, weights, kSwashDefaults);
+  decoder.mlp_bias = config.boolean("mlp_bias", false);
+  read_swash_layers(config, decoder);
+  return decoder;
+}
+
+DecoderConfig read_granite_moe_swa(const HfConfig& config, const WeightReader& weights) {
+  DecoderConfig decoder = read_granite_moe_shared(config, weights);
+  read_swash_layers(config, decoder);
   return decoder;
 }
 

@@ -16,22 +16,6 @@ constexpr CommonDefaults kMiniMaxDefaults = {.vocab_size = 200064,
                                              .head_dim = 128,
                                              .max_position = 196608};
 
-// Files of transformers call the mixture block_sparse_moe, GGUF files read as checkpoints mlp.
-// mlx-lm's have another name for the experts' projections.
-MixtureNames find_names(const WeightReader& weights) {
-  MixtureNames names;
-  names.choice_bias = weights.contains("layers.0.mlp.gate.e_score_correction_bias")
-                          ? "mlp.gate.e_score_correction_bias"
-                          : "mlp.e_score_correction_bias";
-  if (weights.contains("layers.0.mlp.gate.weight")) return names;
-  names.choice_bias = "block_sparse_moe.e_score_correction_bias";
-  names.router = "block_sparse_moe.gate";
-  names.experts = "block_sparse_moe.experts";
-  const std::string gate = "layers.0." + names.experts + ".0.gate_proj.weight";
-  if (!weights.contains(gate)) names.projections = {.gate = "w1", .up = "w3", .down = "w2"};
-  return names;
-}
-
 }  // namespace
 
 DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights) {
@@ -41,7 +25,7 @@ DecoderConfig read_mixtral(const HfConfig& config, const WeightReader& weights) 
   decoder.mixture = read_mixture(
       config, {.size_key = "intermediate_size", .num_experts = 8, .experts_per_token = 2});
   decoder.mixture->routing.normalise = true;
-  decoder.mixture->names = find_names(weights);
+  decoder.mixture->names = mixtral_names(weights);
   const auto window = config.has("sliding_window") ? config.integer("sliding_window") : 0;
   decoder.layers = uniform_layers(read_num_layers(config), window);
   mix_all_layers(decoder.layers);
@@ -60,7 +44,7 @@ DecoderConfig read_minimax_m2(const HfConfig& config, const WeightReader& weight
   decoder.mixture->routing.score = ExpertScore::sigmoid;
   decoder.mixture->routing.normalise = true;
   decoder.mixture->has_choice_bias = true;
-  decoder.mixture->names = find_names(weights);
+  decoder.mixture->names = mixtral_names(weights);
   decoder.layers = uniform_layers(read_num_layers(config), 0);
   mix_all_layers(decoder.layers);
   const int64_t rotary_dim = config.integer("rotary_dim", decoder.head_dim);

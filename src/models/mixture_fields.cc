@@ -19,6 +19,26 @@ MixtureConfig read_mixture(const HfConfig& config, const MixtureDefaults& defaul
   return mixture;
 }
 
+// Files of transformers call the mixture block_sparse_moe, GGUF files read as checkpoints and those
+// of transformers 5 mlp. mlx-lm's have another name for the experts' projections.
+MixtureNames mixtral_names(const WeightReader& weights) {
+  MixtureNames names;
+  names.choice_bias = weights.contains("layers.0.mlp.gate.e_score_correction_bias")
+                          ? "mlp.gate.e_score_correction_bias"
+                          : "mlp.e_score_correction_bias";
+  if (weights.contains("layers.0.mlp.gate.weight")) return names;
+  if (weights.contains("layers.0.mlp.router.weight")) {
+    names.router = "mlp.router";
+    return names;
+  }
+  names.choice_bias = "block_sparse_moe.e_score_correction_bias";
+  names.router = "block_sparse_moe.gate";
+  names.experts = "block_sparse_moe.experts";
+  const std::string gate = "layers.0." + names.experts + ".0.gate_proj.weight";
+  if (!weights.contains(gate)) names.projections = {.gate = "w1", .up = "w3", .down = "w2"};
+  return names;
+}
+
 void mix_all_layers(std::vector<LayerConfig>& layers) {
   for (LayerConfig& layer : layers) layer.is_mixture = true;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "models/hf_config.h"
+#include "weights/weight_reader.h"
 
 namespace paceline {
 
@@ -49,6 +50,9 @@ void mix_layers_behind(const HfConfig& config, int64_t default_dense,
                        std::vector<LayerConfig>& layers);
 // A layer that predicts further tokens may come after these; it isn't used.
 void read_unused_layers(const HfConfig& config, int64_t otherwise, DecoderConfig& decoder);
+
+// What files of Mixtral and its kin call the parts of a mixture.
+MixtureNames mixtral_names(const WeightReader& weights);
 
 // Makes all layers mixtures.
 void mix_all_layers(std::vector<LayerConfig>& layers);

@@ -70,7 +70,7 @@ inline ModelCosts model_costs(const DecoderConfig& config) {
     const int64_t matrices = config.mixture->gated ? 3 : 2;
     const int64_t latent = config.mixture->latent_size;
     const int64_t expert = matrices * (latent > 0 ? latent : hidden) * config.mixture->expert_size;
-    const bool has_shared = routing.shared != SharedExpert::none || latent > 0;
+    const bool has_shared = routing.shared != SharedExpert::none || config.mixture->shared_apart();
     costs.block_weights += hidden * (routing.num_logits() + 2 * latent) +
                            routing.num_experts * expert +
                            (has_shared ? matrices * hidden * config.mixture->shared_size : 0);

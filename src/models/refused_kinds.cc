@@ -44,7 +44,6 @@ constexpr auto kReaderNames = std::to_array<std::string_view>(
 constexpr auto kPictureNames = std::to_array<std::string_view>(
     {"fuyu", "git", "got_ocr2", "moss_transcribe_diarize", "phi4_multimodal"});
 constexpr auto kPrunedHeadNames = std::to_array<std::string_view>({"apertus1p5_text"});
-constexpr auto kLlama4Names = std::to_array<std::string_view>({"llama4", "llama4_text"});
 constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
                                                                    "aria_text",
                                                                    "beam",
@@ -56,11 +55,8 @@ constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
                                                                    "doge",
                                                                    "dory",
                                                                    "emu3",
-                                                                   "exaone_moe",
                                                                    "flint",
                                                                    "gpt_neox_japanese",
-                                                                   "granite_swa",
-                                                                   "granitemoe_swa",
                                                                    "hrm_text",
                                                                    "hy_v3",
                                                                    "inkling2_loop_text",
@@ -72,9 +68,6 @@ constexpr auto kOtherBlockNames = std::to_array<std::string_view>({"afmoe",
                                                                    "lara_mini",
                                                                    "mimo_v2_flash",
                                                                    "modernbert-decoder",
-                                                                   "nanochat",
-                                                                   "phimoe",
-                                                                   "sarvam_moe",
                                                                    "zaya"});
 
 struct RefusedKind {
@@ -100,7 +93,6 @@ constexpr auto kRefusedKinds = std::to_array<RefusedKind>({
     {kReaderNames, "its decoder attends to the output of another model", false},
     {kPictureNames, "its inputs are images or sound", false},
     {kPrunedHeadNames, "its head may have fewer tokens than its embedding", false},
-    {kLlama4Names, "its attention is cut into chunks of the context", false},
     {kOtherBlockNames, "its blocks differ from those of the families that run", false},
 });
 

@@ -87,9 +87,14 @@ RopeConfig read_divided(const RopeSource& source) {
   };
   divided.long_divisors = read("long_factor");
   divided.frequency_divisors = read("short_factor");
-  if (divided.long_divisors == divided.frequency_divisors) divided.long_divisors.clear();
+  if (source.kind.has_mscales) {
+    divided.attention_factor = rope.number("short_mscale");
+    divided.long_attention_factor = rope.number("long_mscale");
+  } else {
+    divided.attention_factor = read_longrope_attention_factor(source);
+    if (divided.long_divisors == divided.frequency_divisors) divided.long_divisors.clear();
+  }
   if (!divided.long_divisors.empty()) divided.original_max_position = read_original_context(source);
-  divided.attention_factor = read_longrope_attention_factor(source);
   return divided;
 }
 

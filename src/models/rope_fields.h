@@ -25,6 +25,8 @@ struct RopeFields {
   bool scales_scores = false;            // mscale_all_dim multiplies attention_scale
   // The family's types "su" and "yarn" mean longrope, and it has no other.
   bool every_scaling_is_longrope = false;
+  // Its factors of the angles are short_mscale and long_mscale, beyond the original context.
+  bool has_mscales = false;
   bool may_be_of_images = false;  // the type "mrope" is the default one for text
   bool may_have_alpha = false;    // alpha of the type "dynamic" stretches theta of every length
 };

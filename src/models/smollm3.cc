@@ -1,6 +1,4 @@
 // SmolLM 3 (transformers' modeling_smollm3): Llama's block, in which some layers don't rotate.
-#include <fmt/format.h>
-
 #include "models/family.h"
 
 namespace paceline {
@@ -11,27 +9,6 @@ constexpr CommonDefaults kSmolLm3Defaults = {.vocab_size = 128256,
                                              .num_kv_heads = 4,
                                              .max_position = 32768,
                                              .tied_head = true};
-
-// Whether each layer rotates: `no_rope_layers` has 1 where it does. Without it every
-// no_rope_layer_interval-th layer doesn't.
-std::vector<bool> read_rotating_layers(const HfConfig& config, int64_t num_layers) {
-  constexpr std::string_view kKey = "no_rope_layers";
-  std::vector<bool> rotates;
-  const auto listed = config.find(kKey);
-  if (!listed) {
-    const int64_t interval = config.integer("no_rope_layer_interval");
-    for (int64_t i = 0; i < num_layers; ++i) rotates.push_back((i + 1) % interval != 0);
-    return rotates;
-  }
-  const auto items = listed->items();
-  if (static_cast<int64_t>(items.size()) < num_layers) {
-    config.invalid(kKey, fmt::format("{} entries for {} layers", items.size(), num_layers));
-  }
-  for (int64_t i = 0; i < num_layers; ++i) {
-    rotates.push_back(items[static_cast<size_t>(i)].integer({.min = 0, .max = 1}) == 1);
-  }
-  return rotates;
-}
 
 }  // namespace
 

@@ -45,10 +45,28 @@ void expect_trainable(const Decoder& decoder, const Backend& backend) {
     throw Error(ErrorCode::unsupported,
                 "train: the model's activation is xIELU, whose gradient isn't computed");
   }
+  if (decoder.config().embedding_norm) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("train: the model has a norm of its embedding ({}), whose gradient "
+                            "isn't computed",
+                            decoder.config().family));
+  }
   if (decoder.config().has_position_scores()) {
     throw Error(ErrorCode::unsupported,
                 "train: the model's scores of attention depend on distances (ALiBi), and the "
                 "gradient of such attention isn't computed");
+  }
+  if (decoder.config().has_chunks() || decoder.config().query_growth.unrotated_alone) {
+    throw Error(ErrorCode::unsupported,
+                "train: the model attends to chunks of the context (attention_chunk_size) or its "
+                "queries grow in some layers (attn_temperature_tuning), whose gradients aren't "
+                "computed");
+  }
+  const auto& experts = decoder.config().mixture;
+  if (experts && (experts->routing.score == ExpertScore::sparse_mixer || experts->scales_inputs)) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("train: the gradient of {}'s choice of experts isn't computed",
+                            decoder.config().family));
   }
   if (decoder.config().clip_qkv > 0) {
     throw Error(ErrorCode::unsupported,

@@ -122,13 +122,16 @@ void ExpertCheckpoint::divide(const CheckpointEntry& entry) {
   const bool is_vector = entry.shape.rank() == 2;
   const bool has_biases = source_.contains(block + ".experts.down_proj_bias");
   const bool is_packed = entry.name.ends_with(".weight");
-  Stack& stack = *stacks_.emplace_back(
-      std::make_unique<Stack>(Stack{.name = entry.name,
-                                    .shape = entry.shape,
-                                    .layout = is_vector                  ? Layout::vectors
-                                              : has_biases && !is_packed ? Layout::columns
-                                                                         : Layout::rows,
-                                    .num_parts = entry.shape[0] * count}));
+  // Llama 4's lie as columns, too: all of gate, then all of up.
+  const bool is_beside_shared = block.ends_with(".feed_forward") && !is_packed &&
+                                source_.contains(block + ".shared_expert.down_proj.weight");
+  Stack& stack = *stacks_.emplace_back(std::make_unique<Stack>(
+      Stack{.name = entry.name,
+            .shape = entry.shape,
+            .layout = is_vector                                        ? Layout::vectors
+                      : (has_biases && !is_packed) || is_beside_shared ? Layout::columns
+                                                                       : Layout::rows,
+            .num_parts = entry.shape[0] * count}));
   if (stack.rows_each() % count != 0) {
     throw Error(ErrorCode::corrupt,
                 fmt::format("{}: tensor {} has shape {}, expected the rows of {} projections",

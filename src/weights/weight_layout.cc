@@ -105,6 +105,15 @@ constexpr auto kFalconParts = std::to_array<NamePart>({
     {"embed_norm.", "word_embeddings_layernorm."},
     {"layers.", "h."},
 });
+// Sarvam 30B as it is published (conversion_mapping).
+constexpr auto kSarvamParts = std::to_array<NamePart>({
+    {"embed_tokens.", "word_embeddings."},
+    {".self_attn.qkv_proj.", ".attention.query_key_value."},
+    {".self_attn.o_proj.", ".attention.dense."},
+    {".self_attn.q_norm.", ".attention.query_layernorm."},
+    {".self_attn.k_norm.", ".attention.key_layernorm."},
+    {".mlp.gate.e_score_correction_bias", ".mlp.gate.expert_bias"},
+});
 constexpr auto kCodeGenMasks = std::to_array<std::string_view>({".attn.causal_mask"});
 // BioGPT (modeling_biogpt), whose prefix no other family has.
 constexpr auto kBioGptParts = std::to_array<NamePart>({
@@ -269,6 +278,11 @@ constexpr auto kLayouts = std::to_array<WeightLayout>({
      .parts = kGptParts,
      .layers_in_class = "transformer.h.",
      .unneeded_ends = kCodeGenMasks},
+    {.embedding = "word_embeddings.weight",
+     .sign = "layers.0.attention.query_key_value.weight",
+     .parts = kSarvamParts,
+     .layers_in_class = "model.layers.",
+     .unneeded_ends = {}},
     {.embedding = "wte.weight",
      .sign = "blocks.0.attn.Wqkv.weight",
      .parts = kMptParts,

@@ -55,6 +55,8 @@ std::vector<AttentionShape> shapes() {
       AttentionShape shape = {.heads = 6, .kv_heads = 2, .head_dim = 40, .dtype = dtype};
       shape.params = {.scale = 0.2f, .soft_cap = window == 10 ? 4.0f : 0.0f, .window = window};
       shapes.push_back(shape);
+      shape.params.chunked = true;
+      if (window > 1) shapes.push_back(shape);
     }
   }
   for (const DType dtype : {DType::bf16, DType::i8}) {
@@ -278,6 +280,19 @@ TEST_P(Attention, PositionScoresOfWhatIsBeforeAreTheReferences) {
       const std::vector<float> part(all.begin() + begin * kHeads * 40, all.end());
       EXPECT_SAME_BITS(attend_piece(shape, whole.q.view, begin, 100), part) << begin;
     }
+  }
+}
+
+TEST_P(Attention, ChunksOfTheContextAreTheReferences) {
+  const auto reference = make_reference_backend();
+  for (const int64_t chunk : {1, 7, 64, 100}) {
+    AttentionShape shape = {.heads = 6, .kv_heads = 2, .head_dim = 40, .dtype = DType::f32};
+    shape.params = {.scale = 0.2f, .window = chunk, .chunked = true};
+    shape.slices = {{0, 1}, {60, 80}, {199, 2}, {300, 1}};
+    const AttentionInputs inputs(shape, kSeed, 1, memory_);
+    const std::vector<float> expected = attend(*reference, inputs);
+    const std::vector<float> found = attend(backend(), inputs);
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 4e-6f) << chunk;
   }
 }
 

@@ -227,6 +227,37 @@ TEST_P(RouteOp, AddsTheSharedExpertWithItsGate) {
   EXPECT_EQ(route(backend(), {9.0f, 0.0f}, params).weights[1], 1.0f);
 }
 
+// With a jitter of 0.1, a logit near another one is at least four fifths of it.
+TEST_P(RouteOp, SparseMixersWeighThoseNearTheHighestOfWhatIsLeft) {
+  const RoutingParams params = {
+      .num_experts = 4, .experts_per_token = 2, .score = ExpertScore::sparse_mixer, .jitter = 0.1f};
+  const auto reference = make_reference_backend();
+  for (Backend* const each : {&backend(), reference.get()}) {
+    const Choice choice =
+        route(*each, {1.7f, 2.0f, 1.5f, -9.0f, 0.0f, -1.0f, -1.1f, -2.0f}, params);
+    EXPECT_EQ(choice.experts, (std::vector<int32_t>{0, 1, 0, 1}));
+    EXPECT_NEAR(choice.weights[0], 1.0f / (1.0f + std::exp(-0.2f)), 1e-6f);
+    EXPECT_NEAR(choice.weights[1], 1.0f / (1.0f + std::exp(-0.3f)), 1e-6f);
+    EXPECT_NEAR(choice.weights[2], 1.0f, 1e-6f);
+    EXPECT_NEAR(choice.weights[3], 1.0f / (1.0f + std::exp(-0.1f)), 1e-6f);
+  }
+}
+
+TEST_P(RouteOp, SparseMixersAreTheReferences) {
+  const RoutingParams params = {.num_experts = 16,
+                                .experts_per_token = 2,
+                                .score = ExpertScore::sparse_mixer,
+                                .jitter = 0.3f};
+  const std::vector<float> logits =
+      to_vector(random_tensor(memory_, DType::f32, {300, 16}, 6, 3.0f).view);
+  const Choice found = route(backend(), logits, params);
+  const Choice expected = route(*make_reference_backend(), logits, params);
+  EXPECT_EQ(found.experts, expected.experts);
+  for (size_t i = 0; i < found.weights.size(); ++i) {
+    EXPECT_NEAR(found.weights[i], expected.weights[i], 1e-6f);
+  }
+}
+
 TEST_P(RouteOp, KeepsLogitsThatAreNotFiniteToTheirRow) {
   const RoutingParams params = {.num_experts = 3, .experts_per_token = 2};
   for (const float bad : {kSpoilt, std::numeric_limits<float>::infinity()}) {

@@ -34,6 +34,22 @@ TEST(DeviceLimits, ClippedHeadsNeedKernels) {
                [&] { check_device_takes(olmo, {.clamp = false}, "config.json"); });
 }
 
+TEST(DeviceLimits, ChunksOfTheContextNeedKernels) {
+  const DecoderConfig llama4{.head_dim = 128,
+                             .layers = {LayerConfig{.window = 8192, .chunked = true}}};
+  check_device_takes(llama4, {}, "config.json");
+  expect_error(ErrorCode::unsupported, {"config.json: attention_chunk_size: ", "--device cpu"},
+               [&] { check_device_takes(llama4, {.chunks = false}, "config.json"); });
+}
+
+TEST(DeviceLimits, SparseMixersNeedKernels) {
+  DecoderConfig phimoe{.family = "phimoe", .head_dim = 128, .layers = {LayerConfig{}}};
+  phimoe.mixture = MixtureConfig{.routing = {.score = ExpertScore::sparse_mixer}};
+  check_device_takes(phimoe, {}, "config.json");
+  expect_error(ErrorCode::unsupported, {"phimoe's choice of experts has no kernels"},
+               [&] { check_device_takes(phimoe, {.sparse_mixer = false}, "config.json"); });
+}
+
 TEST(DeviceLimits, NormsOfValuesNeedMixedLayers) {
   const DecoderConfig mixed{
       .family = "gemma4", .head_dim = 8, .value_norm = true, .layers = {LayerConfig{}}};

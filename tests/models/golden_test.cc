@@ -94,7 +94,8 @@ const std::map<std::string, ModelChanges>& features_off() {
             }}},
       {"qk_norm",
        {.config = [](DecoderConfig& c) { c.qk_norm = QkNorm::none; },
-        .hidden_weights = {"q_norm", "k_norm", "q_layernorm", "k_layernorm"}}},
+        .hidden_weights = {"q_norm", "k_norm", "q_layernorm", "k_layernorm", "query_layernorm",
+                           "key_layernorm"}}},
       {"long_factors",
        {.config =
             [](DecoderConfig& c) {
@@ -200,9 +201,13 @@ const std::map<std::string, ModelChanges>& features_off() {
             }}},
       {"choice_bias",
        {.config = [](DecoderConfig& c) { c.mixture->has_choice_bias = false; },
-        .hidden_weights = {"e_score_correction_bias"}}},
+        .hidden_weights = {"e_score_correction_bias", "gate.expert_bias"}}},
       {"shared_expert",
-       {.config = [](DecoderConfig& c) { c.mixture->routing.shared = SharedExpert::none; },
+       {.config =
+            [](DecoderConfig& c) {
+              c.mixture->routing.shared = SharedExpert::none;
+              if (c.mixture->scales_inputs) c.mixture->shared_size = 0;
+            },
         .hidden_weights = {"shared_expert", "shared_mlp"}}},
       {"gate_cutoffs",
        {.config =
@@ -226,6 +231,25 @@ const std::map<std::string, ModelChanges>& features_off() {
       {"embedding_norm",
        {.config = [](DecoderConfig& c) { c.embedding_norm = false; },
         .hidden_weights = {"word_embeddings_layernorm"}}},
+      {"chunks",
+       {.config =
+            [](DecoderConfig& c) {
+              for (LayerConfig& layer : c.layers) {
+                layer.window = 0;
+                layer.chunked = false;
+              }
+            }}},
+      {"expert_jitter", {.config = [](DecoderConfig& c) { c.mixture->routing.jitter = 0; }}},
+      {"long_scale",
+       {.config =
+            [](DecoderConfig& c) {
+              for (RopeConfig& rope : c.ropes) rope.long_attention_factor = 0;
+            }}},
+      {"layer_thetas",
+       {.config =
+            [](DecoderConfig& c) {
+              for (RopeConfig& rope : c.ropes) rope.theta = 10000.0;
+            }}},
       {"shared_gate",
        {.config = [](DecoderConfig& c) { c.mixture->routing.shared = SharedExpert::plain; },
         .hidden_weights = {"shared_expert_gate"}}},

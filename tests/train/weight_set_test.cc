@@ -88,14 +88,15 @@ class FullModel {
   WeightSet weights;
 };
 
-// Of models whose weights can all be trained: the biases of gpt-oss's experts, and those that
-// experts are chosen by, have no gradients.
+// Of models whose weights can all be trained: the biases of gpt-oss's experts, sinks, and those
+// that experts are chosen by, have no gradients.
 std::vector<std::string> full_golden_names(const std::string& kind = "models") {
   std::vector<std::string> names = golden_names(kind);
   std::erase_if(names, [](const std::string& name) {
     constexpr auto kBiased = std::to_array<std::string_view>(
-        {"gpt_oss", "glm4_moe", "solar_open", "dots1", "minimax_m2", "lfm2_moe_tied",
-         "nemotron_h_moe", "nemotron_h_latent", "kimi_linear", "ernie4_5_moe"});
+        {"gpt_oss", "glm4_moe", "sarvam_moe", "exaone_moe", "granite_swa", "granitemoe_swa",
+         "solar_open", "dots1", "minimax_m2", "lfm2_moe_tied", "nemotron_h_moe",
+         "nemotron_h_latent", "kimi_linear", "ernie4_5_moe"});
     return has_untrained_weights(name) ||
            std::ranges::any_of(kBiased, [&](auto family) { return name.starts_with(family); });
   });

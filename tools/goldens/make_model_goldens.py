@@ -157,7 +157,7 @@ MODEL_CLASSES: dict[str, type[PreTrainedModel]] = {
 
 
 # Whose class is another family's.
-CONFIG_CLASSES = {"sarvam_mla": transformers.SarvamMLAConfig, "iquestcoder": transformers.IQuestCoderConfig, "internlm3": transformers.InternLM3Config,
+CONFIG_CLASSES = {"sarvam_moe": transformers.SarvamMoEConfig, "sarvam_mla": transformers.SarvamMLAConfig, "iquestcoder": transformers.IQuestCoderConfig, "internlm3": transformers.InternLM3Config,
                   "exaone": transformers.ExaoneConfig}
 
 

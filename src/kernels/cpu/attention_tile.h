@@ -22,6 +22,7 @@ struct KeyRange {
 
 PL_INLINE int64_t first_visible(const AttentionTask& task, int64_t row) {
   const int64_t position = task.first_position + row;
+  if (task.chunked) return position - position % task.window;
   return task.window > 0 ? max_of(0, position - task.window + 1) : 0;
 }
 
@@ -55,7 +56,8 @@ PL_INLINE RowRange rows_of_chunk(const AttentionTask& task, int64_t chunk) {
   const int64_t ahead = task.num_keys == 0 ? 0 : task.window > 0 ? task.window - 1 : task.num_keys;
   const int64_t begin = max_of(0, start - ahead - task.first_position);
   if (task.window == 0) return {begin, task.num_rows};
-  const int64_t first_beyond = start + kChunkLength + task.window - 1;
+  const int64_t end = start + kChunkLength;
+  const int64_t first_beyond = task.chunked ? round_up(end, task.window) : end + task.window - 1;
   return {begin, min_of(task.num_rows, first_beyond - task.first_position)};
 }
 

@@ -183,6 +183,7 @@ void CpuBackend::plan_attention(const Tensor& q, const KvStore& store,
                           .scale = params.scale,
                           .soft_cap = params.soft_cap,
                           .window = params.window,
+                          .chunked = params.chunked,
                           .num_keys = params.bidirectional ? slice.num_rows : 0});
         if (params.position_scores != nullptr) {
           tasks_.back().has_position_scores = true;

@@ -1,5 +1,6 @@
 // The choice of each row's experts.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -80,9 +81,42 @@ void write_weights(const RoutingParams& params, const float* scores, const Chose
   }
 }
 
+// `values` and `scores` are scratch.
+void mix_sparsely(const KernelTable& kernels, const RoutingParams& params, const float* logits,
+                  const RoutingScratch& scratch, const ChosenRow& out) {
+  const int64_t experts = params.num_experts;
+  std::copy_n(logits, experts, scratch.values);
+  for (int64_t slot = 0; slot < params.experts_per_token; ++slot) {
+    const auto best = std::max_element(scratch.values, scratch.values + experts);
+    const float highest = *best;
+    int64_t num_kept = 0, place = 0;
+    for (int64_t i = 0; i < experts; ++i) {
+      if (scratch.values[i] == kLowest) continue;
+      const float share = (highest - logits[i]) / std::max(std::abs(logits[i]), highest);
+      if (share > 2.0f * params.jitter) continue;
+      if (i == best - scratch.values) place = num_kept;
+      scratch.scores[num_kept++] = logits[i];
+    }
+    // Of a highest logit of 0 the share is 0 / 0, which keeps it.
+    kernels.softmax(scratch.scores, num_kept, scratch.scores);
+    *best = kLowest;
+    int64_t at = slot;  // ascending
+    const auto expert = static_cast<int32_t>(best - scratch.values);
+    for (; at > 0 && out.experts[at - 1] > expert; --at) {
+      out.experts[at] = out.experts[at - 1];
+      out.weights[at] = out.weights[at - 1];
+    }
+    out.experts[at] = expert;
+    out.weights[at] = scratch.scores[place] * params.scale;
+  }
+}
+
 void route_row(const KernelTable& kernels, const RoutingParams& params, const float* logits,
                const float* choice_bias, const RoutingScratch& scratch, const ChosenRow& out) {
   const int64_t experts = params.num_experts, shared_slot = params.experts_per_token;
+  if (params.score == ExpertScore::sparse_mixer) {
+    return mix_sparsely(kernels, params, logits, scratch, out);
+  }
   const bool is_softmax = params.score == ExpertScore::softmax;
   (is_softmax ? kernels.softmax : kernels.sigmoid)(logits, experts, scratch.scores);
   for (int64_t i = 0; i < experts; ++i) {

@@ -128,6 +128,7 @@ struct AttentionTask {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   int64_t window = 0;
+  bool chunked = false;  // windows are chunks, at multiples of their length
   int64_t num_keys = 0;  // > 0: rows see keys behind their own, up to that many in all
   bool has_position_scores = false;
   PositionScoreTask position_scores = {};

@@ -56,6 +56,7 @@ BackendLimits CudaBackend::limits() const {
   return {.head_dim = kMostHeadDim,
           .values_in_keys = false,
           .position_scores = false,
+          .chunks = false,
           .mixed_layers = false,
           .state_keys = kMostDeltaKeys,
           .channel_decay = false,
@@ -63,6 +64,7 @@ BackendLimits CudaBackend::limits() const {
           .num_experts = kMostExperts,
           .xielu = false,
           .clamp = false,
+          .sparse_mixer = false,
           .all_training = false,
           .gradient_head_dim = kMostGradientDims};
 }

@@ -101,7 +101,13 @@ double position_score(const Query& query, const PositionScores& scores, int64_t 
   return added;
 }
 
-// The last position that the query sees.
+// The first position that the query sees.
+int64_t first_visible(const Query& query, const AttentionParams& params) {
+  if (params.chunked) return query.position - query.position % params.window;
+  return params.window > 0 ? std::max<int64_t>(0, query.position - params.window + 1) : 0;
+}
+
+// The last one.
 int64_t last_visible(const Query& query, const AttentionParams& params) {
   if (!params.bidirectional) return query.position;
   const int64_t last = query.num_keys - 1;
@@ -112,8 +118,7 @@ int64_t last_visible(const Query& query, const AttentionParams& params) {
 double attend(const Query& query, const KvStore& store, const AttentionParams& params, float* out) {
   const int64_t head_dim = store.keys.size(2), block_size = store.block_size();
   const int64_t value_dim = store.value_dim();
-  const int64_t first =
-      params.window > 0 ? std::max<int64_t>(0, query.position - params.window + 1) : 0;
+  const int64_t first = first_visible(query, params);
   const int64_t last = last_visible(query, params);
   const auto block_of = [&](int64_t p) {
     return query.block_table[static_cast<size_t>(p / block_size)];

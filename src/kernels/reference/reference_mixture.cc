@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -73,8 +74,32 @@ void write_shared(const float* logits, const RoutingParams& params, const Chosen
       is_gated ? static_cast<float>(sigmoid(double{logits[params.num_experts]})) : 1.0f;
 }
 
+void mix_sparsely(const float* logits, const RoutingParams& params, const ChosenRow& out) {
+  std::vector<int64_t> left(static_cast<size_t>(params.num_experts));
+  std::iota(left.begin(), left.end(), int64_t{0});
+  std::map<int64_t, double> weights;
+  for (int64_t slot = 0; slot < params.experts_per_token; ++slot) {
+    const auto best = std::max_element(left.begin(), left.end(),
+                                       [&](int64_t a, int64_t b) { return logits[a] < logits[b]; });
+    const float highest = logits[*best];
+    double sum = 0.0;
+    for (const int64_t i : left) {
+      const float share = (highest - logits[i]) / std::max(std::abs(logits[i]), highest);
+      if (!(share > 2.0f * params.jitter)) sum += std::exp(double{logits[i]} - double{highest});
+    }
+    weights[*best] = double{params.scale} / sum;
+    left.erase(best);
+  }
+  size_t slot = 0;
+  for (const auto& [expert, weight] : weights) {
+    out.experts[slot] = static_cast<int32_t>(expert);
+    out.weights[slot++] = static_cast<float>(weight);
+  }
+}
+
 void route_row(const float* logits, const RoutingParams& params, const Tensor* choice_bias,
                const ChosenRow& out) {
+  if (params.score == ExpertScore::sparse_mixer) return mix_sparsely(logits, params, out);
   const std::vector<double> scores = scores_of(logits, params);
   const std::vector<int64_t> chosen = choose(scores, params, choice_bias);
   // transformers adds it to sums of sigmoids, which may be 0.
