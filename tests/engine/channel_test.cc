@@ -28,7 +28,8 @@ TEST_F(ChannelTest, AnInspectionSeesTheEngineBetweenSteps) {
   submit(greedy({1, 2, 3}, 8));
   step();
   int64_t num_running = -1, num_tokens = -1;
-  engine_->inspect([&](const Engine& seen) {
+  engine_->inspect([&](const Engine& inspected) {
+    const auto& seen = static_cast<const StepEngine&>(inspected);
     num_running = static_cast<int64_t>(seen.running().size());
     num_tokens = seen.running()[0]->num_tokens();
   });

@@ -33,7 +33,7 @@ class BackendPackagesTest(ProgramTest):
             self.assertEqual([answer["text"] for answer in found], [answer["text"] for answer in native])
 
     def test_log_probabilities_and_labels_are_close(self):
-        scored, labelled = [{"prompt": PROMPTS[0]}], [{"prompt": PROMPTS[0], "labels": ["sea", "old harbour"]}]
+        scored, labelled = [{"text": PROMPTS[0]}], [{"text": PROMPTS[0], "labels": ["sea", "old harbour"]}]
         native_scores = self.items("score", scored, "--dtype", "float32")[0]["logprobs"]
         native_labels = self.items("classify", labelled, "--dtype", "float32")[0]["scores"]
         for _, options in self.each():
