@@ -10,6 +10,7 @@
 #include "backends/backend_registry.h"
 #include "backends/child_engine.h"
 #include "base/error.h"
+#include "base/option_names.h"
 #include "load/load_decoder.h"
 #include "load/model_texts.h"
 
@@ -116,7 +117,7 @@ std::unique_ptr<LoadedModel> load_child_model(const LoadOptions& options) {
   const PythonBackendOptions child{.backend = options.backend,
                                    .python = options.python,
                                    .model = model->path.string(),
-                                   .dtype = options.dtype,
+                                   .dtype = std::string(option_name(options.dtype)),
                                    .device = options.device,
                                    .num_threads = options.num_threads,
                                    .load_timeout = std::chrono::seconds(options.backend_timeout_s),
