@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "load/chat_setup.h"
 #include "state/state_cache.h"
 #include "text/text_model.h"
@@ -32,7 +32,7 @@ class PacedModel {
   // Throws Error naming the file at fault.
   explicit PacedModel(const PacedModelOptions& options);
 
-  Engine& engine() { return engine_; }
+  StepEngine& engine() { return engine_; }
   // Refers to this.
   TextModel text_model();
 
@@ -45,7 +45,7 @@ class PacedModel {
   StateCache cache_;
   PacedRunner runner_;
   PacedDrafter drafter_;
-  Engine engine_;
+  StepEngine engine_;
   SipKey salt_key_ = random_sip_key();
 };
 

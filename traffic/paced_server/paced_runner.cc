@@ -4,7 +4,7 @@
 #include <cmath>
 #include <thread>
 
-#include "engine/engine.h"
+#include "engine/step_engine.h"
 #include "engine/sequence.h"
 #include "traffic/token_script.h"
 

@@ -9,7 +9,7 @@
 #include "traffic/paced_server/pacer.h"
 
 namespace paceline {
-class Engine;
+class StepEngine;
 }
 
 namespace paceline::traffic {
@@ -27,7 +27,7 @@ class PacedRunner : public Runner {
 
   // Sets the engine of these steps, which knows whether a sequence decodes. Call it before the
   // first run.
-  void watch(const Engine* engine) { engine_ = engine; }
+  void watch(const StepEngine* engine) { engine_ = engine; }
 
   int64_t vocab_size() const override { return vocab_size_; }
   int64_t max_logits_rows() const override { return kNumRows; }
@@ -47,7 +47,7 @@ class PacedRunner : public Runner {
   int64_t vocab_size_;
   PaceOptions options_;
   Pacer pacer_;
-  const Engine* engine_ = nullptr;
+  const StepEngine* engine_ = nullptr;
   int64_t num_steps_ = 0;
   std::vector<int32_t> next_;    // by output of the last run
   std::vector<uint8_t> finite_;  // always
