@@ -14,11 +14,15 @@ namespace {
 constexpr std::string_view kLayersPrefix = "layers.";
 constexpr std::string_view kHeadModule = "lm_head";
 
-// "layers.3.attn.c_attn" of "h.3.attn.c_attn", as GPT-2 and its kin call their layers.
+// "layers.3.attn.c_attn" of "h.3.attn.c_attn", as GPT-2 and its kin call their layers, and MPT's of
+// "blocks.3".
 std::string with_layers(std::string_view name) {
-  constexpr std::string_view kList = "h.";
-  if (!name.starts_with(kList)) return std::string(name);
-  return fmt::format("{}{}", kLayersPrefix, name.substr(kList.size()));
+  for (const std::string_view list : {"h.", "blocks."}) {
+    if (name.starts_with(list)) {
+      return fmt::format("{}{}", kLayersPrefix, name.substr(list.size()));
+    }
+  }
+  return std::string(name);
 }
 
 bool fits(const AdapterBase& base, std::string_view module) {

@@ -23,11 +23,14 @@ constexpr std::string_view kKeyPart = ".k_proj";
 
 // transformers' and mlx-lm's classes of multimodal models hold the text model inside.
 void set_prefixes(AdapterBase& base, std::string_view layers) {
-  constexpr std::string_view kList = "layers.", kOtherList = "h.";
-  const std::string_view list = layers.ends_with(kList) ? kList : kOtherList;
+  std::string_view list = "h.";
+  for (const std::string_view other : {"layers.", "blocks."}) {
+    if (layers.ends_with(other)) list = other;
+  }
   const std::string_view prefix =
       layers.substr(0, layers.size() - std::min(layers.size(), list.size()));
-  if (prefix == "transformer." || prefix == "gpt_neox." || prefix == "model.decoder.") {
+  if (prefix == "transformer." || prefix == "gpt_neox." || prefix == "biogpt." ||
+      prefix == "model.decoder.") {
     base.peft_prefixes = {.layers = std::string(prefix), .layer_list = std::string(list)};
     base.mlx_prefixes = base.peft_prefixes;
   } else if (prefix == "model.language_model." || prefix == "language_model.model.") {

@@ -19,17 +19,10 @@ constexpr std::string_view kScore = "score.weight";
 constexpr std::string_view kUsualPrefix = "model.";
 
 // Prefixes of the decoder's names in files; a longer one before any prefix of it.
-constexpr std::array<std::string_view, 11> kPrefixes = {"model.language_model.",
-                                                        "model.text_model.",
-                                                        "model.decoder.",
-                                                        "language_model.model.",
-                                                        "language_model.",
-                                                        kUsualPrefix,
-                                                        "backbone.",
-                                                        "decoder.",
-                                                        "transformer.",
-                                                        "gpt_neox.",
-                                                        ""};
+constexpr std::array<std::string_view, 12> kPrefixes = {
+    "model.language_model.", "model.text_model.", "model.decoder.", "language_model.model.",
+    "language_model.",       kUsualPrefix,        "backbone.",      "decoder.",
+    "transformer.",          "gpt_neox.",         "biogpt.",        ""};
 
 // Towers of images and sound and their projectors; layers that predict several tokens.
 constexpr std::array<std::string_view, 10> kOtherTowers = {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <thread>
 
-#include "engine/step_engine.h"
 #include "engine/sequence.h"
+#include "engine/step_engine.h"
 #include "traffic/token_script.h"
 
 namespace paceline::traffic {
