@@ -167,6 +167,7 @@ TEST_P(Attention, ThreadsAndPlaceChangeNoBit) {
 // Whole sequences, whose rows see keys behind their own.
 TEST_P(Attention, BothWaysNothingAroundASequenceChangesABit) {
   for (AttentionShape shape : all_shapes()) {
+    if (shape.params.chunked) continue;  // chunks see what is before alone
     shape.params.bidirectional = true;
     shape.slices = {{0, 1}, {0, 150}, {0, 64}, {0, 67}};
     const AttentionInputs batch(shape, kSeed, 1, memory_);
