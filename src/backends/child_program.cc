@@ -4,18 +4,18 @@
 
 #ifdef PACELINE_PYTHON_CHILD  // its path, which CMake gives
 asm(".pushsection .rodata\n"
-    ".global paceline_python_child_begin\n.global paceline_python_child_end\n"
-    "paceline_python_child_begin:\n.incbin \"" PACELINE_PYTHON_CHILD
-    "\"\npaceline_python_child_end:\n"
+    ".global python_child_program_begin\n.global python_child_program_end\n"
+    "python_child_program_begin:\n.incbin \"" PACELINE_PYTHON_CHILD
+    "\"\npython_child_program_end:\n"
     ".byte 0\n.popsection\n");
-extern "C" const char paceline_python_child_begin[];
-extern "C" const char paceline_python_child_end[];
+extern "C" const char python_child_program_begin[];
+extern "C" const char python_child_program_end[];
 
 namespace paceline {
 
 std::string child_program() {
-  return {paceline_python_child_begin,
-          static_cast<size_t>(paceline_python_child_end - paceline_python_child_begin)};
+  return {python_child_program_begin,
+          static_cast<size_t>(python_child_program_end - python_child_program_begin)};
 }
 
 bool has_child_program() { return true; }

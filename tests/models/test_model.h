@@ -27,7 +27,7 @@ std::vector<std::string> simple_hybrid_names();
 std::string golden_kind(const std::string& name);
 std::vector<std::string> dense_golden_names();  // without mixtures of experts
 // Whether the model has weights without gradients: learned positions, a bias of the head, or norms
-// of all heads in one tensor. It is trained with LoRA alone.
+// of all heads in one tensor, or sinks. It is trained with LoRA alone.
 bool has_untrained_weights(const std::string& golden);
 
 // The files of a golden, with experts one by one.

@@ -538,6 +538,8 @@ def config_metadata(config):
     else:
         add("attention.key_length", U32, head_dim)
         add("attention.value_length", U32, head_dim)
+    if config.get("clip_qkv"):
+        add("attention.clamp_kqv", F32, config["clip_qkv"])
     if arch == "olmo":
         add("attention.layer_norm_epsilon", F32, 1e-5)
     elif arch == "nemotron":

