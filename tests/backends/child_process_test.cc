@@ -71,7 +71,7 @@ TEST(ChildProcess, WaitsNoLongerThanItMay) {
 
 // Else the reader would never come back.
 TEST(ChildProcess, OneThatNeverStopsToComplainIsRead) {
-  ChildProcess child("child", {"sh", "-c", "echo one; yes >&2"});
+  ChildProcess child("child", {"sh", "-c", "echo one; yes >&2; true"});
   EXPECT_EQ(read_line(child), "one");
   EXPECT_EQ(child.poll_line(milliseconds(20)), std::nullopt);
 }
